@@ -175,9 +175,7 @@ def read_opener(name: str, value: Any) -> Callable[[str], Any]:
         UsageError: It cannot be called.
     """
     if not callable(value):
-        raise UsageError(
-            f"it is to be a callable that takes a text, and is of the type {type(value).__name__}"
-        )
+        raise UsageError(f"it must be a callable that takes a text, not {type(value).__name__}")
     return value
 
 

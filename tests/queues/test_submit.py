@@ -129,7 +129,7 @@ def test_a_file_is_solved_by_the_workers_of_postgresql(
     file.write_text(json.dumps(LINES[0]), encoding="utf-8")
     detached = ["runs", "start", "12 + 30", "--detach", "--queue", "elsewhere", *given]
     assert run(detached) == 0
-    assert "no worker is there" in capsys.readouterr().err
+    assert "no worker runs" in capsys.readouterr().err
     with worker_process(postgres_url, "offline"):
         assert run(["submit", str(file), "--priority", "0", "--strategy", "tree_of_thoughts", *given]) == 0
         assert run(["worker", "--list", "--store", postgres_url, "--json"]) == 0

@@ -100,7 +100,7 @@ def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tm
         "worst": "out of everything",
         "stops": "GeneratorExit",
         "mute": "Mute",
-        "number": "it is to be a Strategy, and is of the type int",
+        "number": "it must be a Strategy, not int",
         "empty": "has no attribute 'VALUE'",
         "table": "leads to 'nowhere'",
         "options": "msgspec.Struct",

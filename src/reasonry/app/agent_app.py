@@ -103,7 +103,7 @@ class AgentApp(App):
                 message += "; name another" if role == "model" else ""
                 raise UsageError(message, option="model", choices=names)
         if was_coached and admitted.model is None:
-            message = "name the model that is to answer the questions of this run"
+            message = "name the model that answers the questions of this run"
             raise UsageError(message, option="model", choices=names)
         return admitted if takes_model else replace(admitted, model=None)
 

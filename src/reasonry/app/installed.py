@@ -98,9 +98,9 @@ def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:
         UsageError: It is no strategy, or its options or forms cannot be described.
     """
     if not isinstance(value, Strategy):
-        raise UsageError(f"it is to be a Strategy, and is of the type {type(value).__name__}")
+        raise UsageError(f"it must be a Strategy, not {type(value).__name__}")
     if not (isinstance(value.options, type) and issubclass(value.options, Struct)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError(f"its options are to be a msgspec.Struct, and are {value.options!r:.100}")
+        raise UsageError(f"its options must be a msgspec.Struct, not {value.options!r:.100}")
     strategy: Strategy[Any, Any] = replace(value, name=name, aliases=(), suits=())
     # Whatever lists strategies describes them: better refused here than failing there.
     describe(strategy)

@@ -164,7 +164,7 @@ class App(UseCases):
         if problem is not None:
             return with_quoted(problem, quote_thoughts(thoughts)), session_id
         if await sessions.continues_run(session_id):
-            message = f"session {session_id} begins with the thoughts of a run; say in `problem` what is to be solved"
+            message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
             raise UsageError(message, field="problem")
         return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
 

@@ -77,7 +77,7 @@ def check_rewordings(texts: Mapping[str, str]) -> None:
     """
     for text in texts.values():
         if not text.strip():
-            raise UsageError("prompt is empty; say what is to be asked", field="prompt")
+            raise UsageError("prompt is empty; give the question to ask", field="prompt")
         if len(text) > MAX_QUESTION_CHARS:
             message = f"prompt has {len(text):,} characters; the limit is {MAX_QUESTION_CHARS:,}"
             raise TooLargeError(message, field="prompt", limit=MAX_QUESTION_CHARS)

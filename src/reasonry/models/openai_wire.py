@@ -377,7 +377,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
     """Return the error of a request with something that a server does not take, and is not sent any more."""
-    message = f"{shown} refused part of the request, which is sent again without it"
+    message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
 

@@ -131,12 +131,12 @@ Options = Annotated[
 Prompts = Annotated[
     tuple[str, ...],
     Parameter(
-        help="A stage's question from a file, as STRATEGY.STAGE=FILE; may be repeated. In it {prompt} and {system} "
-        "stand for what the strategy would have asked, {problem} for the problem."
+        help="A stage's question from a file, as STRATEGY.STAGE=FILE; may be repeated. In the "
+        "file, {prompt} and {system} stand for the strategy's own texts, {problem} for the problem."
     ),
 ]
-Limit = Annotated[str | None, Parameter(help="Entries at most.")]
-Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the page before.")]
+Limit = Annotated[str | None, Parameter(help="Number of entries at most.")]
+Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous page.")]
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:

@@ -144,8 +144,8 @@ def _print_status(document: dict[str, Any]) -> None:
     heads = (document["run_id"], document.get("strategy"), document.get("progress", {}).get("stage"))
     print_note("run " + " · ".join(filter(None, heads)))
     for text_id, text in document.get("shared", {}).items():
-        written = text if isinstance(text, str) else json_.dumps(text, ensure_ascii=False)
-        print_line(f"--- #{text_id}", written)
+        if isinstance(text, str):
+            print_line(f"--- #{text_id}", text)
     for question in document["questions"]:
         notes = [question["note"]] if "note" in question else []
         print_line(f"--- {question['id']} ({question['stage']})", question["prompt"], *notes)

@@ -122,7 +122,7 @@ def run_tool(
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
     text = read_text(code, "code", MAX_CODE_BYTES)
     if not text.strip():
-        raise UsageError(f"there is no code in {code}", option="code")
+        raise UsageError("the code is empty", option="code")
     limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
     document = run_async(open_sandbox(sandbox).run(text, limits)).document()
     output.show(document, lambda: _show_value(document))
@@ -172,8 +172,8 @@ def datasets(
     Args:
         name: A data set, or gym/NAME.
         show: Number of problems to show.
-        seed: Of the problems, as after `compare --seed`.
-        level: Of the problems: 1, the easiest, to 3.
+        seed: Seed of the problems, as in `compare --seed`.
+        level: Level of the problems, from 1, the easiest, to 3.
     """
     from ...compare.datasets import DATASETS, LEVELS
     from ...compare.gym import WHITELIST

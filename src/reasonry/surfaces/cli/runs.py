@@ -66,11 +66,11 @@ def list_(
     """List runs, newest first.
 
     Args:
-        status: Only those that are active, done, failed or cancelled.
-        outcome: Only runs with this outcome; waiting: for the answers of their caller.
-        model: Only those of this model, named as a run names it: openai:gpt-5-mini.
-        limit: Entries at most.
-        cursor: Continue after this run, the last of the page before.
+        status: Only runs with this status.
+        outcome: Only runs with this outcome; waiting: for answers from their caller.
+        model: Only runs of this model, as a run names it: openai:gpt-5-mini.
+        limit: Number of entries at most.
+        cursor: Continue after this run, the last on the previous page.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def stats_(
 
     Args:
         limit: How many runs to look at.
-        status: Only runs that are active, done, failed or cancelled.
+        status: Only runs with this status.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _note_reopening(result: Result) -> None:
     elif result.status != "active":
         ending = f"{result.outcome}: {result.termination.reason}"
         print_note(
-            f"This run had ended ({ending}); resuming reopens it. Nothing that was answered is asked again."
+            f"This run had ended ({ending}). Resuming asks only for the answers that it does not have."
         )
 
 

@@ -63,10 +63,10 @@ def serve(
     """Serve the page, the API, the OpenAI-compatible endpoint and MCP over HTTP until a signal comes.
 
     Args:
-        host: The address to listen at. One that other machines reach needs tokens.
-        port: The port; 0: any that is free.
+        host: The address to listen on. An address that other machines reach needs tokens.
+        port: The port; 0 takes any free port.
         tokens_file: A file of PRINCIPAL=TOKEN lines; then each request needs a token. Default: REASONRY_TOKENS.
-        allowed_hosts: Names by which clients call the server, such as those of a proxy before it; they need tokens.
+        allowed_hosts: Names by which clients call the server, such as the name of a proxy; they need tokens.
             Default: REASONRY_ALLOWED_HOSTS.
         usd_a_day: Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default:
             REASONRY_USD_A_DAY.
@@ -134,9 +134,9 @@ def worker(
     resume its runs within seconds. A store of one machine needs none: `reasonry serve` drives its queue.
 
     Args:
-        list: Show which workers are alive and how long the queue is, rather than drive anything.
-        concurrency: How many runs it drives at once.
-        queues: The names of the queues it takes runs from, with commas between.
+        list: Show the live workers and the length of the queue, and drive nothing.
+        concurrency: Number of runs to drive at once.
+        queues: Names of the queues to take runs from, with commas between.
     """
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues

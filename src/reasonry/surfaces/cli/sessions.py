@@ -52,8 +52,8 @@ def list_(
     """List sessions, last used first.
 
     Args:
-        status: active, archived, unfinished (the last thought was not said to be the last) or all (the default).
-        cursor: Continue after this session, the last of the page before.
+        status: active, archived, unfinished (no thought was marked as the last) or all (the default).
+        cursor: Continue after this session, the last on the previous page.
     """
 
     async def work(app: App) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def export_(
     Args:
         format: json (can be imported again), markdown or mermaid.
         output: The file to write; without it, standard output.
-        force: Write over a file that is there.
+        force: Overwrite an existing file.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
     is_json = format == "json"

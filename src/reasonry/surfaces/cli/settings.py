@@ -181,7 +181,7 @@ class Shown:
 
     Args:
         full: Print every thought whole.
-        partial: Print the best so far where a run gave no answer; the exit code stays.
+        partial: Print the best so far if a run gives no answer; the exit code stays the same.
     """
 
     full: bool = False

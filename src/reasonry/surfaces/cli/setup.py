@@ -179,7 +179,7 @@ def show_completion(shell: Shell | None = None, /) -> int:
     """Print the script that makes a shell complete commands, options, strategies, runs and sessions.
 
     Args:
-        shell: Without it, the one this command is called from.
+        shell: Default: the shell that runs this command.
     """
     from .commands import app
 
@@ -191,7 +191,7 @@ def install_completion(shell: Shell | None = None, /, *, output: OutputOptions =
     """Put that script where the shell looks for it, and have the shell load it when it starts.
 
     Args:
-        shell: Without it, the one this command is called from.
+        shell: Default: the shell that runs this command.
     """
     from .commands import app
 
@@ -210,5 +210,5 @@ def _find_shell() -> Shell:
         return detect_shell()
     except ShellDetectionError:
         shells = get_args(Shell)
-        message = f"this is called from no shell that is known here; name one: {', '.join(shells)}"
+        message = f"the calling shell is not supported; name a shell: {', '.join(shells)}"
         raise UsageError(message, choices=list(shells)) from None

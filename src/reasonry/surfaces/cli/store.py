@@ -60,7 +60,7 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
 
     Args:
         file: The file to write.
-        force: Write over a file that is there.
+        force: Overwrite an existing file.
     """
     say = _note_progress("copied")
     return _show(common, lambda store: store.back_up(file, force=force, on_progress=say))
@@ -98,7 +98,7 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
         owner: Copy the runs and sessions of this owner alone. The first store keeps them.
     """
     if common.store is not None:
-        raise UsageError("store copy takes the two stores by themselves, not --store", option="store")
+        raise UsageError("store copy takes two stores as arguments, not --store", option="store")
 
     async def work() -> CopyReport:
         stores = open_pair(source, target)

@@ -66,7 +66,7 @@ class Waiting:
     Args:
         priority: From 0, which starts first, to 9, which starts last.
         at: Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
-        queue: The queue to wait in: workers that were started with --queues take runs from there.
+        queue: The queue to wait in: workers with this name in --queues take its runs.
     """
 
     priority: Annotated[WholeNumber | None, Parameter(validator=Number(gte=0, lte=MAX_PRIORITY))] = None
@@ -113,7 +113,7 @@ def submit(
     The same file within a day starts no new runs: the command waits for the runs at work and shows all results.
 
     Args:
-        file: JSON Lines: each {"problem": …}, and if you like "id", "strategy", "options".
+        file: JSON Lines: each {"problem": …}, with optional "id", "strategy" and "options".
         results: Write each result as a JSON line to this file.
     """
     data = read_regular_file(file, MAX_FILE_BYTES, label="file of problems", option="file")
@@ -145,7 +145,7 @@ def submit(
                     out.write(escaped_json(msgspec.json.encode(document).decode()) + "\n")
                 if time.monotonic() - shown > 5:
                     shown = time.monotonic()
-                    print_note(f"{counts.total()} of {len(lines)} runs are over")
+                    print_note(f"{counts.total()} of {len(lines)} runs have ended")
         return counts
 
     counts = settings.do(work)
@@ -170,7 +170,7 @@ def start_(
     """Start a run that the server or the workers of the store drive, whatever becomes of this command.
 
     Args:
-        detach: Do not wait for its end.
+        detach: Return at once, without waiting for the end.
     """
     text = read_problem(problem) or ""
 
@@ -215,7 +215,7 @@ async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: Job
     try:
         return (await _persist(lambda: app.engine.accept(order, job=job, key=key))).run_id
     except ConflictError as error:
-        message = f"line {number}: its id stood for another problem not long ago; give it another one"
+        message = f"line {number}: its id recently named another problem; give it another id"
         raise ConflictError(message, code=error.code, line=number) from None
 
 
@@ -239,7 +239,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
     if (await app.store.queue_status()).workers:
         return
     if app.store.has_workers:
-        print_note("no worker is there: `reasonry worker` or `reasonry serve` on this store drives the queue")
+        print_note("no worker runs: `reasonry worker` or `reasonry serve` on this store drives the queue")
     else:
         driver = "this command drives the runs itself" if here else "`reasonry serve` drives the queue"
         print_note(f"no server runs on this store: {driver}")
