@@ -69,8 +69,9 @@ def test_a_run_is_deleted_only_once_it_has_ended_and_when_that_is_meant(shell: S
     active = shell.run("runs", "delete", run_id, "--yes")
     assert (active.returncode, f"reasonry runs cancel {run_id}" in active.stderr) == (5, True)
     shell.run("coach", "cancel", run_id)
-    unsaid = shell.run("runs", "delete", "last")
-    assert (unsaid.returncode, "--yes" in unsaid.stderr) == (2, True)
+    for kind in ("runs", "sessions"):
+        unsaid = shell.run(kind, "delete", "last")
+        assert (unsaid.returncode, "--yes" in unsaid.stderr) == (2, True)
     assert len(shell.json("runs", "list")["runs"]) == 1
 
 

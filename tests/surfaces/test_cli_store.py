@@ -99,7 +99,7 @@ class TestCopy:
             ("session", "active", 2),
         }
         assert "1" in shell.run("store", "stats").stdout
-        assert shell.run("sessions", "delete", "last", "--store", "other.db").returncode == 0
+        assert shell.run("sessions", "delete", "last", "--yes", "--store", "other.db").returncode == 0
         freed = shell.json("store", "vacuum", "--store", "other.db")
         assert freed["bytes"] <= freed["bytes_before"]
         assert shell.json("store", "verify", "--store", "other.db")["whole"] is True
@@ -131,5 +131,5 @@ class TestDamage:
             assert (done.returncode, done.stdout) == (6, "")
         assert shell.json("sessions", "search", "forged")["matches"] == []
         assert shell.run("store", "verify").returncode == 6
-        assert shell.run("sessions", "delete", session_id).returncode == 0
+        assert shell.run("sessions", "delete", session_id, "--yes").returncode == 0
         assert shell.run("store", "verify").returncode == 0

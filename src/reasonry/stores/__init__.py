@@ -46,7 +46,7 @@ def open_store(spec: str | None = None) -> RowStore:
     if _FOREIGN.match(path):
         # The rest may hold a password.
         raise UsageError(
-            "a store is named by memory, a path, sqlite: and a path, or a URL as "
+            "name a store as memory, a path, sqlite:PATH, or a URL such as "
             "postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
             choices=_CHOICES,
         )

@@ -58,7 +58,7 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
     """Return the answer, or why there is none, and the best so far."""
     answer, best = trace["answer"], trace.get("best_answer")
-    text = answer if answer is not None else f"None: {present.end_text(trace)}"
+    text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
     blocks: list[Block] = [Heading("Answer"), Prose(text)]
     return [*blocks, Heading("Best so far, not an answer"), Prose(best)] if best else blocks
 

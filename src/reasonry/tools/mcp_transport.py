@@ -90,7 +90,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
             entries[name] = msgspec.json.decode(entry, type=_Entry)
     except (OSError, ValueError, RecursionError) as error:
         place = f": server {name!r} is not described rightly" if name else " cannot be read"
-        raise refusal(f"{place}: {error}") from None
+        raise refusal(f"{place}: {getattr(error, 'strerror', error)}") from None
     if not entries:
         raise refusal(" has no `mcpServers`")
     targets = list[McpTarget]()

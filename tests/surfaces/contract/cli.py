@@ -70,8 +70,8 @@ def _on_run(*command: str) -> Callable[[Given], list[str]]:
     return lambda given: [*command, given["run"], *_terms(given)]
 
 
-def _on_session(command: str) -> Callable[[Given], list[str]]:
-    return lambda given: ["sessions", command, given["session"], *_options(given, _OF_SESSION)]
+def _on_session(command: str, *more: str) -> Callable[[Given], list[str]]:
+    return lambda given: ["sessions", command, given["session"], *_options(given, _OF_SESSION), *more]
 
 
 def _coached(given: Given) -> list[str]:
@@ -136,7 +136,7 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "session": _on_session("show"),
     "export": _on_session("export"),
     "pin": _on_session("pin"),
-    "forget": _on_session("delete"),
+    "forget": _on_session("delete", "--yes"),
 }
 
 

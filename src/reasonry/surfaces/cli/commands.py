@@ -165,8 +165,9 @@ def _usage_error(error: CycloptsError) -> UsageError:
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
         name = (error.token.keyword or (error.argument.name if error.argument else "")).lstrip("-")
         return not_a_choice(name.replace("-", "_"), error.token.value, get_args(error.target_type))
-    unused = error.unused_tokens if isinstance(error, UnusedCliTokensError) else None
-    fault = f"unexpected argument: {' '.join(unused)[:100]}." if unused else str(error)
+    unused = (error.unused_tokens or []) if isinstance(error, UnusedCliTokensError) else []
+    quote = "; quote a text" * (len(unused) > 1)
+    fault = f"unexpected argument: {' '.join(unused)[:100]}{quote}." if unused else str(error)
     command = list(error.command_chain or ())
     _, apps, _ = app.parse_commands(command)
     usage = str(format_usage(app, command, execution_path=apps)).strip()

@@ -165,6 +165,21 @@ def confirm(question: str) -> bool | None:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
+def confirm_deletion(question: str) -> bool:
+    """Ask for a yes before something is deleted.
+
+    Raises:
+        UsageError: There is no terminal to ask in.
+    """
+    confirmed = confirm(question)
+    if confirmed is None:
+        message = "no terminal to confirm the deletion; --yes deletes without asking"
+        raise UsageError(message, option="yes")
+    if not confirmed:
+        print_note("nothing was deleted")
+    return confirmed
+
+
 def _write(stream: Any, text: str, end: str = "\n") -> None:
     stream.write(text + end)
     stream.flush()

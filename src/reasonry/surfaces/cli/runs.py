@@ -37,7 +37,7 @@ from .arguments import (
 )
 from .coach import Brief, show_coached
 from .draw import print_blocks, print_tree
-from .output import Column, confirm, local_time, print_line, print_note, print_record
+from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
@@ -178,10 +178,17 @@ def resume_(
         if coach:
             return await app.coach_take_over(own, participants, limit, brief=brief)
         async with app.engine.open(own) as opened:
-            if not silent:
-                _note_reopening(opened.result)
-            if opened.result.outcome in ("solved", "answered"):
-                return opened.result, False
+            found = opened.result
+            is_answered = found.outcome in ("solved", "answered")
+            if is_answered and not silent:
+                print_note("This run has its answer; fork it to try another way.")
+            elif found.status != "active" and not silent:
+                ending = f"{found.outcome}: {found.termination.reason}"
+                print_note(
+                    f"This run had ended ({ending}). Resuming asks only for the answers that it does not have."
+                )
+            if is_answered:
+                return found, False
             with watching(silent, full=shown.full) as watch:
                 performers = await app.reopen(opened, participants, limit)
                 return await await_drive(app, own, opened.drive(performers, watch))
@@ -194,17 +201,6 @@ def resume_(
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
     """Show where a run stands that a model drove, or, as a document, one whose caller answers."""
     return show_coached(ending, output) if isinstance(ending, dict) else show_result(*ending, output, shown)
-
-
-def _note_reopening(result: Result) -> None:
-    """Say what there is to say of a run that had ended before it was continued."""
-    if result.outcome in ("solved", "answered"):
-        print_note("This run came to its end, so there is nothing to continue; fork it to try another way.")
-    elif result.status != "active":
-        ending = f"{result.outcome}: {result.termination.reason}"
-        print_note(
-            f"This run had ended ({ending}). Resuming asks only for the answers that it does not have."
-        )
 
 
 def fork_(
@@ -306,12 +302,7 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
     if not yes:
         run_id, row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
         about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
-        confirmed = confirm(f"Delete run {run_id} ({about}) and its session?")
-        if confirmed is None:
-            message = "no terminal to confirm the deletion; --yes deletes without asking"
-            raise UsageError(message, option="yes")
-        if not confirmed:
-            print_note("nothing was deleted")
+        if not confirm_deletion(f"Delete run {run_id} ({about}) and its session?"):
             return present.EXIT_CODES["cancelled"]
     try:
         _, document = common.do_on_run(run_id, lambda app, run_id: app.delete_run(run_id))

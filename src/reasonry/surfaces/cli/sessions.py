@@ -19,7 +19,7 @@ from ...guided.which_session import Thinker
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .draw import draw_session
-from .output import Column, local_time, print_document, print_line, print_note, print_text, write_text
+from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
 from .settings import Common
 
 _COLUMNS = (
@@ -145,7 +145,7 @@ def export_(
         raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))
     write_text(output, document if is_json else document["text"])
     written = {"session_id": session_id, "format": format, "output": str(output)}
-    return common.show(written, lambda: print_note(f"written to {output}"))
+    return common.show(written, lambda: None, f"written to {output}")
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
@@ -160,8 +160,16 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
     return common.show(document, f"session {document['session_id']}, {count}")
 
 
-def delete_(session_id: SessionId, /, *, common: Common = Common()) -> int:
-    """Forget a session for good."""
+def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Common()) -> int:
+    """Forget a session for good, and with it a run that wrote it.
+
+    Args:
+        yes: Do not ask.
+    """
+    if not yes:
+        session_id = common.do(lambda app: app.sessions().session_id(session_id))
+        if not confirm_deletion(f"Delete session {session_id}, and a run that wrote it?"):
+            return present.EXIT_CODES["cancelled"]
     document = _manage(common, "delete", session_id=session_id)
     return common.show(document, f"deleted {document['session_id']}")
 
