@@ -195,7 +195,7 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
     places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames))
     shown = error if os.environ.get("REASONRY_DEBUG") else None
     _LOG.error("request %s failed: %s at %s", request_id, type(error).__name__, places, exc_info=shown)
-    return ReasonryError("internal error; the server's log has it under this id")
+    return ReasonryError("internal error; the server's log has it under this request_id")
 
 
 def error_body(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, Any]:

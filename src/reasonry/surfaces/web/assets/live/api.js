@@ -178,6 +178,7 @@ export const api = {
     if (!(error instanceof ApiError)) return `The page failed: ${error?.message ?? error}`;
     const again = error.retry_after_s ? ` Try again in ${Math.ceil(error.retry_after_s)} s.` : "";
     const choices = error.details.choices?.length ? ` There are: ${error.details.choices.slice(0, 12).join(", ")}.` : "";
-    return error.message + choices + again;
+    const id = error.status === 500 && error.request_id ? ` (${error.request_id})` : "";
+    return error.message + id + choices + again;
   },
 };
