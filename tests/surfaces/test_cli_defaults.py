@@ -76,7 +76,10 @@ def test_a_run_is_deleted_only_once_it_has_ended_and_when_that_is_meant(shell: S
 
 
 def test_resuming_says_that_it_reopens(shell: Shell) -> None:
-    shell.run("solve", PUZZLE, "--strategy", "tree_of_thoughts", "--model", "offline", "--max-calls", "2")
+    limited = shell.run(
+        "solve", PUZZLE, "--strategy", "tree_of_thoughts", "--model", "offline", "--max-calls", "2"
+    )
+    assert limited.stderr.rstrip().endswith("--max-calls N")
     resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
     assert "had ended (stopped: max_calls). Resuming asks only" in resumed.stderr
     assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr

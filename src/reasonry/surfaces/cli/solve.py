@@ -19,7 +19,7 @@ from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
 from .draw import print_answer, print_blocks
 from .output import print_note
 from .pages import check_report, write_report
-from .settings import OutputOptions, RunSettings, Shown
+from .settings import Limits, OutputOptions, RunSettings, Shown
 from .watch import watching
 
 
@@ -103,8 +103,10 @@ def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
 
 
 def resume_command(document: Mapping[str, Any]) -> str:
-    """Return the command that resumes a run, from its result document."""
-    return f"reasonry runs resume {document['run_id']}{' --coach' if document['model'] == CALLER else ''}"
+    """Return the command that resumes a run, from its result document; at a limit, with the option that raises it."""
+    reason = document["termination"]["reason"]
+    raised = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
+    return f"reasonry runs resume {document['run_id']}{' --coach' * (document['model'] == CALLER)}{raised}"
 
 
 def read_problem(problem: str | None) -> str | None:
