@@ -166,15 +166,10 @@ def confirm(question: str) -> bool | None:
 
 
 def confirm_deletion(question: str) -> bool:
-    """Ask for a yes before something is deleted.
-
-    Raises:
-        UsageError: There is no terminal to ask in.
-    """
+    """Ask for a yes before something is deleted; without a terminal, raise `UsageError`."""
     confirmed = confirm(question)
     if confirmed is None:
-        message = "no terminal to confirm the deletion; --yes deletes without asking"
-        raise UsageError(message, option="yes")
+        raise UsageError("no terminal to confirm the deletion; --yes deletes without asking", option="yes")
     if not confirmed:
         print_note("nothing was deleted")
     return confirmed
