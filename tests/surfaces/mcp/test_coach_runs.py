@@ -159,6 +159,7 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
         for run_id in ended:
             raw.call("coach", action="cancel", run_id=run_id)
         driven = raw.call("solve", problem=PUZZLE)["run_id"]
+        assert raw.call("coach", action="status", run_id="last")["run_id"] == driven
         last = start(raw, "The newest")["run_id"]
         whole = raw.call("coach", action="list")
         wanted = [last, first, driven, *reversed(ended)]

@@ -249,6 +249,7 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
             context.add_run(document["taskId"])
             return document
         run_id, _ = await tasks.supervisor.start(app, *await app.receive(call.request()))
+        context.add_run(run_id)
         return await work.see_through(run_id, context)
     for name in ("problem", "session_id", "strategy", "options"):
         if getattr(call, name) != getattr(SolveCall(), name):
