@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 from ..core.fields import find_field
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
+from ..patterns import lazy_pattern
 from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
 from .lines import MAIN, Head, ThoughtLine, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall
 
+_ARROW = lazy_pattern(r"\s*(?:->|→)\s*")
 MAX_PATH = 32
 """Stages that one call may name."""
 
@@ -29,14 +31,14 @@ Stages = tuple[str, ...]
 
 
 def stages_named(call: ThinkingCall) -> Stages:
-    """Return the stages that a call names, in order; none if it names none.
+    """Return the stages that a call names, in order, also as one text `a -> b`; none if it names none.
 
     Raises:
         UsageError: There are too many.
     """
     if call.stage is None:
         return ()
-    stages = (call.stage,) if isinstance(call.stage, str) else tuple(call.stage)
+    stages = tuple(_ARROW.split(call.stage) if isinstance(call.stage, str) else call.stage)
     if len(stages) > MAX_PATH:
         message = f"stage names {len(stages):,} stages; one call may name {MAX_PATH}"
         raise UsageError(message, field="stage", limit=MAX_PATH)

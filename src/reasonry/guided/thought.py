@@ -271,7 +271,7 @@ def settle_fields(
     data = read_data(data, [*fields, *_OF_ANY_THOUGHT])
     if others:
         data = plain_json("data", data, max_chars)
-    stage = names if isinstance(call.stage, list) else names[0] if names else None
+    stage = names[0] if isinstance(call.stage, str) and len(names) == 1 else names or None
     known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
     for sentence in unknown_arguments("sequentialthinking", unknown, known):
         faults.append(f"{sentence} It was not kept; a stage's fields go into data.")

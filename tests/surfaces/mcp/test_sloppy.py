@@ -110,6 +110,9 @@ TREE = [
     Mistake("a stage in words", change(stage="Approach Exploration", approaches="hash; sort")),
     Mistake("a stage with dashes", change(stage="branch-creation", branchId="A")),
     Mistake("a stage in camel case", change(stage="branchDevelopment", branchId="A")),
+    Mistake(
+        "a path as text", change(stage="branch_development -> branchEvaluation", branchId="A", score=0.6)
+    ),
     Mistake("a score as text beside data", change(stage="BranchEvaluation", branchId="A", score="0.7")),
     Mistake("a score in per cent", change(stage="branch_evaluation", branchId="A", data={"Score": "70%"})),
     Mistake("data as JSON", change(stage="branch_evaluation", branchId="A", data='{"score": "7/10"}')),
