@@ -88,7 +88,7 @@ class NewRun(AskedRun, frozen=True, kw_only=True):
 class RefuteClaims(NewRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `refute`; by default the text is the caller's current session."""
 
-    claims: Annotated[tuple[str, ...], Meta(description="refute: none: the weakest")] = ()
+    claims: Annotated[tuple[str, ...], Meta(description="refute; default: the weakest")] = ()
 
     def request(self) -> RunRequest:
         """Return what is asked for."""

@@ -65,7 +65,7 @@ class GetSession(OneSession, frozen=True, kw_only=True):
 class SearchThoughts(Struct, frozen=True, kw_only=True):
     """Arguments of `search`."""
 
-    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="search: as it stands")]
+    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="search: literal text")]
     session_id: str | None = None
     limit: Limit = PAGE
     cursor: str | None = None
