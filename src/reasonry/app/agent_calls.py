@@ -95,10 +95,6 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
         options = {"claims": list(self.claims)} if self.claims else {}
         return replace(super().request(), strategy=REFUTER, options=options)
 
-    def names_a_text(self) -> bool:
-        """Return whether the call says what is to be refuted."""
-        return self.problem is not None or self.session_id is not None or bool(self.claims)
-
 
 class OneRun(Struct, frozen=True, kw_only=True):
     """Arguments of `coach` with the actions `status` and `cancel`."""

@@ -103,14 +103,10 @@ def thinking_input(strategies: Iterable[str]) -> Schema:
 def sessions_output() -> Schema:
     """Return the JSON schema of what the tool `sessions` replies, whichever the action."""
     items = {"type": "array", "items": {"type": "object"}}
+    lists = ("sessions", "thoughts", "matches", "thought_history", "notices")
     properties: Schema = {
-        "session_id": {"type": "string"},
-        "sessions": items,
-        "thoughts": items,
-        "matches": items,
-        "thought_history": items,
-        "text": {"type": "string"},
-        "notices": items,
+        **{name: {"type": "string"} for name in ("session_id", "text")},
+        **dict.fromkeys(lists, items),
         "next_cursor": {"type": ["string", "null"]},
     }
     return {"type": "object", "properties": properties, "required": []}

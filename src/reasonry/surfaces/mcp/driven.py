@@ -228,7 +228,7 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
 
 
 async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
-    if isinstance(call, RefuteClaims) and not call.names_a_text():
+    if isinstance(call, RefuteClaims) and (call.problem, call.session_id, call.claims) == (None, None, ()):
         call = structs.replace(call, session_id=context.thinker and context.thinker.current)
         if call.session_id is None:
             raise UsageError("nothing to refute: give a session_id, a problem or claims", field="session_id")

@@ -200,7 +200,7 @@ class McpServer:
         if params.uri == PAGE_URI:
             return {"contents": [read_page_resource()]}
         document = await self._read_document(params.uri)
-        text = msgspec.json.format(msgspec.json.encode(document)).decode()
+        text = msgspec.json.encode(document).decode()
         return {"contents": [{"uri": params.uri, "mimeType": _JSON, "text": text}]}
 
     async def _read_document(self, uri: str) -> Document:
