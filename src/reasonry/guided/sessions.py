@@ -49,7 +49,7 @@ _MAIN_LINE = ("branch_id",)
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the thinker's own where none is named."""
-_CHANGING = frozenset({"delete", "pin"})
+_CHANGING = ("delete", "pin", "resume")
 """Actions that change something: an argument that would do nothing is refused, where others only say so."""
 
 

@@ -225,7 +225,7 @@ def test_an_empty_branch_hides_no_branch_without_a_word(raw: Raw) -> None:
 
 def test_an_argument_that_is_none_is_refused_only_where_something_would_change(raw: Raw) -> None:
     raw.think(1)
-    for action in ("delete", "pin"):
+    for action in ("delete", "pin", "resume"):
         refused = raw.call("sessions", action=action, pinnd=False)["error"]
         assert "Did you mean pinned?" in refused["message"]
     shown = raw.call("sessions", action="get", pinnd=False)
