@@ -14,7 +14,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -43,13 +43,6 @@ def pieces_of(pending: Pending) -> Pieces:
     return (*filter(None, (ask.system,)), *prompt.split("\n\n"))
 
 
-def shown_ids(questions: Iterable[Pending]) -> frozenset[str]:
-    """Return the ids of all that these questions show."""
-    return frozenset(
-        _id(text) for pending in questions for text in (*_long(pieces_of(pending)), _schema_text(pending))
-    )
-
-
 def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
     """Return questions by the one id of those that are equal."""
     groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
@@ -59,23 +52,16 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
     return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
 
 
-def brief_questions(
-    questions: Sequence[Pending], shown: Collection[str] = ()
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the questions with references in place of what they share, and what is referred to for the first time.
-
-    Args:
-        shown: Ids of what the caller has been shown.
-    """
+def brief_questions(questions: Iterable[Pending]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the questions with references in place of long texts, and those texts by id."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in equal_questions(questions).items():
         pieces, schema = pieces_of(equal[0]), _schema_text(equal[0])
-        for text in _long(pieces):
-            shared.setdefault(_id(text), text)
-        shared.setdefault(_id(schema), json.loads(schema))
         *lead, last = pieces
-        prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
+        shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}
+        shared[_id(schema)] = json.loads(schema)
+        prompt = [_reference(text) if _id(text) in shared else text for text in lead]
         several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
         briefs.append(
             {
@@ -86,7 +72,7 @@ def brief_questions(
                 **several,
             }
         )
-    return briefs, {text_id: text for text_id, text in shared.items() if text_id not in shown}
+    return briefs, shared
 
 
 def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -107,10 +93,6 @@ def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
         name: result[name]
         for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))
     }
-
-
-def _long(pieces: Pieces) -> list[str]:
-    return [text for text in pieces[:-1] if len(text) >= LEAST_CHARS]
 
 
 def _id(text: str) -> str:

@@ -19,7 +19,7 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
 from .answers import read_answers
-from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of, shown_ids
+from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .callers import handed_out, questions
 from .drive import OpenRun
 from .engine import Engine
@@ -82,7 +82,7 @@ class Coach(Struct, frozen=True):
             forms = {name: _question(equal[0])["answer_schema"] for name, equal in waiting.items()}
             events = _events(opened.run, read_answers(answers, forms))
             answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
-            known = shown_ids(answered) if answered and not says_all else None
+            known = brief_questions(answered)[1] if answered and not says_all else None
             performers = await open_performers(opened.run)
             earlier = _proved_wrong(opened.run)
             refused = await opened.take_answers(events, refusing=True)
@@ -124,7 +124,8 @@ class Coach(Struct, frozen=True):
         whole = document(read)
         if not self.brief:
             return whole
-        asked, shared = brief_questions(handed_out(read.run), known or ())
+        asked, texts = brief_questions(handed_out(read.run))
+        shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
             how = {"note": HOW_TO_READ} if shared else {}
