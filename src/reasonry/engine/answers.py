@@ -36,17 +36,17 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
         UsageError: It is none of these, or an answer is neither text nor JSON data.
         TooLargeError: An answer is too long.
     """
-    waiting = waiting or {}
-    try:
-        whole = _decode(raw)
-        if isinstance(whole, Mapping) and set(whole) == {"answers"}:
-            whole = _decode(whole["answers"])
-        entries = _entries(_name_answer(whole, *next(iter(waiting.items()))) if len(waiting) == 1 else whole)
-    except _ShapeError:
-        raise UsageError(_shape(list(waiting)), option="answers") from None
+    whole, waiting = _decode(raw), waiting or {}
+    if isinstance(whole, Mapping) and set(whole) == {"answers"}:
+        whole = _decode(whole["answers"])
+    if len(waiting) == 1:
+        whole = _name_answer(whole, *next(iter(waiting.items())))
+    pairs = _pairs(whole)
+    if not all(isinstance(name, str) and name.strip() for name, _ in pairs):
+        raise UsageError(_shape(list(waiting)), option="answers")
     return [
         (effect_id, _text_of(effect_id, single))
-        for name, answer in entries
+        for name, answer in pairs
         for effect_id, single in _single_answers(name, answer)
     ]
 
@@ -57,10 +57,6 @@ def joined_id(effect_ids: Sequence[str]) -> str:
     if len(numbers) > 1 and numbers[0] > 0 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{effect_ids[0]}..{effect_ids[-1]}"
     return ",".join(effect_ids)
-
-
-class _ShapeError(Exception):
-    """Answers do not say which questions they are to."""
 
 
 def _shape(waiting: Sequence[str]) -> str:
@@ -102,19 +98,16 @@ def _names_question(part: Any) -> bool:
     return bool(ids and "answer" in part) or any(isinstance(key, str) and _ID.match(key) for key in keys)
 
 
-def _entries(whole: Any) -> list[tuple[str, Any]]:
+def _pairs(whole: Any) -> list[tuple[Any, Any]]:
+    """Return the ids and the answers of a call; None stands for an id that is not there."""
     mappings = [whole] if isinstance(whole, Mapping) else whole
     if not isinstance(mappings, list | tuple) or not all(isinstance(part, Mapping) for part in mappings):
-        raise _ShapeError
+        return [(None, whole)]
     pairs: list[tuple[Any, Any]] = []
     for mapping in mappings:
-        names = [name for name in _ID_NAMES if name in mapping]
-        if names and "answer" not in mapping:
-            raise _ShapeError
-        pairs += [(mapping[names[0]], mapping["answer"])] if names else mapping.items()
-    if not all(isinstance(effect_id, str) and effect_id.strip() for effect_id, _ in pairs):
-        raise _ShapeError
-    return [(effect_id.strip(), answer) for effect_id, answer in pairs]
+        ids = [mapping[name] if "answer" in mapping else None for name in _ID_NAMES if name in mapping]
+        pairs += [(ids[0], mapping.get("answer"))] if ids else mapping.items()
+    return pairs
 
 
 def _decode(data: Any) -> Any:
@@ -129,7 +122,7 @@ def _decode(data: Any) -> Any:
 
 
 def _single_answers(name: str, answer: Any) -> list[tuple[str, Any]]:
-    effect_ids = _split_id(name)
+    effect_ids = _split_id(name.strip())
     if len(effect_ids) == 1:
         return [(effect_ids[0], answer)]
     several = _decode(answer)
