@@ -158,6 +158,7 @@ def run_tools(work: RunWork) -> list[McpTool]:
         output_schema=_COACH_OUTPUT,
         annotations={**_RUNS, "openWorldHint": False},
         call=lambda arguments, context: _coach(work, coach_schema, arguments, context),
+        shorten=without_search,
     )
     if not work.app.has_model:
         return [coach]

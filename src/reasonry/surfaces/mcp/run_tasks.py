@@ -110,10 +110,12 @@ class UserQuestion(NamedTuple):
 
 
 def without_search(document: Document) -> Document:
-    """Return what the text of a result says of a run's document."""
-    return {
+    """Return what the text of a result says of a run's document, or of one with such a document as its `result`."""
+    kept = {
         name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
     }
+    result = kept.get("result")
+    return kept | {"result": without_search(result)} if isinstance(result, dict) else kept
 
 
 class RunTasks:
