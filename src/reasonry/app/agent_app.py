@@ -93,7 +93,8 @@ class AgentApp(App):
         listed = {OFFLINE, *self.allowed.models.values(), *self.allowed.models}
         if self.allowed.default_model is None and recorded.model not in listed:
             listed.add(
-                await self.pool.run_in_thread(lambda: self.pool.offered_model(source.begun.problem)) or OFFLINE
+                await self.pool.run_in_thread(lambda: self.pool.offered_model(source.begun.problem))
+                or OFFLINE
             )
         roles = {role: getattr(recorded, role) for role in ("model", "judge_model", "draft_model")}
         names, takes_model = self.allowed.model_names, named.model is not None or was_coached

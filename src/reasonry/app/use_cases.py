@@ -418,7 +418,7 @@ class UseCases:
             return await self.pool.run_in_thread(open_all)
 
     def _reopen(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
-        """Return the named participants, else those of the record of a run, with the built-in tools of its strategies."""
+        """Return the named participants, else those of the record of a run, with its strategies' own tools."""
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, self.strategies_in(source.begun))

@@ -218,7 +218,7 @@ async def local_client(store: str = "memory", **environ: str) -> AsyncGenerator[
         client = LocalClient(app)
         yield client
         for each in client.others:
-            await each.tasks.drain(1)
+            await each.tasks.supervisor.drain(1)
 
 
 @asynccontextmanager

@@ -19,9 +19,11 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
+from ...app.wiring import App
 from ...core.text import clip
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
+from ...strategies import STRATEGIES
 
 MAX_OFFERED = 20
 MAX_INPUT_BYTES = 50_000_000
@@ -36,8 +38,6 @@ Candidates = dict[str, str]
 
 def list_strategies(context: Any) -> Candidates:
     """Return the strategies that come with Reasonry."""
-    from ...strategies import STRATEGIES
-
     return {name: strategy.summary for name, strategy in STRATEGIES.items()}
 
 
@@ -59,8 +59,6 @@ def list_sessions(context: Any) -> Candidates:
 
 
 def _list_latest(context: Any, kind: Literal["runs", "sessions"]) -> Candidates:
-    from ...app.wiring import App
-
     named = context.get("--store")
     app = App(named.raw if named is not None and named.provided else None)
 

@@ -14,6 +14,8 @@ from ...app.wiring import App
 from ...errors import ReasonryError
 from ...extras import EXTRAS, has_extra, install_hint
 from ...masking import SECRETS
+from ...models.choose import default_model, describe_models
+from ...tools.sandbox import describe_sandboxes
 from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
@@ -47,8 +49,6 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
     Args:
         problem: A problem to choose a model for.
     """
-    from ...models.choose import default_model, describe_models
-    from ...tools.sandbox import describe_sandboxes
 
     async def look(app: App) -> dict[str, Any]:
         await app.store.runs(limit=1)

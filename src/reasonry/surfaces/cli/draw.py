@@ -15,20 +15,21 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
 
 from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
 from .. import present
 from ..run_report import Block, Bullets, Heading, Prose
+from ..web.page import PageNode
+from ..web.run_nodes import first_nodes
 from .output import draw_lines, open_console, print_inert_lines, print_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-    from rich.tree import Tree
-
-    from ..web.page import PageNode
 
 _LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
 _FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
@@ -75,8 +76,6 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
         if isinstance(part, str):
             print_line(f"{indent}{part}".rstrip() if indent else part, stream=out)
         else:
-            from rich.padding import Padding
-
             open_console(out).print(Padding.indent(part, len(indent)))
 
 
@@ -149,8 +148,6 @@ def parts_of(text: str) -> Iterator[Any]:
 
 def drawn_line(line: str, style: str = "") -> Text:
     """Return a line with its bold words and its code in their styles, without their marks."""
-    from rich.text import Text
-
     text, end = Text(style=style), 0
     for span in _SPAN.finditer(line):
         text.append(line[end : span.start()])
@@ -160,8 +157,6 @@ def drawn_line(line: str, style: str = "") -> Text:
 
 
 def _table(rows: Sequence[str]) -> Any:
-    from rich.table import Table
-
     heads, *cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
     table = Table()
     for head in (*heads, *[""] * (max(map(len, cells), default=0) - len(heads))):
@@ -181,9 +176,6 @@ def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
         nodes: Parents first.
         limit: How many nodes to draw; those that lead to the best one always are.
     """
-    from rich.text import Text
-    from rich.tree import Tree
-
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if _is_on_path(node)}
     places: dict[str | None, Tree] = {}
     for node in nodes:
@@ -200,8 +192,6 @@ def _is_on_path(node: PageNode) -> bool:
 
 def print_tree(trace: Document) -> None:
     """Print the tree of a run, if its document has one, or one inside a sample."""
-    from ..web.run_nodes import first_nodes
-
     nodes = [*first_nodes(trace, trace["problem"], ()).values()]
     if not any(node.kind == "thought" for node in nodes):
         return
@@ -221,8 +211,6 @@ def _label(node: PageNode) -> Text:
 
 
 def _one_line(text: str, style: str) -> Text:
-    from rich.text import Text
-
     return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
@@ -231,8 +219,6 @@ def _one_line(text: str, style: str) -> Text:
 
 def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
     """Draw the main line, and under the thought it left each branch."""
-    from rich.text import Text
-
     console, recorded = open_console(), list(thoughts)
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['session_id']}{strategy}  {present.count_of(len(recorded), 'thought')}"
@@ -244,8 +230,6 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
 
 def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[str]:
     """Draw a text beside a margin, line for line."""
-    from rich.text import Text
-
     left = " " * min(indent, console.width // 2) + margin
     lines = text.wrap(console, max(console.width - len(left), 8), overflow="fold")
     starts = (left if place == 0 else " " * len(left) for place in range(len(lines)))
@@ -259,8 +243,6 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
     Returns:
         Rows: how far each is indented, its margin and its text.
     """
-    from rich.text import Text
-
     # What a row is sorted by: the `seq` of the thought a branch left, that of its first thought, that of the row's.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}
     places, rows = dict[int, tuple[float, ...]](), dict[tuple[float, ...], Document | str]()
@@ -281,8 +263,6 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
 
 def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
     """Yield a row for a thought, one for each field of its stage, and one for the score a run gave it."""
-    from rich.text import Text
-
     text = Text()
     if thought.get("stage"):
         text.append(f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan")

@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ...app.installed import describe_plugins
+from ...compare.datasets import DATASETS, LEVELS
+from ...compare.gym import WHITELIST
+from ...compare.problem_set import open_dataset
 from ...core.describe import describe
 from ...core.describe import diagram as draw_diagram
 from ...core.registry import resolve
@@ -175,10 +178,6 @@ def datasets(
         seed: Seed of the problems, as in `compare --seed`.
         level: Level of the problems, from 1, the easiest, to 3.
     """
-    from ...compare.datasets import DATASETS, LEVELS
-    from ...compare.gym import WHITELIST
-    from ...compare.problem_set import open_dataset
-
     if name is None:
         rows = [
             {key: getattr(dataset, key) for key in ("name", "summary", "measures", "version")}

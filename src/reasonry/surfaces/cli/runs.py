@@ -36,12 +36,10 @@ from .arguments import (
     read_pairs,
 )
 from .coach import Brief, show_coached
-from .draw import print_blocks, print_tree
 from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record
 from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
-from .watch import watching
 
 _COLUMNS = (
     Column("ID", "run_id"),
@@ -138,6 +136,8 @@ def stats_(
 
 
 def _print_record(record: Record) -> None:
+    from .draw import print_blocks, print_tree
+
     trace: dict[str, Any] = {**record.result.document(), **record.head}
     print_blocks(report_head(trace))
     print_tree(trace)
@@ -170,6 +170,8 @@ def resume_(
     Args:
         coach: Answer its questions yourself from here on, with `coach answer`.
     """
+    from .watch import watching
+
     limit, silent = settings.limits.budget(), settings.common.as_data
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
@@ -220,6 +222,8 @@ def fork_(
         at: Number of recorded answers to reuse; 0 starts over.
         coach: Answer its questions yourself, with `coach answer`.
     """
+    from .watch import watching
+
     budget, options = settings.limits.budget(), read_pairs(option)
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:

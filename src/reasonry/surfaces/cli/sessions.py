@@ -18,7 +18,6 @@ from ...guided.directory import Following
 from ...guided.which_session import Thinker
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
-from .draw import draw_session
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
 from .settings import Common
 
@@ -90,6 +89,8 @@ def show_(
         limit: How many thoughts at most (--json).
         cursor: `next_cursor` of the page before (--json).
     """
+    from .draw import draw_session
+
     selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
     if common.as_data:
         return common.show(_manage(common, "get", **selection, limit=limit, cursor=cursor), "")

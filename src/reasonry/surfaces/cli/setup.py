@@ -11,8 +11,10 @@ from typing import Any, Literal, get_args
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
 from msgspec import structs
 
+from ...app.allow_list import AllowList
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
+from ...stores import open_store
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
@@ -99,9 +101,6 @@ def server_options(
     Raises:
         UsageError: There is no such store, or a model cannot be what it is listed as.
     """
-    from ...app.allow_list import AllowList
-    from ...stores import open_store
-
     open_store(store)
     AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
     if store not in (None, "memory") and "://" not in store:

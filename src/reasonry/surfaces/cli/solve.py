@@ -16,11 +16,9 @@ from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..run_report import outline
 from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
-from .draw import print_answer, print_blocks
 from .output import print_note
 from .pages import check_report, write_report
 from .settings import Limits, OutputOptions, RunSettings, Shown
-from .watch import watching
 
 
 def solve(
@@ -42,6 +40,8 @@ def solve(
         report: Write a report of the run to this file too: FILE.md or FILE.html.
         explain: Show which strategy `auto` takes for the problem and why, and run nothing.
     """
+    from .watch import watching
+
     check_report(report)
     text, silent = read_problem(problem), settings.common.as_data
     if explain:
@@ -84,6 +84,8 @@ def show_result(result: Result, is_interrupted: bool, output: OutputOptions, sho
 
 def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
     """Print the outline of a result, its end, the usage, and last, alone on standard output, the answer."""
+    from .draw import print_answer, print_blocks
+
     blocks = outline(document)
     print_blocks(blocks, sys.stderr)
     if blocks:

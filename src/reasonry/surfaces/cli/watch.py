@@ -7,9 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from msgspec import structs
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as RichLive
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Step
@@ -20,14 +25,10 @@ from ...engine.result import result_of
 from ...engine.run import Run
 from .. import present
 from ..run_report import thought_title, whole_thought
+from ..web.page import PageNode
 from ..web.run_nodes import first_nodes
 from .draw import tree_of
 from .output import print_note
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from ..web.page import PageNode
 
 MAX_ROWS = 40
 DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
@@ -72,10 +73,6 @@ class Live(Lines):
     wants_text = True
 
     def __init__(self, why: str = "") -> None:
-        from rich.console import Console
-        from rich.live import Live as RichLive
-        from rich.spinner import Spinner
-
         super().__init__(why)
         self.run: Run | None = None
         self.nodes: Sequence[PageNode] = ()
@@ -126,11 +123,6 @@ class Live(Lines):
 
     def draw(self) -> RenderableType:
         """Return the view as it is now: the tree, what is asked, what is spent, and a bar for each limit."""
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
-
         run = self.run
         if run is None:
             return Text("")

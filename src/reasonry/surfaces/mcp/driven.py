@@ -6,7 +6,7 @@ import asyncio
 import itertools
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import structs
 
@@ -32,11 +32,9 @@ from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...engine.result import Result
 from ...errors import UsageError
 from ...guided.thinking_tool import actions_schema, tool_schema
+from ...supervisor import Supervisor
 from .run_tasks import RunTasks, without_search
 from .tools import CallContext, Document, McpTool, Report
-
-if TYPE_CHECKING:
-    from ...supervisor import Supervisor
 
 BEAT_S: Final = 5.0
 _MESSAGE_CHARS: Final = 200

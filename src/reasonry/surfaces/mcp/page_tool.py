@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,10 +16,10 @@ from msgspec import Meta, Struct
 from ...app.wiring import App
 from ...guided.read_calls import read_call
 from ...guided.thinking_tool import tool_schema
+from ..web.find_page import find_page
+from ..web.html_page import html_page, page_folder, write_page
+from ..web.page import DEFAULT_BOUNDS, PageBounds, PageDocument
 from .tools import CallContext, Document, McpTool, declared_extension
-
-if TYPE_CHECKING:
-    from ..web.page import PageDocument
 
 EXTENSION = "io.modelcontextprotocol/ui"
 MIME_TYPE = "text/html;profile=mcp-app"
@@ -57,8 +57,6 @@ def shows_pages(capabilities: Mapping[str, Any]) -> bool:
 
 def read_page_resource() -> Document:
     """Return the page without data, as the protocol's content of a resource."""
-    from ..web.html_page import html_page
-
     return {"uri": PAGE_URI, "mimeType": MIME_TYPE, "text": html_page(None)}
 
 
@@ -86,10 +84,6 @@ def page_tool(app: App) -> McpTool:
 
 
 async def _show(app: App, arguments: Document, context: CallContext) -> Document:
-    from ..web.find_page import find_page
-    from ..web.html_page import page_folder, write_page
-    from ..web.page import DEFAULT_BOUNDS, PageBounds
-
     # A call that names nothing means what the connection worked on last, else the last of all.
     runs, own = context.runs, context.thinker and context.thinker.current
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")

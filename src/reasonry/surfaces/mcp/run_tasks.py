@@ -13,8 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -34,14 +33,12 @@ from ...ids import now_ms
 from ...patterns import lazy_pattern
 from ...records import JobOptions, RunRow
 from ...strategies import INQUIRER
+from ...supervisor import Supervisor
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
 from .frames import MISSING_CAPABILITY, RefusedError, read_params
 from .tools import CallContext, Document, TaskDocument, tool_result
-
-if TYPE_CHECKING:
-    from ...supervisor import Supervisor
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension, which only the stateless version has."""
@@ -126,22 +123,8 @@ class RunTasks:
     """
 
     def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
-        self._app = app
-        self._drives = supervisor is None
-        if supervisor is not None:
-            self.supervisor = supervisor
-
-    @cached_property
-    def supervisor(self) -> Supervisor:
-        """What drives the runs."""
-        from ...supervisor import Supervisor
-
-        return Supervisor(self._app)
-
-    async def drain(self, timeout_s: float) -> None:
-        """Let the runs go that are driven here; they stay jobs."""
-        if self._drives and "supervisor" in vars(self):
-            await self.supervisor.drain(timeout_s)
+        self._app, self._drives = app, supervisor is None
+        self.supervisor = supervisor or Supervisor(app)
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of one of `TASK_METHODS`; raises as `McpServer.answer`."""

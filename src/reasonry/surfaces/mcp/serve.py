@@ -89,7 +89,7 @@ def main(
             try:
                 await run_stdio(app_server(work, app.sessions()), environ)
             finally:
-                await work.tasks.drain(_LET_GO_S)
+                await work.tasks.supervisor.drain(_LET_GO_S)
 
     with masked_output(environ):
         asyncio.run(serve())
