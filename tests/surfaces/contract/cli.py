@@ -115,7 +115,13 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "fork": _fork,
     "list": lambda given: ["runs", "list", *_filters(given)],
     "diff": lambda given: ["runs", "diff", given["a"], given["b"]],
-    "page": lambda given: ["open", given["run"], "--no-browser", "--output=page.html"],
+    "page": lambda given: [
+        "open",
+        given.get("run") or given["session"],
+        "--no-browser",
+        "--output=page.html",
+    ],
+    "submit": lambda given: ["submit", given["file"], "--results=results.jsonl"],
     "compare": lambda given: [
         "compare",
         given["file"],
@@ -136,6 +142,7 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "session": _on_session("show"),
     "export": _on_session("export"),
     "pin": _on_session("pin"),
+    "unpin": _on_session("pin", "--off"),
     "forget": _on_session("delete", "--yes"),
 }
 
@@ -152,6 +159,7 @@ class CommandLine:
 
     def call(self, use: str, given: Given) -> Reply:
         """Run a command; its exit code is that of its error."""
+        given = {**given, "content": given} if use == "submit" else given
         if "content" in given:
             file = self.folder / "import.json"
             file.write_text(json.dumps(given["content"]), "utf-8")
@@ -161,4 +169,6 @@ class CommandLine:
         assert done.stdout, (words, done.stderr)
         reply = reply_of(json.loads(done.stdout))
         assert not reply.code or done.returncode == EXIT_CODES[reply.code], words
-        return reply
+        return (
+            reply_of(json.loads((self.folder / "results.jsonl").read_bytes())) if use == "submit" else reply
+        )

@@ -19,6 +19,8 @@ STATUSES = {
 _RUN, _SESSION = "/api/runs/{run}", "/api/sessions/{session}"
 _REQUESTS = {
     "solve": ("POST", "/api/runs"),
+    "chat": ("POST", "/v1/chat/completions"),
+    "respond": ("POST", "/v1/responses"),
     "start": ("POST", "/api/runs"),
     "refute": ("POST", "/api/runs"),
     "answer": ("POST", f"{_RUN}/answers"),
@@ -45,6 +47,7 @@ _REQUESTS = {
     "session": ("GET", _SESSION),
     "export": ("GET", f"{_SESSION}/export"),
     "pin": ("PATCH", _SESSION),
+    "unpin": ("PATCH", _SESSION),
     "forget": ("DELETE", _SESSION),
 }
 
@@ -65,9 +68,13 @@ class Api:
     def call(self, use: str, given: Given) -> Reply:
         """Send a request, and where it begins a driven run, wait for its end; the status is that of the error."""
         method, path = _REQUESTS[use]
-        path = f"{_SESSION}/thoughts" if use == "think" and "session" in given else path
+        if "session" in given and use in ("think", "page"):
+            path = f"{_SESSION}/{'thoughts' if use == 'think' else use}"
         body = {name: value for name, value in given.items() if f"{{{name}}}" not in path}
         reply = self._ask(method, path.format(**given), _body(use, body))
+        if use in ("chat", "respond"):
+            (run,) = reply.document["reasonry"]["runs"]
+            return self._ask("GET", _RUN.format(run=run["run_id"]), {})
         if use not in ("solve", "resume", "fork") or reply.code or reply.document["mode"] == "coached":
             return reply
         self._client.get(f"/api/runs/{reply.run_id}/events")
@@ -87,6 +94,11 @@ def _body(use: str, given: Given) -> Given:
         return given["budget"]
     if use == "import":
         return given["content"]
+    if use in ("chat", "respond"):
+        own = {name: value for name, value in given.items() if name not in ("problem", "strategy")}
+        asked = [{"role": "user", "content": given["problem"]}]
+        place = "messages" if use == "chat" else "input"
+        return {"model": f"{given['strategy']}@offline", place: asked, "reasonry": own}
     renamed = {
         {"at": "from", "session": "session_id"}.get(name, name): value for name, value in given.items()
     }
@@ -96,4 +108,4 @@ def _body(use: str, given: Given) -> Given:
     is_coached = renamed.pop("coached", use in ("start", "refute"))
     if use in ("start", "refute", "resume", "fork"):
         renamed["mode"] = "coached" if is_coached else "driven"
-    return {**renamed, **({"pinned": True} if use == "pin" else {})}
+    return {**renamed, **({"pinned": use == "pin"} if use in ("pin", "unpin") else {})}

@@ -19,6 +19,7 @@ _CALLS = {
     "sessions": ("sessions", "list"),
     "session": ("sessions", "get"),
     "forget": ("sessions", "delete"),
+    "unpin": ("sessions", "pin"),
     **{action: ("sessions", action) for action in ("search", "export", "pin")},
 }
 """The tool of each use, and its action."""
@@ -26,7 +27,7 @@ _NAMES = {"session": "session_id", "run": "run_id"}
 
 
 class Tools:
-    """The tools of one server. An agent answers the questions of a run that it resumes or forks."""
+    """The tools of one server. An agent answers the questions of a run that it forks."""
 
     name = "mcp"
 
@@ -41,7 +42,13 @@ class Tools:
     def call(self, use: str, given: Given) -> Reply:
         """Call a tool."""
         tool, action = _CALLS[use]
-        given = {"id": given["run"]} if use == "page" else given
+        if use == "page":
+            given = {"id": given.get("run") or given["session"]}
+        if use == "unpin":
+            given = {**given, "pinned": False}
+        if use == "resume" and not given.get("coached"):
+            # Driven by a model, by the tool that begins such runs.
+            tool, action = "solve", ""
         arguments = {_NAMES.get(name, name): value for name, value in given.items() if name != "coached"}
         arguments |= {f"max_{name}": value for name, value in arguments.pop("budget", {}).items()}
         return reply_of(self._raw.call(tool, **arguments, **({"action": action} if action else {})))

@@ -8,6 +8,7 @@ from typing import Any
 
 import reasonry
 from reasonry.errors import NotFoundError, ReasonryError
+from reasonry.surfaces.python.streaming import EndEvent
 
 from .surface import Document, Given, Reply
 
@@ -33,9 +34,10 @@ class Package:
     async def _call(self, use: str, given: Given) -> Document:
         session, run = given.get("session"), {"run_id": given.pop("run", None)}
         match use:
-            case "solve":
-                named = {"model": "offline", "store": self.store, **given}
-                return (await reasonry.solve(**named)).document()
+            case "solve" | "stream":
+                return await self._solved(use, {"model": "offline", "store": self.store, **given})
+            case "forget":
+                return {"deleted": await reasonry.clear_session(str(session), store=self.store)}
             case "start":
                 return await self._coached(given)
             case "refute":
@@ -56,6 +58,13 @@ class Package:
                 if found is None:
                     raise NotFoundError("no such session")
                 return found
+
+    async def _solved(self, use: str, given: Given) -> Document:
+        if use == "solve":
+            return (await reasonry.solve(**given)).document()
+        *_, end = [event async for event in reasonry.stream(**given)]
+        assert isinstance(end, EndEvent)
+        return end.result.document()
 
     async def _coached(self, given: Given, then: str = "", *arguments: Any) -> Document:
         async with await reasonry.coach(store=self.store, **given) as coaching:

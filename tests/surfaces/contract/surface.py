@@ -33,7 +33,7 @@ class Reply(NamedTuple):
 
 def reply_of(document: Document) -> Reply:
     """Return a document as a reply."""
-    return Reply(document["error"]["code"] if "error" in document else "", document)
+    return Reply(document["error"]["code"] if document.get("error") else "", document)
 
 
 class Surface(Protocol):

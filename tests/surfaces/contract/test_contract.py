@@ -89,19 +89,19 @@ RECORDS = [
     Leaves("its caller has given several answers", VOTED, "answered"),
     Leaves("it is cancelled", CANCELLED, "stopped"),
     Leaves("it is resumed", (*CANCELLED, ("resume", {"run": "$", "coached": True})), "waiting"),
-    Leaves("it is resumed with more", (STOPPED, ("resume", MORE)), "solved", OPERATORS),
+    Leaves("it is resumed with more", (STOPPED, ("resume", MORE)), "solved", AGENTS),
     Leaves("it is taken over", (STOPPED, ("resume", {**MORE, "coached": True})), "waiting"),
     Leaves(
         "a model takes it over",
         (("start", SOLVED), ("resume", {"run": "$", "model": "offline"})),
         "answered",
-        OPERATORS,
+        AGENTS,
     ),
-    Leaves("it is handed over and back", HANDED, "solved", OPERATORS),
+    Leaves("it is handed over and back", HANDED, "solved", AGENTS),
     Leaves("it has ended and is resumed", (*ANSWERED, ("resume", {"run": "$", "coached": True})), "answered"),
-    Leaves("its end stays", (SOLVE, ("resume", MORE)), "solved", OPERATORS),
+    Leaves("its end stays", (SOLVE, ("resume", MORE)), "solved", AGENTS),
     Leaves(
-        "a vain end stays", (("solve", VAIN), ("resume", {**MORE, "model": "offline"})), "unsolved", OPERATORS
+        "a vain end stays", (("solve", VAIN), ("resume", {**MORE, "model": "offline"})), "unsolved", AGENTS
     ),
     Leaves("it is forked", (SOLVE, ("fork", {"run": "$", "at": 1})), "solved", OPERATORS),
     Leaves(
@@ -146,6 +146,22 @@ def test_the_same_uses_leave_the_same_record(surfaces: dict[str, Surface], case:
     first, *others = records
     for name in others:
         assert records[name] == records[first], name
+
+
+@pytest.mark.parametrize(
+    "given",
+    [SOLVED, {**SOLVED, "options": {"max_depth": 3}}, {**SOLVED, "verifier": "arithmetic:24"}, STOPPED[1]],
+    ids=str,
+)
+def test_a_run_that_is_begun_another_way_leaves_the_same_record(
+    surfaces: dict[str, Surface], given: Given
+) -> None:
+    wanted = alike(look(surfaces["cli"], surfaces["cli"].call("solve", given).run_id))
+    for name, use in (("cli", "submit"), ("http", "chat"), ("http", "respond"), ("python", "stream")):
+        # A line of a file says nothing of limits and verifiers.
+        if use != "submit" or given.keys() <= {"problem", "strategy", "options"}:
+            run_id = begun(surfaces[name], (use, given)).run_id
+            assert alike(look(surfaces[name], run_id)) == wanted, use
 
 
 # -- rule 2: the same names
@@ -237,13 +253,17 @@ def test_two_runs_differ_alike(surfaces: dict[str, Surface]) -> None:
     assert told[0] == told[1]
 
 
-def test_a_page_is_of_the_run_that_is_named(surfaces: dict[str, Surface]) -> None:
+@pytest.mark.parametrize(("kind", "use", "status"), [("run", SOLVE, "done"), ("session", THINK, "active")])
+def test_a_page_is_of_the_run_or_the_session_that_is_named(
+    surfaces: dict[str, Surface], kind: str, use: tuple[str, Given], status: str
+) -> None:
     for name in AGENTS:
-        run = begun(surfaces[name], SOLVE)
-        page = surfaces[name].call("page", {"run": run.run_id}).document
-        shown = {member: page.get(member, "done") for member in ("kind", "id", "status")}
-        assert shown == {"kind": "run", "id": run.run_id, "status": "done"}
-        assert name == "cli" or page["answer"] == run.document["answer"]
+        about = begun(surfaces[name], use)
+        named = about.run_id if kind == "run" else about.session_id
+        page = surfaces[name].call("page", {kind: named}).document
+        shown = {member: page.get(member, status) for member in ("kind", "id", "status")}
+        assert shown == {"kind": kind, "id": named, "status": status}
+        assert name == "cli" or page["answer"] == about.document.get("answer")
 
 
 def test_a_comparison_is_shown_as_it_was_printed(surfaces: dict[str, Surface]) -> None:
@@ -280,6 +300,7 @@ SESSIONS = [
     ("search", {"query": "HERONS", "limit": 1}, TWO, AGENTS),
     ("sessions", {"limit": 1}, TWO, AGENTS),
     ("pin", {"session": "$"}, TWO, AGENTS),
+    ("unpin", {"session": "$"}, (*TWO, ("pin", {"session": "$"})), AGENTS),
     ("forget", {"session": "$"}, TWO, AGENTS),
     ("think", ENDS, (THINK,), NAMES),
     ("think", BRANCHES, (("think", {**ACTING[1], "thought": "aside"}),), NAMES),
@@ -316,6 +337,13 @@ def test_what_is_done_with_a_session_is_replied_to_alike(
     first, *others = on
     for name in others:
         assert replies[name] == replies[first], name
+
+
+def test_a_session_that_is_deleted_is_gone(surfaces: dict[str, Surface]) -> None:
+    for name, surface in surfaces.items():
+        session = {"session": begun(surface, THINK).session_id}
+        assert surface.call("forget", session).document["deleted"] is True
+        assert surface.call("export", session).code == "not_found", name
 
 
 def test_a_session_that_is_taken_out_is_taken_in(surfaces: dict[str, Surface]) -> None:

@@ -181,12 +181,13 @@ REFUSED = [
     of_no_run("status", AGENTS),
     of_no_run("show", AGENTS),
     of_no_run("page", AGENTS),
+    of_no_session("page", AGENTS),
     Refused("diff: no such run", "diff", {"a": UNKNOWN, "b": LONG_NAME}, NOT_THERE, on=OPERATORS),
     Refused("diff: a long name", "diff", {"a": LONG_NAME, "b": UNKNOWN}, NOT_THERE, on=OPERATORS),
     of_no_run("cancel", NAMES),
     of_no_run("answer", NAMES, answers={"e1": "x"}),
     of_no_run("resume", NAMES, coached=True),
-    of_no_run("resume", OPERATORS),
+    of_no_run("resume", AGENTS),
     of_no_run("fork", AGENTS, at=0, coached=True),
     of_no_run("fork", OPERATORS, at=0),
     of_no_run("replay", OPERATORS),
@@ -320,6 +321,7 @@ REFUSED = [
     of_no_session("export", NAMES),
     of_no_session("forget", AGENTS),
     of_no_session("pin", AGENTS),
+    of_no_session("unpin", AGENTS),
     *(
         Refused(f"{use}: {kind}", use, {of: name}, NOT_THERE, on=on)
         for of, uses in (("session", "session export forget pin"), ("run", "status show page cancel"))

@@ -29,7 +29,7 @@ NAMES = ("cli", "mcp", "http", "python")
 AGENTS = ("cli", "mcp", "http")
 """The surfaces that show runs and sessions."""
 OPERATORS = ("cli", "http")
-"""Those on which the models work on a run that is there already."""
+"""Those that have all uses but those of agents."""
 TYPED = ("mcp", "http", "python")
 """Those whose arguments have types."""
 CALLERS = ("mcp", "http")
