@@ -1,1 +1,1 @@
-"""The surfaces: command line, MCP server, Python API."""
+"""The surfaces: command line, MCP, HTTP, page, Python, and the set-up of agents."""
