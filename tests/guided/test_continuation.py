@@ -13,7 +13,7 @@ from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, ReasonryError, UsageError
-from reasonry.guided.continuation import continuation_id
+from reasonry.guided.transcripts import continuation_id
 from reasonry.ids import new_id
 from reasonry.strategies import STRATEGIES
 

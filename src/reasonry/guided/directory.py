@@ -10,8 +10,6 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
@@ -71,39 +69,8 @@ def list_unfinished(found: Sequence[Unfinished]) -> str:
 # -- what a command leaves out
 
 
-class Following(Struct, frozen=True):
-    """The numbers that a command leaves out, and the sessions that it may continue.
-
-    Attributes:
-        session_ids: The latest first; none where the command names its session or begins one.
-        purpose: How the first of them began; empty where there is none.
-    """
-
-    number: int
-    total: int
-    session_ids: Sequence[str] = ()
-    purpose: str = ""
-
-
-def following(call: Mapping[str, Any], found: Sequence[Unfinished]) -> Following:
-    """Return what a command continues where it leaves that out.
-
-    Args:
-        call: The arguments of the thinking tool, without those that are left out.
-        found: The session that it names, or those that it may continue, the first before others; none: it begins one.
-    """
-    head = found[0][1] if found else None
-    number = 1 if head is None else _following_number(head, call)
-    follows = call.get("next_thought_needed", True)
-    total = max(0 if head is None else head.line(head.latest).total, number + bool(follows))
-    if "session_id" in call:
-        found = ()
-    # Without a number there is nothing to tell the sessions apart by.
-    ids = [row.session_id for row, _ in (found if "thought_number" in call else found[:1])]
-    return Following(number, total if follows else number, ids, found[0][0].purpose if found else "")
-
-
-def _following_number(head: Head, call: Mapping[str, Any]) -> int:
+def next_number(head: Head, call: Mapping[str, Any]) -> int:
+    """Return the number that a thought has on its line, from the other arguments of the thinking tool."""
     branch, left = call.get("branch_id"), str(call.get("branch_from_thought", ""))
     if branch and branch in head.branches:
         return head.branches[branch].number + 1

@@ -7,6 +7,7 @@ Rule 3: nothing runs by itself. What has expired is swept, at most once a minute
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,15 +26,14 @@ from ..reading.arguments import name_arguments, position_of, show_value, unknown
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from . import export, replies
 from . import read_calls as read
-from .continuation import RunContinuations
-from .directory import Following, Unfinished, begun_here, find_unfinished, following, list_unfinished
+from .directory import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
 from .findings import with_verdicts
-from .lines import decode_head, encode
+from .lines import RowsView, decode_head, encode
 from .replies import Document
 from .settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
 from .thought import with_guidance_given
-from .transcripts import read_session
+from .transcripts import continuation_id, copy_run, read_session
 from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
 from .which_session import Thinker
 
@@ -79,7 +79,6 @@ class Sessions:
         self._strategies = strategies
         self._clock = clock
         self._new_id = new_id
-        self._continuations = RunContinuations(store, self._thoughts, self.strategy, self.settings)
         self._directory = directory
         self._chooses_ids = chooses_ids
         self._swept_at_ms = 0
@@ -187,17 +186,76 @@ class Sessions:
         except ConflictError as error:
             if "run_id" not in error.details or turn.exact or not turn.begins:
                 raise
-        return await self._continuations.think(turn.target, turn)
+        # It names the record of a run.
+        if turn.call.clear_session:
+            turn = replace(turn, session_id=None, thinker=None, target=self._new_id())
+            return await self.store.change(turn.target, turn.decide)
+        own_id, target = turn.target, continuation_id(turn.target)
+        turn = replace(turn, session_id=target, target=target)
+        notice = await self._continue_run(own_id, turn.decide)
+        taken = await self.store.change(target, turn.decide)
+        taken.notices.append(notice)
+        if turn.thinker is not None and target not in turn.thinker.ids:
+            taken.choice = taken.choice._replace(session=None)
+        return taken
 
-    async def following(self, call: Arguments, *, begins: bool = False) -> Following:
-        """Return what a command continues where it leaves that out: a session it names, else the one last used here.
+    async def _continue_run(self, own_id: str, check: Callable[[SessionView], object] = id) -> Notice:
+        """Begin the session in which a run is continued, unless it is there; return what to say of it.
 
         Args:
-            call: The arguments of the thinking tool as they came, without those that are left out.
-            begins: Whether a new session is wanted.
+            own_id: The session that the run wrote.
+            check: Raises where the session, as it is going to be, is not to be begun.
+
+        Raises:
+            ConflictError: The run has not ended.
         """
-        found = list[Unfinished]()
-        if "session_id" in call:
+        own, target, left_out = await self.store.session(own_id), continuation_id(own_id), 0
+        assert own.run_id is not None, "only sessions of runs are continued here"
+        run = await self.store.run(own.run_id)
+        if run.status == "active":
+            raise ConflictError(
+                f"session {own_id} is the record of run {own.run_id}, which has not ended: continue the run "
+                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave the "
+                "session id out to begin a session of your own",
+                session_id=own_id,
+                run_id=own.run_id,
+            )
+        try:
+            await self.store.session(target)
+        except NotFoundError:
+            thoughts, strategy = await self._thoughts(own_id), self.strategy(None)
+            with contextlib.suppress(UsageError):
+                strategy = self.strategy(own.strategy)
+            copy = await asyncio.to_thread(
+                copy_run, own, thoughts, run.answer, strategy, self.settings, self._clock()
+            )
+            left_out = len(thoughts) + bool(run.answer) - len(copy.thoughts)
+            check(RowsView(copy.row, copy.thoughts))
+            # Another call may have begun the session meanwhile.
+            with contextlib.suppress(ConflictError):
+                await self.store.import_session(copy.row, copy.thoughts)
+        message = (
+            f"That session is the record of run {run.run_id}, which has ended and stays as it is; this session "
+            f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
+        )
+        return Notice("run_continued", message, own_id)
+
+    async def think_here(
+        self, call: Arguments, *, begins: bool = False, refuter: str = ""
+    ) -> tuple[Document, str | None]:
+        """Take a thought of a command, which may leave out its numbers and the session.
+
+        It continues the session that it names, else the one last used in this directory.
+
+        Args:
+            begins: Whether a new session is wanted.
+            refuter: As in `think`.
+
+        Returns:
+            The reply, and how the session began that is continued though the command does not name it.
+        """
+        found, is_named = list[Unfinished](), "session_id" in call
+        if is_named:
             with contextlib.suppress(NotFoundError, StoreError):
                 row = await self.store.session(await self._id_of_guided(call["session_id"]))
                 found = [(row, decode_head(row))] if row.run_id is None else []
@@ -209,7 +267,15 @@ class Sessions:
             ]
             if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
                 found = found if self.strategy(strategy).name == found[0][0].strategy else []
-        return following(call, found)
+        head, follows = found[0][1] if found else None, bool(call.get("next_thought_needed", True))
+        number = 1 if head is None else next_number(head, call)
+        total = max(0 if head is None else head.line(head.latest).total, number + 1) if follows else number
+        # Without a number there is nothing to tell the sessions apart by.
+        open_here = [] if is_named else found if "thought_number" in call else found[:1]
+        purposes = {row.session_id: row.purpose for row, _ in open_here}
+        numbered = {"thought_number": number, "total_thoughts": total, **call}
+        reply = await self.think(numbered, thinker=Thinker([*purposes], seen=None), refuter=refuter)
+        return reply, purposes.get(reply["session_id"])
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
@@ -404,8 +470,8 @@ class Sessions:
         row, notices = await self._row(wanted), builtins.list[Notice]()
         session_id = row.session_id
         if row.run_id is not None:
-            session_id, notice = await self._continuations.begin(session_id, at)
-            notices.append(notice)
+            notices.append(await self._continue_run(session_id))
+            session_id = continuation_id(session_id)
 
         def decide(view: SessionView) -> SessionChange:
             row = self._present(view, session_id)

@@ -8,6 +8,7 @@ Rule 2: think-strategies lets its thinkers break the rules, and a run passes thr
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -269,7 +270,16 @@ def _own_thought(thought: Document, place: int) -> Document:
     }
 
 
-# -- runs
+# -- runs: what a run wrote stays as it is; a session begins with a copy of its thoughts
+
+
+def continuation_id(session_id: str) -> str:
+    """Return the id of the one session in which the run that writes `session_id` is continued: a UUIDv7 of its time.
+
+    It differs in the highest bit of the count within a millisecond, so that the beginning of either names it. So
+    whoever continues the run gets to the same thoughts, and two who begin at once begin the same session.
+    """
+    return str(uuid.UUID(int=uuid.UUID(session_id).int ^ 1 << 75))
 
 
 def copy_run(
@@ -298,7 +308,12 @@ def copy_run(
     if answer:
         number = copied[-1].number + 1 if copied else 1
         walk.take_loosely({"thought": answer, "thought_number": number, "stage": last})
-    row = walk.row(session_id="", created_at_ms=now_ms, purpose=own.purpose, from_run=len(walk.view.rows))
+    row = walk.row(
+        session_id=continuation_id(own.session_id),
+        created_at_ms=now_ms,
+        purpose=own.purpose,
+        from_run=len(walk.view.rows),
+    )
     return Transcript(row, walk.view.rows)
 
 

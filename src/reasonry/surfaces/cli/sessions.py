@@ -14,8 +14,6 @@ from cyclopts import Parameter
 from ...app.wiring import App
 from ...core.text import clip
 from ...errors import ConflictError, UsageError
-from ...guided.directory import Following
-from ...guided.which_session import Thinker
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
@@ -268,23 +266,17 @@ def think(
         arguments["stage"] = [name.strip() for name in arguments["stage"].split(",")]
     arguments |= {"thought": thought, "next_thought_needed": not done}
 
-    async def work(app: App) -> tuple[dict[str, Any], Following]:
-        sessions = app.sessions()
-        after = await sessions.following(arguments, begins=new)
-        numbers = {"thought_number": after.number, "total_thoughts": after.total}
-        caller = Thinker([*after.session_ids], seen=None)
-        refuter = "`reasonry coach refute --session last`"
-        return await sessions.think({**numbers, **arguments}, thinker=caller, refuter=refuter), after
-
+    refuter = "`reasonry coach refute --session last`"
     try:
-        document, after = common.do(work)
+        document, purpose = common.do(
+            lambda app: app.sessions().think_here(arguments, begins=new, refuter=refuter)
+        )
     except UsageError as error:
         if instead := error.details.get("instead"):
             error.message += f" This would be accepted: {', '.join(_as_options(instead))}."
         raise
-    continues = f"continues {clip(after.purpose, 50)!r}; --new begins another session"
-    is_continued = document["session_id"] in after.session_ids
-    return common.show(document, lambda: _show_thought(document), continues if is_continued else "")
+    continues = f"continues {clip(purpose or '', 50)!r}; --new begins another session"
+    return common.show(document, lambda: _show_thought(document), "" if purpose is None else continues)
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
