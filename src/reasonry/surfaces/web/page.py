@@ -232,13 +232,8 @@ class PageBounds(Struct, frozen=True):
 
 DEFAULT_BOUNDS = PageBounds()
 EVERYTHING = PageBounds(*[sys.maxsize] * 4)
-_LEAST_CHARS = 80
-_TEXTS = {
-    *("title", "problem", "strategy", "strategy_title", "model", "stage", "path", "termination", "answer"),
-    *("best_answer", "warnings", "texts", "text", "label", "branch", "score_text", "data", "code"),
-    *("name", "reply", "result", "read", "tried", "items", "rows", "heads"),
-}
-"""Members that hold texts; others hold ids and words of ours."""
+_LEAST_CHARS = 60
+"""A text of no more stays whole; so do ids, names and words of ours."""
 
 
 def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
@@ -262,7 +257,7 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
 
     def shorten(text: str) -> str:
         over = len(text) - limit
-        if over <= 0:
+        if over <= 0 or len(text) <= _LEAST_CHARS:
             return text
         cuts.texts += 1
         cuts.characters += over
@@ -277,22 +272,17 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
     return structs.replace(msgspec.convert(plain_page, PageDocument), cuts=cuts)
 
 
-def _change_texts(part: Any, change: Callable[[str], str], *, is_text: bool = False) -> Any:
-    """Return plain data with each of its texts changed; the names of members, and ids, stay."""
+def _change_texts(part: Any, change: Callable[[str], str]) -> Any:
+    """Return plain data with each of its texts changed, the names of members too."""
     match part:
-        case str() if is_text:
+        case str():
             return change(part)
         case list():
             entries: list[Any] = part
-            return [_change_texts(each, change, is_text=is_text) for each in entries]
+            return [_change_texts(each, change) for each in entries]
         case dict():
             members: dict[str, Any] = part
-            return {
-                change(name) if is_text else name: _change_texts(
-                    value, change, is_text=is_text or name in _TEXTS
-                )
-                for name, value in members.items()
-            }
+            return {change(name): _change_texts(value, change) for name, value in members.items()}
         case _:
             return part
 
