@@ -33,7 +33,7 @@ from .follow import Observer
 from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
 from .policy import CountedCall, Performers, Policy
 from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, SamplingModel, provider_of
-from .telemetry import span
+from .telemetry import facts_of_answers, facts_of_request, trace_work
 
 T = TypeVar("T")
 
@@ -348,7 +348,8 @@ class Calls:
             self.observer.text(question.id, piece)
 
         on_text: OnText | None = heard if self.observer.wants_text else None
-        with span(model.name, question, samples) as note:
+        asked = facts_of_request(model.name, question, samples)
+        with trace_work(f"chat {asked['gen_ai.request.model']}", "CLIENT", asked) as traced:
             if samples > 1 and takes_samples(model):
                 answers: Sequence[Answered] = await model.answer_many(question, samples)
             else:
@@ -356,7 +357,7 @@ class Calls:
                 answers = [await model.answer(put, on_text)]
             if not answers:
                 raise ModelError(f"{model.name} gave no answer at all", retryable=True)
-            note(answers)
+            traced.note(facts_of_answers(answers))
             return answers
 
     # -- tools and verifiers

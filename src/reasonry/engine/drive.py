@@ -33,7 +33,7 @@ from .policy import Performers, Policy
 from .record import Record, Rows, record_as_it_stands
 from .result import Result, outcome_of, result_of, row_after
 from .run import Run, fold
-from .telemetry import carried_context, trace_run
+from .telemetry import carried_context, facts_of_run, trace_work
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
@@ -137,9 +137,13 @@ class OpenRun:
         watch = ContainedObserver(observer) if observer else Observer()
         if self.run.snapshot.status == "active":
             watch.began(self.row.run_id, self.run)
-            with trace_run(self.row) as note_end:
+            with trace_work(
+                f"invoke_agent {self.row.strategy}", "INTERNAL", facts_of_run(self.row)
+            ) as traced:
                 await Drive(self, performers, watch, coached, control).complete()
-                note_end(self.row)
+                traced.note(facts_of_run(self.row))
+                if self.row.outcome == "error":
+                    traced.note_failure(self.row.reason or "failed")
             watch.ended(self.row.run_id, self.run)
             await self._tell_end()
         if coached:

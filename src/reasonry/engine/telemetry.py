@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -93,33 +93,6 @@ def carried_context() -> dict[str, str]:
     return carried
 
 
-@contextmanager
-def span(model: str, question: Question, samples: int = 1) -> Generator[Callable[[Sequence[Answered]], None]]:
-    """Trace one request; what is yielded takes its answers, to note their usage."""
-    asked = _request(model, question, samples)
-    with trace_work(f"chat {asked['gen_ai.request.model']}", "CLIENT", asked) as traced:
-        yield lambda answers: traced.note(_response(answers))
-
-
-@contextmanager
-def trace_run(row: RunRow) -> Generator[Callable[[RunRow], None]]:
-    """Trace the driving of a run; what is yielded takes its row as it stands in the end."""
-    facts = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": row.strategy,
-        "gen_ai.conversation.id": row.session_id,
-        "reasonry.run_id": row.run_id,
-    }
-    with trace_work(f"invoke_agent {row.strategy}", "INTERNAL", facts) as traced:
-
-        def note_end(ended: RunRow) -> None:
-            traced.note({"reasonry.outcome": ended.outcome, "reasonry.termination_reason": ended.reason})
-            if ended.outcome == "error":
-                traced.note_failure(ended.reason or "failed")
-
-        yield note_end
-
-
 def _find_tracer() -> Tracer | None:
     """Return what begins spans, if somebody has set up where they go.
 
@@ -147,7 +120,20 @@ def _known_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     return SECRETS.mask_data({name: value for name, value in facts.items() if value is not None})
 
 
-def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
+def facts_of_run(row: RunRow) -> dict[str, Any]:
+    """Return what is known of a run that is driven."""
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": row.strategy,
+        "gen_ai.conversation.id": row.session_id,
+        "reasonry.run_id": row.run_id,
+        "reasonry.outcome": row.outcome,
+        "reasonry.termination_reason": row.reason,
+    }
+
+
+def facts_of_request(model: str, question: Question, samples: int) -> dict[str, Any]:
+    """Return what is known of a request to a model before it is answered."""
     provider, ask = provider_of(model), question.ask
     kind, _, url = provider.partition(":")
     server = urlsplit(url if "//" in url else "")
@@ -165,7 +151,8 @@ def _request(model: str, question: Question, samples: int) -> dict[str, Any]:
     }
 
 
-def _response(answers: Sequence[Answered]) -> dict[str, Any]:
+def facts_of_answers(answers: Sequence[Answered]) -> dict[str, Any]:
+    """Return what is known of a request once it is answered."""
     usage = sum((answer.usage for answer in answers), NOTHING)
     ends = [
         "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers
