@@ -11,9 +11,9 @@ Rule 3: a fork is compared with its run from the point on where it was forked: t
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final
 
 from ..errors import UsageError
@@ -39,61 +39,53 @@ def diff_runs(first: Record, second: Record) -> Document:
         UsageError: They are the same run.
     """
     runs = (first, second)
+    traces: list[Document] = [{**run.result.document(), **run.head} for run in runs]
     if first.result.run_id == second.result.run_id:
         raise UsageError(f"both are the run {first.result.run_id}; name two runs", option="run_id")
     asked, paths = [_effects(run) for run in runs], [list(run.entries("path")) for run in runs]
-    fork = _fork(first, second)
-    events = (second if fork and fork["of"] == "a" else first).entries("events")
-    # The effects whose answers a fork took over.
-    shared = {event["id"] for event in itertools.islice(events, (fork["at"] or 0) if fork else 0)}
-    alike, parting = _part(runs, asked, shared)
-    edges = next(
-        (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b), min(map(len, paths))
-    )
-    answers, problems = [run.result.answer for run in runs], [run.head["problem"] for run in runs]
+    fork, shared = None, set[str]()
+    for side, run, other in (("a", second, first), ("b", first, second)):
+        if run.head["forked_from"] == other.result.run_id:
+            at: int = run.head.get("forked_at") or 0
+            # The effects whose answers the fork took over.
+            fork, shared = (
+                {"of": side, "at": at},
+                {event["id"] for event in islice(run.entries("events"), at)},
+            )
+    alike, parting = _part(traces, asked, shared)
+    differ = (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b)
+    edges = next(differ, min(map(len, paths)))
     return {
-        "runs": _sides([_describe(run) for run in runs]),
+        "runs": _sides([_describe(trace) for trace in traces]),
         "fork": fork,
-        "problem": {"same": problems[0] == problems[1], **_sides(problems)},
-        "answer": {"same": answers[0] == answers[1], **_sides(answers)},
-        "path": {
-            "alike": edges,
-            **_sides([path[edges] if edges < len(path) else None for path in paths]),
-        },
+        **{name: _compare(traces, name) for name in ("problem", "answer")},
+        "path": {"alike": edges, **_sides([next(iter(path[edges:]), None) for path in paths])},
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
-        "spend": _rows([_spend(run) for run in runs]),
-        "terms": [row for row in _rows([_terms(run) for run in runs]) if row["a"] != row["b"]],
+        "spend": _rows([_spend(*each) for each in zip(traces, runs, strict=True)]),
+        "terms": [row for row in _rows([_terms(trace) for trace in traces]) if row["a"] != row["b"]],
     }
 
 
-def _sides(values: list[Any]) -> Document:
+def _sides(values: Sequence[Any]) -> Document:
     return {"a": values[0], "b": values[1]}
+
+
+def _compare(traces: Sequence[Document], name: str) -> Document:
+    values = [trace[name] for trace in traces]
+    return {"same": values[0] == values[1], **_sides(values)}
 
 
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
     """Return what the sides have under each name that one of them knows."""
-    names = dict.fromkeys(itertools.chain(*named))
+    names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 
 
-def _describe(run: Record) -> Document:
-    result, end = run.result, run.result.termination
-    named = ("run_id", "session_id", "strategy", "model", "outcome", "status")
-    return {
-        **{name: getattr(result, name) for name in named},
-        "reason": end.reason,
-        "detail": end.detail,
-        "created_at_ms": run.head["created_at_ms"],
-        "warnings": list(result.warnings),
-    }
-
-
-def _fork(first: Record, second: Record) -> Document | None:
-    for side, run, other in (("a", second, first), ("b", first, second)):
-        if run.head.get("forked_from") == other.result.run_id:
-            return {"of": side, "at": run.head.get("forked_at")}
-    return None
+def _describe(trace: Document) -> Document:
+    end, named = trace["termination"], ("run_id", "session_id", "strategy", "model", "outcome", "status")
+    shown = {name: trace[name] for name in (*named, "created_at_ms", "warnings")}
+    return {**shown, "reason": end["reason"], "detail": end["detail"]}
 
 
 # -- where they part
@@ -118,25 +110,21 @@ def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
 
 
 def _part(
-    runs: Sequence[Record], asked: Sequence[Mapping[str, Document]], shared: Collection[str]
+    traces: Sequence[Document], asked: Sequence[Mapping[str, Document]], shared: Collection[str]
 ) -> tuple[int, Document | None]:
     """Return how many effects are alike, and what the first difference is."""
-    (a, b), results = asked, [run.result for run in runs]
-    nowhere = {"id": None, "stage": None}
-    if results[0].strategy != results[1].strategy:
-        return 0, {"what": "strategy", **nowhere, **_sides([run.strategy for run in results])}
-    every = sorted({*a, *b}, key=_place)
+    nowhere, strategies = {"id": None, "stage": None}, [trace["strategy"] for trace in traces]
+    if strategies[0] != strategies[1]:
+        return 0, {"what": "strategy", **nowhere, **_sides(strategies)}
+    every = sorted({*asked[0], *asked[1]}, key=_place)
     for alike, effect_id in enumerate(every):
-        sides = [a.get(effect_id), b.get(effect_id)]
-        difference = None if effect_id in shared else _difference(*sides)
-        if difference is not None:
-            stage = (sides[0] or sides[1] or {}).get("stage")
-            shown = [_side(effect, difference) for effect in sides]
-            return alike, {"what": difference, "id": effect_id, "stage": stage, **_sides(shown)}
-    if len({(run.outcome, run.termination.reason, run.answer) for run in results}) == 1:
-        return len(every), None
-    ends = [f"{run.outcome or run.status}: {run.termination.reason}" for run in results]
-    return len(every), {"what": "end", **nowhere, **_sides(ends)}
+        a, b = (effects.get(effect_id) for effects in asked)
+        if effect_id not in shared and (difference := _difference(a, b)) is not None:
+            shown = _sides([_side(a, difference), _side(b, difference)])
+            return alike, {"what": difference, "id": effect_id, "stage": (a or b or {}).get("stage"), **shown}
+    ends = [f"{trace['outcome'] or trace['status']}: {trace['termination']['reason']}" for trace in traces]
+    is_same = ends[0] == ends[1] and traces[0]["answer"] == traces[1]["answer"]
+    return len(every), None if is_same else {"what": "end", **nowhere, **_sides(ends)}
 
 
 def _difference(a: Document | None, b: Document | None) -> str | None:
@@ -166,21 +154,18 @@ def _side(effect: Document | None, difference: str) -> Any:
 # -- spend and terms
 
 
-def _spend(run: Record) -> dict[str, Any]:
-    usage = run.result.usage
+def _spend(trace: Document, run: Record) -> Document:
+    usage = {name: trace["usage"][name] for name in ("input_tokens", "output_tokens", "usd")}
     return {
-        "calls": usage.calls,
-        "rounds": run.result.rounds,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
-        "seconds": run.result.duration_ms / 1000,
+        "calls": trace["usage"]["calls"],
+        "rounds": trace["rounds"],
+        **usage,
+        "seconds": trace["duration_ms"] / 1000,
         "thoughts": sum(1 for _ in run.entries("thoughts")),
     }
 
 
-def _terms(run: Record) -> dict[str, Any]:
-    named = {"strategy": run.result.strategy}
-    for group, prefix in (("crew", ""), ("options", "options."), ("budget", "budget.")):
-        named |= {f"{prefix}{name}": value for name, value in run.head[group].items()}
-    return named
+def _terms(trace: Document) -> Document:
+    groups = (("crew", ""), ("options", "options."), ("budget", "budget."))
+    found = {f"{start}{name}": value for group, start in groups for name, value in trace[group].items()}
+    return {"strategy": trace["strategy"], **found}
