@@ -6,11 +6,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
+from pydantic_ai.exceptions import ModelHTTPError
 
 from reasonry.engine.ports import Model
 from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.known import price_list
+from reasonry.models.providers import failure_of
 from tests.servers import Fault, ModelServer
 
 from .asking import FORM, KEY, question
@@ -93,6 +95,19 @@ async def test_a_broken_call_is_a_model_error_and_is_sent_once(
     assert caught.value.retry_after_s == (3.0 if kind in ("rate_limit", "unavailable") else None)
     assert KEY not in str(caught.value.document())
     assert server.stats()["requests"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ([{"error": {"code": 400, "message": "the key is not valid"}}], "the key is not valid"),
+        ({"error": {"message": "half \ud800 a character"}}, "half \ufffd a character"),
+        ("gone", "gone"),
+    ],
+)
+def test_a_refusal_says_why_in_whichever_form_it_comes(body: object, shown: str) -> None:
+    failure = failure_of(ModelHTTPError(400, "m", body), "google:m")
+    assert failure.message == f"google:m refused the request (400): {shown}"
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -390,6 +390,7 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
         document = msgspec.json.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return "", "", None
+    document = document[0] if isinstance(document, list) and document else document
     error = document.get("error", document) if isinstance(document, dict) else document
     if not isinstance(error, dict):
         return error if isinstance(error, str) else "", "", None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -15,7 +16,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
-import msgspec
 
 from ..core.effects import Ask
 from ..core.events import Answered
@@ -222,7 +222,8 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return cause
     from pydantic_ai import exceptions
 
-    raw = msgspec.json.encode(getattr(error, "body", None), enc_hook=str)
+    body = json.dumps(getattr(error, "body", None), ensure_ascii=False, default=str)
+    raw = without_surrogates(body).encode()
     detail = f": {redact(error_in(raw)[0] or f'{type(error).__name__}: {error}')}"
     match error:
         case exceptions.ModelQuotaExceededError():
