@@ -72,6 +72,7 @@ def test_a_run_is_deleted_only_once_it_has_ended_and_when_that_is_meant(shell: S
     for kind in ("runs", "sessions"):
         unsaid = shell.run(kind, "delete", "last")
         assert (unsaid.returncode, "--yes" in unsaid.stderr) == (2, True)
+        assert shell.run(kind, "delete", "nothing").returncode == 3
     assert len(shell.json("runs", "list")["runs"]) == 1
 
 

@@ -14,6 +14,7 @@ from cyclopts import Parameter
 from ...app.wiring import App
 from ...core.text import clip
 from ...errors import ConflictError, UsageError
+from ...records import SessionRow
 from .. import present
 from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
@@ -165,9 +166,14 @@ def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Com
     Args:
         yes: Do not ask.
     """
+
+    async def find(app: App) -> SessionRow:
+        return await app.store.session(await app.sessions().session_id(session_id))
+
     if not yes:
-        session_id = common.do(lambda app: app.sessions().session_id(session_id))
-        if not confirm_deletion(f"Delete session {session_id}, and a run that wrote it?"):
+        row = common.do(find)
+        session_id, run = row.session_id, f" and run {row.run_id}" if row.run_id else ""
+        if not confirm_deletion(f"Delete session {session_id} ({clip(row.purpose, 60)}){run}?"):
             return present.EXIT_CODES["cancelled"]
     document = _manage(common, "delete", session_id=session_id)
     return common.show(document, f"deleted {document['session_id']}")
