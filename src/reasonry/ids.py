@@ -50,8 +50,9 @@ def may_be_short(text: str) -> bool:
 
 def no_session(session_id: str) -> NotFoundError:
     """Return the error for a session that does not exist."""
-    message = f"there is no session {session_id!r:.100}; list the sessions to see which there are"
-    return NotFoundError(message, session_id=session_id)
+    shown = session_id[:100]
+    message = f"there is no session {shown!r}; list the sessions to see which there are"
+    return NotFoundError(message, session_id=shown)
 
 
 async def find_id(

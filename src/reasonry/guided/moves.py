@@ -38,7 +38,11 @@ def stages_named(call: ThinkingCall) -> Stages:
     """
     if call.stage is None:
         return ()
-    stages = tuple(_ARROW.split(call.stage) if isinstance(call.stage, str) else call.stage)
+    named = call.stage
+    if isinstance(named, str):
+        # An arrow at an end leads from or to no other stage.
+        named = [*filter(None, _ARROW.split(named))] or [named]
+    stages = tuple(named)
     if len(stages) > MAX_PATH:
         message = f"stage names {len(stages):,} stages; one call may name {MAX_PATH}"
         raise UsageError(message, field="stage", limit=MAX_PATH)

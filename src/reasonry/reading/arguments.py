@@ -243,7 +243,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
     number = int(number) if number % 1 == 0 else number
     minimum, maximum = (
         schema.get("minimum", -math.inf),
-        schema.get("maximum", MAX_INT if is_whole else math.inf),
+        schema.get("maximum", MAX_INT if is_whole else 1e300),
     )
     above = schema.get("exclusiveMinimum", -math.inf)
     if minimum <= number <= maximum and number > above:

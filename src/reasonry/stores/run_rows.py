@@ -87,8 +87,9 @@ class _Stored(NamedTuple):
 
 def no_run_error(run_id: str) -> NotFoundError:
     """Return the error for a run that does not exist."""
-    message = f"there is no run {run_id!r:.100}; list the runs to see which there are"
-    return NotFoundError(message, run_id=run_id)
+    shown = run_id[:100]
+    message = f"there is no run {shown!r}; list the runs to see which there are"
+    return NotFoundError(message, run_id=shown)
 
 
 def key_of(tx: Tx, run_id: str) -> int:

@@ -125,6 +125,7 @@ REFUSED = [
     *new_runs("a session that is a number", {"session": 5}, on=TYPED, field="session_id"),
     *new_runs("an option over the bound", {"options": {"max_depth": LONG}}, named="max_depth"),
     *new_runs("calls beyond any number", {"budget": {"calls": 2**53}}, field="calls"),
+    *new_runs("dollars beyond any number", {"budget": {"usd": 10**400}}, field="usd"),
     *new_runs("a problem with half a character", {"problem": "\ud800"}, on=("cli", "mcp", "python")),
     *new_runs("a problem that is a list", {"problem": ["x", "y"]}, on=TYPED, named="problem"),
     *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, named="problem"),
@@ -382,7 +383,7 @@ def test_what_is_refused_has_the_same_code_and_changes_nothing(
     assert codes == dict.fromkeys(case.on, case.code), errors
     for name, error in errors.items():
         assert error["message"]
-        assert len(error["message"]) < 2_000
+        assert len(json.dumps(error)) < 4_000
         assert error["retryable"] is False
         # The words are of the surface: no options of a command, no spelling of the drop-in tool.
         assert name in ("cli", "python") or not re.search(r"--[a-z]", error["message"]), name

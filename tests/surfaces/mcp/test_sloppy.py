@@ -109,7 +109,7 @@ TREE = [
     Mistake("a strategy in the singular", change(strategy="tree-of-thought")),
     Mistake("a stage in words", change(stage="Approach Exploration", approaches="hash; sort")),
     Mistake("a stage with dashes", change(stage="branch-creation", branchId="A")),
-    Mistake("a stage in camel case", change(stage="branchDevelopment", branchId="A")),
+    Mistake("a stage in camel case with an arrow", change(stage="→ branchDevelopment", branchId="A")),
     Mistake(
         "a path as text", change(stage="branch_development -> branchEvaluation", branchId="A", score=0.6)
     ),
