@@ -13,6 +13,7 @@ PURE = sorted(
     [
         SOURCE / "errors.py",
         SOURCE / "machine.py",
+        SOURCE / "guided" / "which_session.py",
         *(path for room in ROOMS for path in (SOURCE / room).rglob("*.py")),
     ]
 )
@@ -24,6 +25,17 @@ def test_a_pure_module_calls_nothing_that_touches_the_world() -> None:
         calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
         named = {node.func.id for node in calls if isinstance(node.func, ast.Name)}
         assert not named & FORBIDDEN, path
+
+
+def test_which_session_a_call_means_is_decided_without_a_store_or_a_loop() -> None:
+    tree = tree_of(SOURCE / "guided" / "which_session.py")
+    imported = {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    } | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert imported <= {
+        *("__future__", "collections.abc", "contextlib", "dataclasses", "functools", "typing", "msgspec"),
+        *("errors", "ids", "reading.arguments", "records", "lines", "thinking_tool"),
+    }
 
 
 def test_a_pure_module_keeps_no_state_between_calls() -> None:

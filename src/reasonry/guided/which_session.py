@@ -10,8 +10,8 @@ Rule 3: of several sessions that a thought may continue, the branch, the estimat
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class Thinker:
     Attributes:
         ids: The current session first; empty for a caller that is new.
         seen: The sessions whose thoughts the caller knows; None: nothing is kept in mind between its calls.
-        gate: Has its calls reach the store one by one, so that each knows of the session that one before has begun.
+        gate: A lock where its calls come side by side: each is to know of the session that one before has begun.
         begun_for: The session that was begun for a name of which no session was known.
         pairs: The sessions that a notice has named together.
     """
@@ -64,7 +64,7 @@ class Thinker:
     seen: dict[str, Seen] | None = field(default_factory=dict[str, Seen])
     begun_for: dict[str, str] = field(default_factory=dict[str, str])
     pairs: set[Pair] = field(default_factory=set[Pair])
-    gate: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    gate: AbstractAsyncContextManager[object] = field(default_factory=nullcontext, repr=False)
 
     @property
     def current(self) -> str | None:

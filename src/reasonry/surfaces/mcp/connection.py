@@ -72,7 +72,7 @@ class Connection:
     def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
         self._server = server
         self._send = send
-        self._context = CallContext(Thinker())
+        self._context = CallContext(Thinker(gate=asyncio.Lock()))
         self._about = server_info()
         self._is_stateless: bool | None = None
         """Whether it is served in the stateless version, or in one of the handshake; None: neither yet."""
