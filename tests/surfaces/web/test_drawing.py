@@ -12,7 +12,7 @@ import pytest
 from reasonry.surfaces.web.html_page import html_page
 from tests.forked import forking_python
 
-from .documents import EVERY, document, large, node, question, tree
+from .documents import EVERY, Document, document, large, node, question, tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -426,6 +426,9 @@ def test_the_head_says_why(show: Shown) -> None:
     assert "second: " in why
     votes = show(EVERY["vote"]()).inner_text("#why")
     assert "4 of 6 votes" in votes
+    tied: Document = {**EVERY["vote"](), "answer": "41"}
+    tied["votes"] = [{**vote, "count": 1, "leads": vote["answer"] == "41"} for vote in tied["votes"]]
+    assert show(tied).inner_text("#why").startswith("Why41: 1 of 3 votessecond: 42 (1)")
     assert "accepted" in show(EVERY["analysis"]()).inner_text("#why")
 
 

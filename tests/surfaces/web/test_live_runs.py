@@ -114,6 +114,11 @@ def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving) -> None:
     assert page.evaluate("document.getElementById('tree').scrollWidth") > ground[1] - ground[0]
     assert ground[0] <= at[0] < at[1] <= ground[1]
     assert ground[2] <= at[2] < at[3] <= ground[3]
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".menu summary").click()
+    menu = page.locator(".menu > div").bounding_box()
+    assert menu is not None
+    assert 0 <= menu["x"] < menu["x"] + menu["width"] <= 390, "the menu is whole on a phone"
 
 
 def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(live: Live, server: Serving) -> None:

@@ -65,7 +65,7 @@ function roundTimes(length, end) {
 function apart(ticks) {
   const kept = [];
   for (const tick of ticks) if (!kept.length || tick.share - kept[kept.length - 1].share > 0.08) kept.push(tick);
-  return kept.filter(({ share }) => share < 0.95);
+  return kept.filter(({ share }) => share < 0.88);
 }
 
 /** Puts spans that overlap into different lanes; `least` is the shortest span that can still be seen. */

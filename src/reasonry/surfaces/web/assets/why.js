@@ -24,7 +24,8 @@ export function drawWhy(record, page) {
 
 function ofVotes({ votes, samples_saved: spared, confidence }) {
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
-  const [first, next] = votes;
+  const first = votes.find(({ leads }) => leads) ?? votes[0];
+  const next = votes.find((vote) => vote !== first);
   return [
     `${clipTo(first.answer, STEP_CHARACTERS)}: ${first.count} of ${count(cast, "vote")}`,
     next && `second: ${clipTo(next.answer, STEP_CHARACTERS)} (${next.count})`,

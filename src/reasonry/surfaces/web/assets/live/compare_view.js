@@ -8,12 +8,12 @@ import { alignTrees } from "./aligned.js";
 
 const SIDES = ["a", "b"];
 const WHAT = {
-  question: "they were asked something else",
-  outcome: "they were answered otherwise",
+  question: "the runs ask different questions",
+  outcome: "the answers differ",
   only_a: "only the first asks this",
   only_b: "only the second asks this",
-  strategy: "they have different strategies",
-  end: "they end otherwise",
+  strategy: "the strategies differ",
+  end: "the runs end differently",
 };
 const ROW_WORDS = { usd: "dollars", thoughts: "thoughts recorded" };
 const SHOWN_ROWS = 2000;
@@ -72,9 +72,9 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
 
   function parting({ parting: found, fork, asked }) {
     const shared = fork ? `Run ${fork.of === "a" ? "B" : "A"} is a fork of run ${fork.of.toUpperCase()}. ` : "";
-    if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls were alike.`);
-    const at = found.id && ` at ${found.id}, ${plainName(found.stage ?? "")}`;
-    const alike = `${shared}${asked.alike ? `The first ${asked.alike} questions and calls are alike. Then` : "From the beginning"}${at || ""} ${WHAT[found.what] ?? found.what}.`;
+    if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls are alike.`);
+    const at = found.id && ` at ${found.id} (${plainName(found.stage ?? "")}),`;
+    const alike = `${shared}${asked.alike ? `The first ${asked.alike} questions and calls are alike. Then` : "From the beginning"}${at || ","} ${WHAT[found.what] ?? found.what}.`;
     const texts = fromDifference(SIDES.map((side) => said(found[side], 2)));
     const sides = SIDES.map((side, index) =>
       element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, texts[index])),

@@ -15,7 +15,7 @@ export const COLUMNS = [
   ["strategy", "Strategy", ({ strategy }) => strategy ?? ""],
   ["model", "Model", ({ mode }) => mode ?? ""],
   ["cost", "Cost", ({ usd, calls }) => (usd ?? 0) * 1e9 + (calls ?? 0)],
-  ["time", "Time", ({ took_ms }) => took_ms ?? 0],
+  ["time", "Elapsed", ({ took_ms }) => took_ms ?? 0],
   ["when", "When", ({ at_ms }) => at_ms],
 ];
 
@@ -31,7 +31,7 @@ export function entryOf(of, found) {
   const { usd, calls } = { ...found.usage, ...found };
   const { reason, detail } = { ...found.termination, ...found };
   const still = found.paused ? "paused" : found.resumable ? "resumable" : "active";
-  const took_ms = found.status === "active" ? null : (found.duration_ms ?? found.updated_at_ms - found.created_at_ms);
+  const took_ms = found.status === "active" ? null : found.updated_at_ms - found.created_at_ms;
   const spent = usd > 0 ? dollars(usd) : calls > 0 ? count(calls, "call") : "";
   return {
     of, id, address, took_ms, usd, calls,
