@@ -90,7 +90,16 @@ async def test_a_run_driven_elsewhere_is_followed_from_its_journal(folder: Path)
         await drive(elsewhere.engine, run_id, Performers(CountingModel(latency_s=0.01)))
         events = await following
         assert [event.id for event in events if event.id] == [*range(1, 9)]
-        assert "idle" in {event.kind for event in events}
+
+
+async def test_a_run_is_idle_only_while_no_process_drives_it(folder: Path) -> None:
+    async with app(folder) as here, app(folder) as elsewhere:
+        run_id = await accept(elsewhere.engine, order(steps=6))
+        async with elsewhere.engine.open(run_id):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(read(Supervisor(here), here, run_id, 1, most=1), 0.4)
+        (idle,) = await read(Supervisor(here), here, run_id, 1, most=1)
+        assert (idle.kind, idle.data) == ("idle", {"paused": False, "resumable": True})
 
 
 async def test_a_slow_reader_misses_no_line(folder: Path) -> None:

@@ -234,7 +234,7 @@ class Supervisor:
                     return None
                 if deaths >= MAX_DEATHS:
                     # It would take all others down with it.
-                    died = f"those that drove it died {deaths} times at the same place"
+                    died = f"the process that drove it died {deaths} times at the same place"
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
@@ -286,7 +286,7 @@ class Supervisor:
         if self.draining:
             raise OverloadedError("this server is about to end; try again once it is back")
         if self.is_full:
-            message = f"{self._max_runs} runs are in work here, and no more may be; try again later"
+            message = f"{self._max_runs} runs are at work here, which is the limit; try again later"
             raise OverloadedError(message)
 
     @contextmanager
@@ -294,7 +294,7 @@ class Supervisor:
         """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
         if job is not None:
             if self._queued() >= self._max_queued:
-                message = f"{self._max_queued} runs wait to be driven, and no more may; try again later"
+                message = f"{self._max_queued} runs are in the queue, which is the limit; try again later"
                 raise OverloadedError(message, retry_after_s=FULL_RETRY_S)
             yield
             return
@@ -394,7 +394,7 @@ class Supervisor:
             await app.engine.steer(run_id, Steered(paused=True))
 
     async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
-        """Put other limits in place of those of an active run; what is spent already counts.
+        """Replace the limits of an active run; earlier spending counts.
 
         Raises:
             UsageError: The budget limits dollars where a price is not known.
@@ -436,7 +436,7 @@ class Supervisor:
     # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
-        """Begin nothing new, wait for what is in flight, then let all runs go; others take up those that are jobs.
+        """Begin nothing new, wait for calls in flight, then let all runs go; other processes take up the jobs.
 
         Args:
             timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
@@ -500,9 +500,9 @@ class Supervisor:
                     continue
                 if row is not None and (row.status != "active" or (self.draining and is_idle)):
                     return
-                if row is not None and not is_idle:
-                    is_idle = True
-                    yield RunEvent(None, "idle", {"paused": row.paused})
+                if row is not None and not is_idle and not await app.store.find_driven([run_id]):
+                    is_idle, left = True, await app.resumable([row])
+                    yield RunEvent(None, "idle", {"paused": row.paused, "resumable": run_id in left})
             for event in reader.take_passing(after):
                 yield event
             await (self._wait_for_news() if drive is None else reader.news.wait())

@@ -49,7 +49,7 @@ function bestSoFar({ status, votes, nodes }) {
 }
 
 function outcome(page) {
-  const word = page.paused ? "paused" : (page.outcome ?? page.status);
+  const word = page.paused ? "paused" : page.resumable ? "resumable" : (page.outcome ?? page.status);
   const isRun = page.kind === "run";
   const made = [element("span", { class: "status", "data-status": page.paused ? "active" : word }, outcomeWord(word))];
   if (page.answer) {

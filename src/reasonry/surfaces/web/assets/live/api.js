@@ -179,6 +179,7 @@ export const api = {
     const again = error.retry_after_s ? ` Try again in ${Math.ceil(error.retry_after_s)} s.` : "";
     const choices = error.details.choices?.length ? ` There are: ${error.details.choices.slice(0, 12).join(", ")}.` : "";
     const id = error.status === 500 && error.request_id ? ` (${error.request_id})` : "";
-    return error.message + id + choices + again;
+    const end = (choices || again) && !error.message.endsWith(".") ? "." : "";
+    return error.message + id + end + choices + again;
   },
 };

@@ -15,7 +15,7 @@ export function makeLiveText(page) {
   const said = new Map(); // what else there is to say of one, such as when it is asked again
   let waiting = []; // of the panel: { question, text, time, since }
   let last = null; // the record that was drawn
-  let isPaused = false;
+  let rest = ""; // why nothing new is asked, in a word
   let frame = 0;
   const list = element("div", { class: "waiting" });
   const clock = setInterval(tell, 1000);
@@ -55,7 +55,7 @@ export function makeLiveText(page) {
   function tell() {
     for (const { time, since } of waiting) {
       const seconds = Math.floor((performance.now() - since) / 1000);
-      time.textContent = seconds && !isPaused ? duration(1000 * seconds) : "";
+      time.textContent = seconds && !rest ? duration(1000 * seconds) : "";
     }
   }
 
@@ -71,7 +71,7 @@ export function makeLiveText(page) {
     const before = new Map(waiting.filter(({ question }) => question.node).map((one) => [one.question.id, one]));
     waiting = open.slice(0, MOST_CARDS).map((question) => before.get(question.id) ?? card(question, record));
     const more = open.length - waiting.length;
-    isPaused = record.page.paused === true;
+    rest = record.page.paused ? "Paused" : record.page.resumable ? "Left" : "";
     const head = quietLine(words(open.length, more));
     list.replaceChildren(...waiting.map(({ item }) => item));
     show(panel, isAtWork || open.length ? [head, list] : []);
@@ -80,7 +80,7 @@ export function makeLiveText(page) {
   }
 
   function words(open, more) {
-    if (isPaused) return `Paused with ${count(open, "question")} open: no new question is asked until the run resumes`;
+    if (rest) return `${rest} with ${count(open, "question")} open: no new question is asked until the run resumes`;
     if (!open) return "Nothing is asked at this moment";
     return `Waiting for ${count(open, "answer")}${more > 0 ? `; ${more} of them not shown` : ""}`;
   }

@@ -53,6 +53,7 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
   let page = null;
   let etag = "";
   let isIdle = false; // active, but nobody works on it
+  let isResumable = false; // and nobody will, unless it is resumed
   let timer = 0;
   let isAsking = false;
   let isStale = false;
@@ -81,7 +82,7 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
   }
 
   function update(document) {
-    page = document;
+    page = { ...document, resumable: isResumable };
     onDocument(page);
     view.update(page);
     const isAtWork = page.status === "active" && !page.paused && !isIdle && page.mode === "driven";
@@ -101,7 +102,7 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
       const found = await api.get(`${path}/page`, { etag });
       if (isClosed) return;
       etag = found.etag;
-      if (found.document) update(found.document);
+      if (found.document || isIdle) update(found.document ?? page);
       if (stream === null && page.status === "active") follow();
     } catch (error) {
       if (!isClosed) fail(error);
@@ -132,9 +133,10 @@ export function mountRun(host, { api, runId, at, onNavigate, menu, onDocument = 
     else if (kind === "retrying") texts.note(data.effect, `Asked again in ${Math.ceil(data.delay_s)} s: ${data.reason}`);
     else if (kind === "idle" || kind === "ended") {
       isIdle = kind === "idle";
+      isResumable = isIdle && data.resumable;
       void refresh();
     } else if (kind !== "sent") {
-      isIdle = false;
+      isIdle = isResumable = false;
       refreshSoon();
     }
   }
