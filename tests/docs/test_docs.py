@@ -203,6 +203,13 @@ def test_markers_that_are_missing_are_an_error() -> None:
         generator().filled("# A page\n", "help", "text")
 
 
+def test_the_table_for_agents_names_each_room() -> None:
+    rows = re.findall(r"^\| (`src/reasonry/.*?) \|", (ROOT / "AGENTS.md").read_text("utf-8"), re.MULTILINE)
+    named = [name.removeprefix("src/reasonry/") for row in rows for name in re.findall("`(.*?)`", row)]
+    rooms = [path.name for path in (ROOT / "src" / "reasonry").iterdir() if path.name.strip("_") == path.name]
+    assert sorted(named) == sorted(set(rooms) - {"__init__.py", "__main__.py", "py.typed"})
+
+
 def test_every_strategy_has_a_page() -> None:
     assert {page.stem for page in (DOCS / "strategies").glob("*.md")} == set(reasonry.STRATEGIES)
 
