@@ -23,7 +23,7 @@ from .wiring import App
 
 
 class AgentApp(App):
-    """An app over the same parts, in which what is named is looked up in the operator's lists.
+    """An app over the same parts that looks names up in the operator's lists.
 
     What stands in the way of a listed file is said in the log, not to the agent.
 
@@ -73,7 +73,7 @@ class AgentApp(App):
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return who may work on a run of those that are named or recorded: what the operator lists now.
+        """Return the named or recorded participants of a run, as far as the operator lists them now.
 
         Raises:
             UsageError: A name is not listed (any more).

@@ -39,7 +39,7 @@ def named_limits(call: Struct) -> dict[str, Any]:
 
 
 class ListedParts(Struct, frozen=True, kw_only=True):
-    """What a call may name of what the operator listed."""
+    """The names on the operator's lists that a call may use."""
 
     verifier: str | None = None
     tools: Names = ()

@@ -1,4 +1,4 @@
-"""Thoughts between runs and sessions: those of a run as the rows of its session, those of a session quoted."""
+"""Thoughts between runs and sessions: a run's thoughts as the rows of its session, a session's thoughts quoted."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class UseCases:
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return those of the named participants who may work on a run; the operator may name anything.
+        """Return the named participants that may work on a run; the operator may name anything.
 
         Args:
             source: The run that is continued or forked, if it is no new one.
@@ -463,7 +463,7 @@ class UseCases:
         *,
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
-        """Check a fork as `order` checks a new run; what is not named is that of the run."""
+        """Check a fork as `order` checks a new run; a setting that is not named is the run's."""
         begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
@@ -491,7 +491,7 @@ class UseCases:
     # -- steering
 
     async def set_budget(self, run_id: str, budget: Budget) -> None:
-        """Put other limits in place of those of an active run, whoever drives it.
+        """Replace the limits of an active run, whatever process drives it.
 
         Raises:
             UsageError: The budget limits dollars where a price is not known.

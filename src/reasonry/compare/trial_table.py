@@ -98,7 +98,7 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return the document of a comparison as it stands: that of its report, what is running, and the repeats.
+    """Return the document of a comparison as it stands: its report, the runs at work, and the repeats.
 
     Raises:
         NotFoundError: There is no such comparison.

@@ -198,7 +198,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def build_question(
         self, system: str, kind: str, known: Iterable[str], task: str = "", *, name: str = "Problem"
     ) -> Ask:
-        """Return a question: the problem, what is known, what was wrong with earlier answers, and what to do now.
+        """Return a question: the problem, the facts so far, the faults of earlier answers, and the task.
 
         Args:
             name: What the problem is called.

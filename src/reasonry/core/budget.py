@@ -162,7 +162,7 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return which limit is passed by what is spent and what is coming in, if one is."""
+        """Return the limit that the usage so far passes together with the coming usage, if any."""
         for reason, limit, unit, count in self._limits():
             if count(self.spent + coming) > limit:
                 detail = f"the limit of {limit:g} {unit} was passed by a reply, which was cut off"

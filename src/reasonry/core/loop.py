@@ -119,7 +119,7 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
 
 
 def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tuple[Prompt[Any], ...]:
-    """Return what a generator asks after the replies it has had; raises StopIteration with its answer."""
+    """Return a generator's next request after the replies it has had; raises StopIteration with its answer."""
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:

@@ -59,7 +59,7 @@ def _fields(options: type[Struct]) -> dict[str, FieldInfo]:
 
 
 def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with those of the preset they name, for what they do not say themselves."""
+    """Return options with the values of the preset they name, where they have no value of their own."""
     presets: Mapping[str, Mapping[str, Any]] = getattr(strategy.options, "presets", {})
     return {**presets.get(str(options.get("preset")), {}), **options}
 

@@ -325,7 +325,7 @@ class Strategy(Generic[S, O]):
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
-    """Yield what is wrong with a table; what comes after a fault takes for granted that it is not there."""
+    """Yield the faults of a table; each check takes for granted that the faults before it are absent."""
     names = [stage.name for stage in strategy.stages]
     if len(names) < 2:
         yield "a table needs at least two stages"

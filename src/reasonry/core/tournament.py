@@ -123,7 +123,7 @@ class Tournament(Struct, frozen=True):
         return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
 
     def leader(self) -> int:
-        """Return who leads while it goes on: the first contender, in a knock-out whoever beat it."""
+        """Return the leader so far: the first contender, in a knock-out the contender that beat it."""
         leader = self.contenders[0].number
         beaten = self._bracket()[1] if self.rules == "knockout" else {}
         while leader in beaten:

@@ -42,7 +42,7 @@ class Allowance(BudgetGuard):
         self._day, self._looked_at_ms = 0, 0
 
     async def catch_up(self) -> None:
-        """Take in what the owner's runs have spent today, whoever drives them.
+        """Take in the spending of the owner's runs today, whatever process drives them.
 
         Raises:
             StoreError: The store was never read, and cannot be.

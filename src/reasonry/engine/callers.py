@@ -49,7 +49,7 @@ def waiting_calls(run: Run) -> list[Pending]:
 
 
 def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tuple[str, Event]]:
-    """Return what a caller brought, JSON data by effect, as events; what is recorded already is left out.
+    """Return a caller's results, JSON data by effect, as events; results that are recorded already are left out.
 
     Raises:
         ConflictError: The run waits for no such call, or has been given another result for it. Nothing is taken.

@@ -605,7 +605,7 @@ class Drive:
         self.tasks.clear()
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
-        """Somebody else wrote to this run's journal: what is written there counts, not what is in memory."""
+        """Another process wrote to this run's journal: the journal counts, not the memory of this process."""
         await self._drop_tasks()
         await self.opened.reload()
         run_id = self.opened.row.run_id

@@ -233,7 +233,7 @@ class Engine:
         return (await self.record(run_id)).result
 
     async def replay(self, run_id: str) -> dict[str, Any]:
-        """Walk a run's journal again, without a model, and compare what comes of it with what the run left behind.
+        """Walk a run's journal again, without a model, and compare the result with the run's record.
 
         Returns:
             The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`:

@@ -1,4 +1,4 @@
-"""What a run takes over of another one, from a point of which it goes its own way.
+"""The part of another run that a fork takes over, before it goes its own way.
 
 A fork may put one of its questions in other words. The machine goes by what the strategy asks, and keeps a digest of
 that. So the other words take the place of the question where it waits for its answer (`run.reword`), and a later try

@@ -39,7 +39,7 @@ CALLER = "caller"
 
 
 class ParticipantNames(Struct, frozen=True, omit_defaults=True):
-    """Who and what a run works with, and at what price, as a user would write it."""
+    """The participants of a run and their prices, as a user would write them."""
 
     model: str = ""
     judge_model: str | None = None
@@ -113,7 +113,7 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
 
 
 class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults=True):
-    """Somebody changed what an active run may do: its limits, or whether it is paused; whoever drives it heeds it."""
+    """A user changed the limits of an active run, or paused or continued it; the process that drives it follows."""
 
     budget: Budget | None = None
     paused: bool | None = None

@@ -56,7 +56,7 @@ class Asked(Struct, frozen=True):
 
 
 class Performed(Struct, frozen=True, omit_defaults=True):
-    """An effect as whoever shows the run wants it: what it was about, and when it was wanted."""
+    """An effect for a view of the run: its subject, and the time at which it was wanted."""
 
     id: str
     kind: Literal["ask", "call_tool", "verify"]
@@ -326,7 +326,7 @@ class Run:
 
     @property
     def ledger(self) -> Ledger:
-        """The run's budget and what is spent of it; a lost answer is taken to have cost what the dearest did."""
+        """The run's budget and its spending; a lost answer counts as much as the dearest answer."""
         lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
         unknown = lost + cut.calls
         usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))

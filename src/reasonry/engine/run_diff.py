@@ -92,7 +92,7 @@ def _describe(trace: Document) -> Document:
 
 
 def _effects(run: Record) -> dict[str, Document]:
-    """Return what was asked and what came of it, by the ids of the effects."""
+    """Return the requests and their results, by the ids of the effects."""
     found = {
         entry["id"]: {"stage": entry["stage"], "prompt": entry["prompt"]}
         for entry in run.entries("questions")

@@ -30,7 +30,7 @@ class TracedWork:
         self._span = span
 
     def note(self, facts: Mapping[str, Any], name: str | None = None) -> None:
-        """Note what is known by now; None stands for what is not."""
+        """Note the facts that are known by now; None stands for an unknown fact."""
         if self._span is not None:
             self._span.set_attributes(_known_facts(facts))
             if name is not None:
@@ -107,7 +107,7 @@ def _find_tracer() -> Tracer | None:
 
 
 def _context_of(carried: Mapping[str, Any] | None) -> Context | None:
-    """Return the context to continue in; None: that of whoever calls."""
+    """Return the context to continue in; None: the caller's."""
     texts = {name: text for name in CARRIED if isinstance(text := (carried or {}).get(name), str)}
     if not texts:
         return None

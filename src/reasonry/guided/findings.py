@@ -160,7 +160,7 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
 
 
 def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> dict[str, Any]:
-    """Return what the thoughts of a session have come to: what is decided, open, assumed and refuted."""
+    """Return the results of a session's thoughts: the decided, open, assumed and refuted points."""
     own = thoughts[head.from_run :]
     found = {
         "decided": list(_decisions(own))[-_SHOWN:],
@@ -281,7 +281,7 @@ def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
 
 
 def _open_steps(thoughts: Sequence[Kept]) -> list[str]:
-    """Return what is open in the latest plan, and what the plan before had open and the latest has no more."""
+    """Return the open steps of the latest plan, and the open steps of the plan before that the latest lacks."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for kept in thoughts

@@ -71,7 +71,7 @@ def _stage_members(
     entered: bool = False,
     chosen: str | None = None,
 ) -> Document:
-    """Return what is said of a stage and of those that may follow, in table order.
+    """Return the members of a reply about a stage and the stages that may follow, in table order.
 
     Args:
         guided: The stages whose guidance is not given again.
@@ -112,7 +112,7 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
-    """Return what a thinker needs to continue: what the thoughts have come to, and where a stage was named, that."""
+    """Return the facts that a thinker needs to continue: the results of the thoughts, and the stage, if named."""
     members: Document = {"digest": digest(head, strategy, keep(thoughts))}
     if head.stage in strategy.by_name:
         members |= _stage_members(strategy, head, head.stage)
@@ -176,7 +176,7 @@ def _without_empty(document: Document, *names: str) -> Document:
 
 
 def thought_document(thought: ThoughtRow) -> Document:
-    """Return all there is to a thought; what is not set is left out."""
+    """Return all members of a thought; members that are not set are left out."""
     record = decode_record(thought)
     document: Document = {
         "seq": thought.seq,

@@ -1,4 +1,4 @@
-"""From what a user writes after `--model` to a model, and from what the environment offers to a default."""
+"""The model that a user names with `--model`, and the default that the environment offers."""
 
 from __future__ import annotations
 

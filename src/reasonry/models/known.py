@@ -1,4 +1,4 @@
-"""What is known of a model by its name: whether it reasons by itself, and what a call costs in US dollars.
+"""Facts about a model by its name: whether it reasons by itself, and the price of a call in US dollars.
 
 Models that reason by themselves are not asked to think step by step: they have done so when they reply, and makers
 advise against it. What they think comes apart from the reply; it is counted, and never read as the answer.

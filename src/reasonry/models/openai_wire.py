@@ -281,7 +281,7 @@ class Gathered:
         return added
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return what to book for what came so far, by what it says it took and by its length; see `core.metering`."""
+        """Return the usage to book for the reply so far, by its own report and by its length; see `core.metering`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(
@@ -320,7 +320,7 @@ def _no_choice(shown: str) -> ModelError:
 
 
 def share_out(whole: Usage, samples: int) -> list[Usage]:
-    """Split what a request took: the first sample bears the prompt, each other one what it wrote.
+    """Split the usage of a request: the first sample bears the prompt, each other sample its own text.
 
     A reply says only what all choices took together, so each counts alike.
     """

@@ -179,7 +179,7 @@ def _request(ask: Ask, stage: str, native: bool) -> dict[str, Any]:
 
 
 def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
-    """Return what an event of a stream adds to the text, or to what is thought; tool calls add nothing."""
+    """Return the text or the thinking that an event of a stream adds; tool calls add nothing."""
     kind, added = getattr(event, "event_kind", ""), None
     if kind == "part_start" and getattr(event.part, "part_kind", "") == part:
         added = event.part.content

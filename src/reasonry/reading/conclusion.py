@@ -458,7 +458,7 @@ def _conclusion(sentence: str, text: str, subject: Subject) -> str | None:
 
 
 def _gives_result(sentence: str, text: str, problem: str) -> bool:
-    """Whether a sentence says what a text came to about what is asked for, or names the thing that is."""
+    """Whether a sentence states the result of a text about the question, or names the thing asked for."""
     if not is_about(sentence, problem):
         return _names_asked(sentence, problem)
     results = numbers_in(text[: text.rindex(sentence)].rpartition("=")[2]) if "=" in text else []

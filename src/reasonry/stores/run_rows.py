@@ -336,7 +336,7 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return what the runs whose row was written since then have spent together, those of all owners or one."""
+    """Return the total spending of the runs whose row was written since then, of all owners or one."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 

@@ -275,7 +275,7 @@ def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[R
 
 
 def _fold(name: str) -> str:
-    """Return what a name is compared by: case and width make no difference to who reads it."""
+    """Return the form in which names are compared: a reader does not tell case and width apart."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

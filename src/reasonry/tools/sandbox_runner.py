@@ -1,4 +1,4 @@
-"""What runs inside the bubblewrap sandbox: it gives up what it may do, runs the code, writes down what came of it.
+"""The program inside the bubblewrap sandbox: it gives up its rights, runs the code, and writes the result down.
 
 It runs on Linux only. Never imported by the package: its text is handed to a bare interpreter (`-I -S -c`), so it uses
 the standard library alone. Nothing it writes is believed outside beyond what the code could claim for itself.

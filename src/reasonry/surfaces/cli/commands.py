@@ -95,7 +95,7 @@ _ELSEWHERE: Mapping[str, str] = {
 
 @cache
 def read_examples() -> dict[str, str]:
-    """Return an example for every command, by its name: what was typed, and what it printed in 80 columns.
+    """Return an example for every command, by its name: the input, and the output in 80 columns.
 
     They stand in `examples.txt`, in the order in which they were run one after another, over one store; a test runs
     them again. Parts that an example omits, and parts that differ each time, are "…".

@@ -68,7 +68,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws, under the same lines, what is being asked and what is spent; a run with a tree has the tree alone."""
+    """Draws the open questions and the spending under the same lines; a run with a tree has the tree alone."""
 
     wants_text = True
 
@@ -122,7 +122,7 @@ class Live(Lines):
             del self.streams[over]
 
     def draw(self) -> RenderableType:
-        """Return the view as it is now: the tree, what is asked, what is spent, and a bar for each limit."""
+        """Return the view as it is now: the tree, the open questions, the spending, and a bar for each limit."""
         run = self.run
         if run is None:
             return Text("")

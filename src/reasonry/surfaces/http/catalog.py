@@ -1,4 +1,4 @@
-"""What a request may name, what was used, and how the server itself stands.
+"""The names that a request may use, the usage, and the state of the server itself.
 
 Strategies, and the models, verifiers, tools and documents that the operator listed; health, jobs and metrics.
 """

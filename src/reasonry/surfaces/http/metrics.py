@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus. No label says who asked or which run it was about."""
+"""The counts of the server, for Prometheus. No label names a principal or a run."""
 
 from __future__ import annotations
 

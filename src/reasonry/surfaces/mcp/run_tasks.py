@@ -167,7 +167,7 @@ class RunTasks:
     async def listen(
         self, id: Any, params: Document, context: CallContext
     ) -> AsyncGenerator[tuple[str, Document]]:
-        """Yield what a client is told that listens to tasks, until all have ended; `id` is that of its request."""
+        """Yield the messages for a client that listens to tasks, until all have ended; `id` is its request's."""
         _check_takes_tasks(context)
         wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
         shown, left = dict[str, Document](), list[str]()

@@ -1,4 +1,4 @@
-"""What a tool of the server is, and what it is told of the connection that calls.
+"""A tool of the server, and the facts it gets about the connection that calls.
 
 A tool takes the arguments as they came and returns a document or raises; it knows nothing of the protocol.
 """

@@ -186,7 +186,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add what an effect took to its node; return what the page says of any effect."""
+        """Add the cost of an effect to its node; return the members that the page has for any effect."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"

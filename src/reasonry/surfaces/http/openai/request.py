@@ -104,7 +104,7 @@ def unknown_call(text: str, field: str) -> UsageError:
 
 
 class Part(Struct, frozen=True):
-    """A part of what was said or thought; what is no text is not served."""
+    """A part of a message or of thinking; only text is served."""
 
     type: Literal["text", "input_text", "output_text", "refusal", "reasoning_text", "reasoning", "thinking"]
     text: str = ""
