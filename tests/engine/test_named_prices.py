@@ -195,7 +195,7 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
 async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
-            with pytest.raises(UsageError, match="answered by its caller") as caught:
+            with pytest.raises(UsageError, match="caller answers its questions") as caught:
                 await app.coach_start(
                     RunRequest(
                         problem="2 + 2?",
@@ -216,7 +216,7 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
                 participants=Participants(),
             )
         )
-        with pytest.raises(UsageError, match="answered by its caller"):
+        with pytest.raises(UsageError, match="caller answers its questions"):
             await app.coach_take_over(started["run_id"], Participants(), DEAR)
 
 

@@ -55,7 +55,7 @@ async def test_one_reply_asks_before_the_end_names_what_is_open_and_comes_once()
     assert "before_you_end" in replies[4], "a call before the end"
     assert asked[0].startswith("2-3 stand on 1, which 4 revised. Open: b 0.40. Assumed: 2.")
     assert 'You asked in 2: "Do other caches share that key?"' in asked[0]
-    assert asked[0].endswith("has other eyes look.")
+    assert asked[0].endswith("tries to refute the session.")
     assert len(asked[0]) / 4 <= 100
 
 

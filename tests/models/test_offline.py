@@ -79,10 +79,18 @@ async def test_the_answer_is_closed_only_where_the_path_arrives() -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [{}, {"kind": "summary"}, {"kind": "propose", "problem": "What is love?", "path": []}]
+    ("facts", "why"),
+    [
+        ({}, "cannot follow this strategy; use `auto`"),
+        ({"kind": "summary"}, "cannot follow this strategy; use `auto`"),
+        (
+            {"kind": "propose", "problem": "What is love?", "path": []},
+            "only .* such as .*; name another model$",
+        ),
+    ],
 )
-async def test_anything_else_is_refused_with_a_sentence(facts: dict[str, Any]) -> None:
-    with pytest.raises(ModelError, match="only solves number puzzles") as error:
+async def test_anything_else_is_refused_with_a_sentence(facts: dict[str, Any], why: str) -> None:
+    with pytest.raises(ModelError, match=why) as error:
         await ask(**facts)
     assert (error.value.code, error.value.retryable) == ("model_refused", False)
 

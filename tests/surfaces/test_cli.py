@@ -301,6 +301,7 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     process.kill()
     process.wait()
     assert shell.json("runs", "show", run_id)["status"] == "active"
+    assert "\tresumable\t" in shell.run("runs", "list").stdout
     fast = shell.script(
         {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}},
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0, "2": 0.1, "3": 0.1}}},
@@ -722,7 +723,7 @@ def test_before_the_end_a_thinker_in_a_shell_is_told_the_command(shell: Shell) -
     for _ in range(2):
         shell.run("think", "One.", "--total", "4")
     asked = shell.run("think", "Two.", "--total", "4", "--branch", "b").stdout
-    assert "`reasonry coach refute --session last` has other eyes look." in asked
+    assert "`reasonry coach refute --session last` tries to refute the session." in asked
     assert "3 thoughts processed" not in asked
     end = shell.run("think", "Three.", "--done").stdout
     assert "4 thoughts processed across 1 branch." in end

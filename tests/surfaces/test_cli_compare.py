@@ -425,7 +425,7 @@ BAD = [
     (["blank.jsonl", "--strategies", "tot", "--judge", "model"], "problem 1: the problem is empty"),
     (["data.jsonl"], "strategies"),
     ([], "a file of problems or --dataset"),
-    (["data.jsonl", "--dataset", "game24"], "not both"),
+    (["data.jsonl", "--dataset", "game24"], "either a file"),
     (["--dataset", "game42"], "Did you mean game24?"),
     (["--dataset", "game24:0"], "NAME:SIZE"),
     (["--dataset", "game24:-1"], "NAME:SIZE"),

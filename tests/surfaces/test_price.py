@@ -98,7 +98,7 @@ def test_compare_and_coach_refuse_as_well(desk: Desk, tmp_path: Path) -> None:
         assert document["spent"]["usd"] > 0
     code, document = desk.run("coach", "start", "2 + 2?", "--max-usd", "1")
     assert (code, document["error"]["code"]) == (2, "price_unknown")
-    assert "answered by its caller" in document["error"]["message"]
+    assert "caller answers its questions" in document["error"]["message"]
     code, document = desk.run(
         "coach", "start", "2 + 2?", "--strategy", "analysis", "--option", "cost_limit=1"
     )

@@ -57,7 +57,7 @@ class AllowList(Struct, frozen=True):
             models = {default: default, **models}
         if models.get(OFFLINE, OFFLINE) != OFFLINE:
             setting = SETTINGS["model"]
-            raise UsageError(f"{setting}: {OFFLINE} is a model of its own", option=setting)
+            raise UsageError(f"{setting}: {OFFLINE} already names a model", option=setting)
         default = default or next(iter(models.values()), None)
         return AllowList(models, verifiers, tools, documents, default)
 

@@ -83,11 +83,8 @@ class Participants:
         """
         missing = [name for name in names if name not in self.tool_names]
         if missing:
-            message = (
-                f"the run would work with the tools {', '.join(missing)}, which are not there: name them"
-            )
-            message += " (tools, mcp, context), again if it began with them"
-            raise UsageError(message, tools=missing)
+            message = f"the run needs the tools {', '.join(missing)}: name them with tools, mcp or context"
+            raise UsageError(f"{message}, also when you resume or fork the run", tools=missing)
 
     def check_recorded_tools(self, begun: Begun) -> None:
         """Check that a run gets the tools it began with; raises as `check_tools`."""
@@ -196,8 +193,8 @@ class PerformerPool:
         if spec is not None and not isinstance(spec, str):
             return as_model(spec)
         if spec == CALLER:
-            way = "use `reasonry coach answer`, or name --model to hand it over"
-            raise UsageError(f"this run's questions are answered by its caller: {way}", option="model")
+            way = "give --coach to answer them, or --model to have a model answer them"
+            raise UsageError(f"this run's caller answers its questions: {way}", option="model")
         if spec is None:
             spec, self.model_why = default_model(problem, self.environ)
         if spec in self._shared:

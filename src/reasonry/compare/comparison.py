@@ -92,11 +92,11 @@ class Spending(Observer):
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
         if delay_s >= 1:
-            self._note(f"{reason}; on in {delay_s:.0f} s")
+            self._note(f"{reason}; again in {delay_s:.0f} s")
 
     @property
     def spent(self) -> Usage:
-        """By what has ended, what is being run and what was cut off."""
+        """The usage of all runs: ended, at work and cut off."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 
@@ -115,7 +115,7 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
             raise UsageError(f"--strategies names {checked[-1]} twice", option="strategies")
     if not checked:
         choices = [*strategy_names(app.strategies), AUTO]
-        message = "--strategies takes names with commas between them"
+        message = "name the strategies: --strategies takes names with commas between them"
         raise UsageError(message, option="strategies", choices=choices)
     return checked
 
@@ -404,7 +404,7 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
 
 
 def _rehearse(app: App, order: Begun) -> Usage:
-    """Return what a run takes in which everybody says what the stages show."""
+    """Return the usage of a run whose replies are the examples of its stages."""
     stages = [stage for strategy in reversed(app.strategies_in(order)) for stage in strategy.stages]
     shown = {stage.name: dict(stage.example) for stage in stages if stage.example}
     run, limit = Run(order, app.strategies), order.budget.calls or inf

@@ -132,7 +132,7 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     if not unknown:
         return
     if CALLER in unknown:
-        why = "this run's questions are answered by its caller, and what that costs is not known here"
+        why = "this run's caller answers its questions, at a price that is not known here"
         todo = "limit calls or seconds instead"
     else:
         why = f"the price of {', '.join(unknown)} is not known"

@@ -117,7 +117,7 @@ class Sessions:
             begins: Whether a new session may take the place of one that the call names and that is not there, or is
                 the record of a run. A session is named by its whole id where it may not.
             forgives: Whether a call that comes again is the same thought, rather than another one.
-            refuter: What has other eyes look at a session, as its thinker calls it.
+            refuter: What starts a refutation of a session, as its thinker calls it.
 
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
@@ -149,7 +149,7 @@ class Sessions:
             )
             document = await self._think(turn)
         if "before_you_end" in document:
-            document["before_you_end"] += f" {refuter} has other eyes look."
+            document["before_you_end"] += f" {refuter} tries to refute the session."
         return document
 
     async def _think(self, turn: ThinkingTurn) -> Document:

@@ -144,8 +144,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             taken.notices += [
                 Notice(
                     "stands_on_revised",
-                    f"{spans(found.numbers)} came after {found.revised} on its line. Say whether they hold: revise "
-                    "them, or name those that do in data.confirms.",
+                    f"{spans(found.numbers)} came after {found.revised} on its line. Say whether each still holds: "
+                    "revise it, or name it in data.confirms.",
                 )
                 for found in consequences(head, thoughts)
                 if found.revision == taken.thought.number
@@ -232,7 +232,7 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 
 
 def placed_notices(taken: Taken) -> Iterator[Notice]:
-    """Yield what a thinker is told of a thought that was taken: stages, what was expected, what others found."""
+    """Yield the notices about a thought that was taken: stages, expectations, findings of others."""
     strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
     stages = placed.record.stages
     if placed.filled:
@@ -253,7 +253,7 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
             about = "" if verdict.number is None else f"Thought {verdict.number}, "
             yield Notice(verdict.verdict, f'{about}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
     if new and all(verdict.verdict == "confirmed" for verdict in new):
-        yield Notice("confirmed", f"Other eyes confirmed all of {len(new)} claims.")
+        yield Notice("confirmed", f"Fresh readers confirmed all {len(new)} claims.")
 
 
 def call_notices(

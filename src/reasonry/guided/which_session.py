@@ -1,4 +1,4 @@
-"""Which session a call means: decided from the call, what its caller has in mind, and what the store has.
+"""The session that a call means: decided from the call, its caller's memory and the store.
 
 Rule 1: all of this is pure, but for new ids. A turn is such a request, and asks inside the transaction that writes the
         thought, with the sessions as they stand.
@@ -222,16 +222,16 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             if known and known[0].id == self.thinker.ids[0]:
                 return self._begin(there, *choice.notices)
         if there is None:
-            message = "The session of this connection is not there any more; a new one was begun."
+            message = "The session of this connection is not there any more; a new session was started."
             if is_named:
-                message = "No session has this id (it may have expired or been deleted); a new one was begun."
+                message = "No session has this id (expired or deleted, perhaps); a new session was started."
             is_wanted = self.exact or (clears and not is_named)
             return self._begin(None, *([] if is_wanted else [Notice("unknown", message, self.target)]))
         if clears:
             return self._clear(there)
         if is_named and not there.is_over:
             return SessionChoice(there)
-        notice = Notice("expired", "This session has expired; a new one was begun.", there.id)
+        notice = Notice("expired", "This session has expired; a new session was started.", there.id)
         return self._begin(there, notice, delete=self.exact or there.row.status == "active")
 
     def _check_name(self, there: KnownSession | None) -> None:
@@ -343,7 +343,7 @@ def _refers(call: ThinkingCall) -> bool:
 def _begun(why: str, earlier: KnownSession) -> Notice:
     thoughts = earlier.row.thoughts
     message = (
-        f"A new session was begun: {why}. To continue the earlier one "
+        f"A new session was started: {why}. To continue the earlier one "
         f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass the session id "{earlier.id}".'
     )
     return Notice("session_begun", message)

@@ -55,7 +55,7 @@ class OfflineModel(Model):
 
 _NO_PUZZLE = (
     "the offline model only solves number puzzles of 2 to 6 numbers, such as “Use 4, 9, 10 and 13 to make 24”; name "
-    "another model, or leave the strategy to `auto`"
+    "another model"
 )
 
 
@@ -98,7 +98,7 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
         ):
             return {"answer": _solve(puzzle).equation}
         case _:
-            raise _refusal()
+            raise _refusal("the offline model cannot follow this strategy; use `auto`, or name another model")
 
 
 def _solve(puzzle: Puzzle) -> Term:

@@ -1,1 +1,1 @@
-"""The surfaces: command line, MCP, HTTP, page, Python, and the set-up of agents."""
+"""The surfaces: command line, HTTP, page, MCP, Python API, setup of agents."""

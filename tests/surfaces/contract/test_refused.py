@@ -251,7 +251,7 @@ REFUSED = [
             ("words with NUL", {"at": "e1", "prompt": "a\0b"}, BAD, ("http",), "prompt"),
         )
     ),
-    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), "coach answer", "model"),
+    Refused("resume: by nobody", "resume", RUN, BAD, (START,), ("cli",), "give --coach", "model"),
     Refused(
         "resume: a number", "resume", {**RUN, "coached": True, "budget": 5}, BAD, (START,), ("http", "python")
     ),

@@ -84,7 +84,7 @@ def test_arguments_that_no_program_can_get(tmp_path: Path) -> None:
     ("code", "problem"),
     [
         ("import sys; print('no such option', file=sys.stderr); sys.exit(2)", "exit code 2"),
-        ("print('Welcome!'); input()", "what is no protocol: 'Welcome!'"),
+        ("print('Welcome!'); input()", "has text outside the protocol: 'Welcome!'"),
         (
             """print('{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}'); input()""",
             "refused initialize",

@@ -170,7 +170,7 @@ def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
         UsageError: It cannot be read, or is no UTF-8 text.
         TooLargeError: It has more bytes than the limit.
     """
-    place = "standard input" if file == "-" else file
+    place = "standard input" if file == "-" else f"the file {file!r}"
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).expanduser().open("rb") as opened:
             data = opened.read(limit + 1)

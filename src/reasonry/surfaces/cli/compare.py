@@ -119,8 +119,7 @@ def compare(
 
 def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> ProblemSet:
     if (file is None) == (dataset is None):
-        message = "name a file of problems or --dataset NAME:SIZE, not both"
-        raise UsageError(message, option="dataset")
+        raise UsageError("name either a file of problems or --dataset NAME:SIZE", option="dataset")
     if dataset is not None:
         return open_dataset(dataset, seed, level)
     return ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))

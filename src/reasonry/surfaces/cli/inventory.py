@@ -32,7 +32,7 @@ _OPTIONS = (
 _TOOLS = (
     Column("NAME", "name"),
     Column("STATE", lambda row: _state(row)),
-    Column("WHAT IT DOES", "description", narrowest=30, wraps=True),
+    Column("ABOUT", "description", narrowest=30, wraps=True),
 )
 
 
@@ -83,7 +83,7 @@ def _default(value: Any) -> str:
 def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
     rows = describe_plugins()
-    none = "No installed package brings anything for Reasonry, or REASONRY_PLUGINS is off."
+    none = "No installed package has plugins for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
     return output.show({"plugins": rows}, lambda: print_table(columns, rows), "" if rows else none)
 

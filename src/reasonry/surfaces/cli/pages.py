@@ -67,7 +67,7 @@ def open_(
 
     def draw() -> None:
         if browser and not is_open:
-            print_note("no browser could be opened here; open this file in one:")
+            print_note("no browser opens here; open this file in a browser:")
         print_line(str(path))
 
     return common.show({"kind": kind, "id": id, "path": str(path), "opened": is_open}, draw)

@@ -44,7 +44,7 @@ from .solve import await_drive, resume_command, show_result
 _COLUMNS = (
     Column("ID", "run_id"),
     Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time, rank=2),
-    Column("OUTCOME", lambda row: row["outcome"] or row["status"], rank=1),
+    Column("OUTCOME", lambda row: _outcome_or_state(row), rank=1),
     Column("STRATEGY", "strategy", rank=3),
     Column("PROBLEM", "problem", narrowest=20),
     Column("ANSWER", lambda row: _answer_or_end(row), rank=4, narrowest=16),
@@ -78,11 +78,17 @@ def list_(
     return common.show_page(work, "runs", _COLUMNS, none="no runs found")
 
 
+def _outcome_or_state(row: RunHead) -> str:
+    return (
+        row["outcome"] or (row["paused"] and "paused") or (row["resumable"] and "resumable") or row["status"]
+    )
+
+
 def _answer_or_end(row: RunHead) -> str:
     if row["answer"] is not None:
         return row["answer"]
     why = row["termination"]["detail"] or row["termination"]["reason"]
-    return "(resumable)" if row["resumable"] else f"({why})" if why else ""
+    return f"({why})" if why else ""
 
 
 def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
@@ -247,8 +253,8 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
     _, document = common.do_on_run(run_id, lambda app, run_id: app.engine.replay(run_id))
     replay = document["replay"]
     verdict = {
-        True: "the same path, thoughts and answer",
-        False: f"SOMETHING ELSE (other {', '.join(replay['differs'])})",
+        True: f"the same path, thoughts and {'answer' if document['answer'] else 'outcome'}",
+        False: f"ANOTHER RESULT (other {', '.join(replay['differs'])})",
         None: "the run has not ended; it can be resumed",
     }[replay["identical"]]
     events = present.count_of(replay["events"], "event")
@@ -323,7 +329,7 @@ _AROUND = 60
 """How many characters that two texts share are shown before their first difference."""
 _SHOWN = 300
 _WHATS: Mapping[str, str] = {
-    "question": "they are asked something else",
+    "question": "the runs ask different questions",
     "outcome": "the answers differ",
     "only_a": "only A asks this",
     "only_b": "only B asks this",

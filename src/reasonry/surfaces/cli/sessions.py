@@ -142,7 +142,7 @@ def export_(
             lambda: print_document(document) if is_json else print_text(document["text"].rstrip("\n")),
         )
     if output.exists() and not force:
-        raise ConflictError(f"{output} is there already; --force writes over it", path=str(output))
+        raise ConflictError(f"{output} exists already; --force overwrites it", path=str(output))
     write_text(output, document if is_json else document["text"])
     written = {"session_id": session_id, "format": format, "output": str(output)}
     return common.show(written, lambda: None, f"written to {output}")

@@ -376,7 +376,7 @@ class RunSettings(CoachSettings):
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
         if idle:
             name = f"--{idle[0].removesuffix('_s').replace('_', '-')}"
-            message = f"{name} would do nothing: this run's questions are answered by its caller"
+            message = f"{name} would do nothing: this run's caller answers its questions"
             raise UsageError(message, option=idle[0])
 
 

@@ -200,7 +200,7 @@ def install_completion(shell: Shell | None = None, /, *, output: OutputOptions =
     except OSError as error:
         raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
 
-    note = f"It holds in every {shell} that is started from now on."
+    note = f"Every {shell} that you start from now on uses it."
     return output.show({"shell": shell, "path": str(path)}, f"written to {path}", note)
 
 

@@ -41,9 +41,7 @@ OPEN_FOLDER = "/assets/"
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"same-origin", "none"})
-_CROSSED = (
-    "requests of pages of other sites are not answered; have that site's own server send them, with a token"
-)
+_CROSSED = "this server answers no request from a page of another site; have that site's server send it, with a token"
 
 
 def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
@@ -54,7 +52,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     """
     match = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
     if match is None:
-        raise UsageError("the header Host is missing, there twice or malformed", field="Host")
+        raise UsageError("the header Host is missing, repeated or malformed", field="Host")
     name = match[1].rstrip(".")
     if name in _OWN_NAMES or name in settings.allowed_hosts:
         return
@@ -62,7 +60,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
         # Every request needs a token, which pages of others do not have; which names the machine has is not known.
         return
     raise UsageError(
-        "this server is not called so; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
+        "this server does not have this host name; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
         code="misdirected_host",
     )
 
@@ -187,7 +185,7 @@ class Admission:
 
     def _check_place(self, principal: str) -> None:
         if self._wiring.in_flight.total() >= self._settings.max_in_flight:
-            raise OverloadedError("the server is at work on as many requests as it takes")
+            raise OverloadedError("the server is at work on as many requests as it takes at once")
         if (limit := self._most_of_one) <= self._wiring.in_flight[principal]:
             message = f"the server is at work on {limit} of your requests, and takes no more at once"
             raise OverloadedError(message, code="rate_limited")

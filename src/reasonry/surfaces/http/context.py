@@ -1,4 +1,4 @@
-"""What a route is answered with: who asks, and the parts of the app that are theirs."""
+"""The context of a request: its principal, and the parts of the app that are theirs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PING_S: Final = 15
 
 
 class RequestContext(NamedTuple):
-    """Who asks, and with what it is answered.
+    """The principal of a request, and the parts that answer it.
 
     Attributes:
         principal: `OPERATOR`, or a name that has a token.
@@ -111,7 +111,7 @@ class Wiring:
             OverloadedError: The principal has as many open as may be.
         """
         if (limit := self.settings.max_streams) <= self._streams[principal]:
-            message = f"{limit} event streams are open, and no more may be; close one"
+            message = f"{limit} event streams are open, which is the limit; close one of them"
             raise OverloadedError(message, code="rate_limited", retry_after_s=5)
         self._streams[principal] += 1
         try:

@@ -133,7 +133,7 @@ def read_query(request: Request, form: type[S]) -> S:
             message = f"there is no query parameter {name[:60]!r}.{did_you_mean(name, known)}"
             raise UsageError(message, field=name[:60], choices=sorted(known))
         if name in found:
-            raise UsageError(f"{name} is there twice", field=name)
+            raise UsageError(f"{name} is repeated", field=name)
         found[name] = value
     return read_form(found, form, strict=False)
 

@@ -60,7 +60,7 @@ class Health:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Give up what is done meanwhile where the store stops answering; what is yielded says that it waits no more.
+        """Give up the work inside where the store stops answering; the yielded function says that it waits no more.
 
         Raises:
             StoreError: It was given up.
@@ -92,8 +92,8 @@ class Health:
 
 def _not_answering() -> StoreError:
     return StoreError(
-        "the store does not answer at present; try again soon. Whether a change that was asked for is made is not "
-        "known: look before you ask for it again",
+        "the store does not answer at present; try again soon. A change that you asked for may have been made: "
+        "look before you ask for it again",
         retryable=True,
         retry_after_s=5,
     )

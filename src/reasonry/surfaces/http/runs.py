@@ -124,7 +124,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
     Raises:
         UsageError: There is no such question.
-        ConflictError: The question was not waited for any longer.
+        ConflictError: The run did not wait for the question to its end.
     """
     question = body.start
     if isinstance(question, int):
@@ -139,7 +139,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
     if question in places:
         return places[question], question
     if record.result.status == "done":
-        message = f"question {question} was not waited for any longer; fork from one that was answered"
+        message = f"the run did not wait for question {question} to its end; fork from an answered question"
         raise ConflictError(message, field="from")
     return max(places.values(), default=-1) + 1, question
 

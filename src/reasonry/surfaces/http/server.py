@@ -110,7 +110,7 @@ def routes(wiring: Wiring) -> list[Route]:
 
 async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer what is at no address."""
-    raise NotFoundError("there is nothing at this address; /api/openapi.json lists what there is")
+    raise NotFoundError("there is nothing at this address; /api/openapi.json lists the addresses")
 
 
 def create_server(app: App, settings: ServerSettings | None = None) -> RequestGate:
@@ -231,9 +231,10 @@ def _listen(settings: ServerSettings) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
+        why = str(getattr(error, "strerror", None) or error).rstrip(".")
         raise UsageError(
-            f"the server cannot listen at {host[:100]} port {port}: {getattr(error, 'strerror', None) or error}; "
-            "--port takes another one, 0 any that is free",
+            f"the server cannot listen at {host[:100]} port {port}: {why}; "
+            "--port takes another port; 0 takes any free port",
             option="port",
         ) from None
 

@@ -250,7 +250,7 @@ async def _show(context: RequestContext, action: str, call: Any) -> Response:
     return reply(await getattr(context.sessions, action)(call))
 
 
-IF_CHANGED = 200, {304: "It is as it was; If-None-Match has its ETag."}, {"If-None-Match": {"type": "string"}}
+IF_CHANGED = 200, {304: "The session still has this ETag."}, {"If-None-Match": {"type": "string"}}
 _SESSION = "/api/sessions/{session_id}"
 
 OPERATIONS = (

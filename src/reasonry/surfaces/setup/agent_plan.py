@@ -128,7 +128,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
         if wanted.remove and users:
             note = f"{path} stays for {users}"
         elif wanted.remove and before != text and not wanted.force:
-            note = f"{path} stays: it is not what this version writes; --force removes it"
+            note = f"{path} stays: it differs from the skill of this version; --force removes it"
         elif not wanted.remove and not wanted.force and before and "reasonry" not in before.casefold():
             note = f"{path} is another skill of that name; --force replaces it"
         yield FileChange(path, before, before if note else None if wanted.remove else text, note)

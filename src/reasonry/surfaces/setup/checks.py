@@ -179,5 +179,5 @@ def _read_message(line: str) -> dict[str, Any]:
         message = json.loads(line)
     except ValueError:
         written = repr(line[:80].strip())
-        raise ValueError(f"the server wrote to standard output what is no protocol: {written}") from None
+        raise ValueError(f"standard output has text outside the protocol: {written}") from None
     return message if isinstance(message, dict) else {}

@@ -174,7 +174,7 @@ def _nodes_inside(
 def _why_uncounted(sample: Document, leader: str | None) -> Any:
     """Return why a sample of a run that is over does not count to the leader; None where it does."""
     if not sample:
-        return PageReason("cancelled", "it was not waited for any longer")
+        return PageReason("cancelled", "the run did not wait for it to its end")
     if (dropped := sample.get("dropped")) is not None:
         return dropped
     if sample.get("vote") == leader:
