@@ -30,7 +30,6 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
             RunRequest(
                 problem=PUZZLE,
                 strategy="Auto",
-                options={},
                 budget=Budget(),
                 participants=Participants(model="offline"),
             )
@@ -48,7 +47,6 @@ async def test_a_strategy_that_was_named_needs_no_reason() -> None:
             RunRequest(
                 problem=PUZZLE,
                 strategy="tree_of_thoughts",
-                options={},
                 budget=Budget(),
                 participants=Participants(model="offline"),
             )
@@ -63,7 +61,6 @@ async def test_the_reason_is_kept_with_the_run() -> None:
             RunRequest(
                 problem=PUZZLE,
                 strategy="auto",
-                options={},
                 budget=Budget(),
                 participants=Participants(model="offline"),
             )
@@ -84,7 +81,6 @@ async def test_tools_lead_to_a_strategy_that_calls_them() -> None:
             RunRequest(
                 problem="In which county is Steventon?",
                 strategy="auto",
-                options={},
                 budget=Budget(),
                 participants=participants,
             )

@@ -296,7 +296,6 @@ async def begun_by_the_operator(
             RunRequest(
                 problem="Why?",
                 strategy="chain_of_thought",
-                options={},
                 budget=Budget(),
                 participants=participants,
             )

@@ -140,7 +140,6 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
                 RunRequest(
                     problem="Where?",
                     strategy=LOOP,
-                    options={},
                     budget=Budget(),
                     participants=Participants(model=model),
                     form={"type": "city"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 import reasonry
 from tests.forked import forking_python
+from tests.releasing import load_script
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -37,13 +37,7 @@ LINK = re.compile(r"!?\[[^\]\n]*\]\(([^)\s]+)\)")
 @cache
 def load(name: str) -> ModuleType:
     """Return a program of the docs as a module."""
-    found = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    sys.modules[module.__name__] = module
-    found.loader.exec_module(module)
-    return module
+    return load_script(DOCS / f"{name}.py")
 
 
 def generator() -> ModuleType:

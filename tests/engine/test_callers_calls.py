@@ -47,7 +47,6 @@ async def begin(app: App, model: CountingModel, budget: Budget | None = None) ->
         RunRequest(
             problem="Where is it warm?",
             strategy="react",
-            options={},
             budget=budget or Budget(),
             participants=participants,
         )

@@ -28,7 +28,6 @@ async def test_a_run_that_has_ended_leaves_no_cycles_behind(strategy: str) -> No
                 RunRequest(
                     problem="Use 4, 9, 10 and 13 to make 24",
                     strategy=strategy,
-                    options={},
                     budget=Budget(),
                     participants=participants,
                 )

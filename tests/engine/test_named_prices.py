@@ -211,7 +211,6 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
             RunRequest(
                 problem="2 + 2?",
                 strategy="analysis",
-                options={},
                 budget=Budget(calls=3),
                 participants=Participants(),
             )

@@ -120,7 +120,6 @@ async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_a
             RunRequest(
                 problem="x",
                 strategy="chain_of_thought",
-                options={},
                 budget=Budget(),
                 participants=Participants(),
             )

@@ -24,7 +24,6 @@ async def recorded(server: ModelServer) -> list[dict[str, Any]]:
             RunRequest(
                 problem="?",
                 strategy="react",
-                options={},
                 budget=Budget(),
                 participants=Participants(model=server.model),
             )

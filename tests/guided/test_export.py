@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,12 +17,6 @@ from reasonry.guided.lines import decode_head
 from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(request.param, tmp_path) as opened:
-        yield opened
 
 
 async def thought_through(at: Desk) -> str:

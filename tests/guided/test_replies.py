@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -42,22 +41,9 @@ ALWAYS = {
 }
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(request.param, tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk("memory", tmp_path) as opened:
-        yield opened
-
-
 def numbers(reply: dict[str, Any]) -> list[int]:
     """Return the numbers of the thoughts that a reply of the thinking tool, or of `resume`, shows."""
-    shown = reply.get("thought_history", reply.get("thought_history", []))
-    return [one.get("thought_number", one.get("thought_number")) for one in shown]
+    return [one["thought_number"] for one in reply.get("thought_history", [])]
 
 
 # -- always there, and the rest

@@ -32,21 +32,9 @@ pytestmark = pytest.mark.anyio
 UNKNOWN = "0199c0de-0000-7000-8000-000000000000"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk(request.param, tmp_path) as opened:
-        yield opened
-
-
 @pytest.fixture
 async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
     async with desk("sqlite", tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk("memory", tmp_path) as opened:
         yield opened
 
 

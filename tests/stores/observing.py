@@ -31,7 +31,6 @@ async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
             RunRequest(
                 problem=PUZZLE,
                 strategy="tree_of_thoughts",
-                options={},
                 budget=Budget(),
                 participants=Participants(model="offline"),
             )

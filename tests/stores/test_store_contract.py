@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +22,6 @@ from reasonry.records import (
     ThoughtRow,
     Use,
 )
-from reasonry.stores import open_store
 
 from .samples import found, line, run_row, session_row, texts, think, thoughts
 
@@ -43,14 +40,6 @@ STRANGE = [
     "\ufffe\uffff\x1b[2J\r\n",
     "x" * 10_000,
 ]
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    names = {"memory": "memory", "sqlite": f"sqlite:{tmp_path / 'store.db'}"}
-    opened = open_store(names.get(request.param) or request.getfixturevalue("postgres_url"))
-    yield opened
-    await opened.close()
 
 
 async def a_run(store: Store, run_id: str = "r", count: int = 1) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +27,6 @@ from reasonry.records import (
     WholeRun,
     WholeSession,
 )
-from reasonry.stores import open_store
 from reasonry.stores.sqlite import MemoryStore
 
 from .samples import line, run_row, session_row, texts, thoughts
@@ -37,14 +34,6 @@ from .samples import line, run_row, session_row, texts, thoughts
 pytestmark = pytest.mark.anyio
 
 KINDS: tuple[WholeKind, ...] = ("run", "session")
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    names = {"memory": "memory", "sqlite": f"sqlite:{tmp_path / 'store.db'}"}
-    opened = open_store(names.get(request.param) or request.getfixturevalue("postgres_url"))
-    yield opened
-    await opened.close()
 
 
 async def wholes(store: Store, kind: WholeKind, limit: int = 20) -> list[Any]:

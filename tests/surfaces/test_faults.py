@@ -162,7 +162,6 @@ async def patiently(server: ModelServer) -> Result:
             RunRequest(
                 problem=PROBLEM,
                 strategy=strategy,
-                options={},
                 budget=Budget(),
                 participants=Participants(model=server.model),
             )

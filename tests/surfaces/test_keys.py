@@ -85,7 +85,6 @@ async def a_run(store: Path, **participants: str) -> str:
             RunRequest(
                 problem="Why?",
                 strategy="chain_of_thought",
-                options={},
                 budget=Budget(),
                 participants=Participants(model="offline"),
             )

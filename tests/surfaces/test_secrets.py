@@ -54,7 +54,6 @@ async def test_nothing_of_the_key_is_stored(
                 RunRequest(
                     problem="Which key?",
                     strategy="react",
-                    options={},
                     budget=Budget(),
                     participants=participants,
                 )
@@ -94,7 +93,6 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
                 RunRequest(
                     problem="Which key?",
                     strategy="react",
-                    options={},
                     budget=Budget(),
                     participants=participants,
                 )
@@ -121,7 +119,6 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
             RunRequest(
                 problem=text,
                 strategy="chain_of_thought",
-                options={},
                 budget=Budget(),
                 participants=Participants(),
             )

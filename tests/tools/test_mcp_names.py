@@ -79,7 +79,6 @@ async def test_a_strategy_calls_its_own_tool_whatever_a_server_offers() -> None:
             RunRequest(
                 problem="24 from 1 2 3 4",
                 strategy="analysis",
-                options={},
                 budget=Budget(),
                 participants=participants,
             )

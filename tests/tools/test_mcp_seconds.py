@@ -161,7 +161,6 @@ async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
             RunRequest(
                 problem="count",
                 strategy="loop",
-                options={},
                 budget=Budget(seconds=0.4),
                 participants=Participants(model=CountingModel(latency_s=60.0)),
             )

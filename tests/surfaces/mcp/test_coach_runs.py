@@ -264,7 +264,6 @@ def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path
                 RunRequest(
                     problem=SUM,
                     strategy="chain_of_thought",
-                    options={},
                     budget=Budget(usd=1.0, calls=9),
                     participants=Participants(model=spec, price="1/1"),
                 )

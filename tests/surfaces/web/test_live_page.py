@@ -278,7 +278,6 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
                     RunRequest(
                         problem="12 + 30",
                         strategy="linear",
-                        options={},
                         budget=Budget(),
                         participants=Participants(model="offline"),
                     )
@@ -288,7 +287,6 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
                 RunRequest(
                     problem="13 + 31",
                     strategy="linear",
-                    options={},
                     budget=Budget(),
                     participants=Participants(model="offline"),
                 )

@@ -1,0 +1,24 @@
+"""Places to think in, over stores of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from .desk import Desk, desk
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    """A desk over a store of either kind."""
+    async with desk(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
+    """A desk over a store in memory."""
+    async with desk("memory", tmp_path) as opened:
+        yield opened
