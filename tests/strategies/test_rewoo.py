@@ -195,6 +195,12 @@ def test_the_planner_is_held_to_the_tools_there_are() -> None:
         {"plan": ["#E1 = Wikipedia[a]", "#E2 = LLM[sum of #E1]"]},
         {"calls": [{"Plan": "Find it.", "#E1": "Wikipedia[a]"}, {"Plan": "Add.", "#E2": "LLM[sum of #E1]"}]},
         {"#E1": "Wikipedia[a]", "#E2": "LLM[sum of #E1]"},
+        {
+            "calls": {
+                "#E1": {"tool": "Wikipedia", "input": "a"},
+                "#E2": {"tool": "LLM", "input": "sum of #E1"},
+            }
+        },
         {"steps": [{"tool": "Wikipedia", "input": "a"}, {"tool": "LLM", "args": {"prompt": "sum of #E1"}}]},
         {
             "calls": [

@@ -232,29 +232,31 @@ def _split_answer(calls: Sequence[Written | str]) -> tuple[tuple[Written, ...], 
     return tuple(actions), answer
 
 
-def _make_call(cards: Sequence[ToolCard], name: str, arguments: Any) -> Written | str:
-    """Return a call of a tool with its input: an object, or the text of its one argument."""
-    card = card_named(cards, name)
+def _make_call(
+    cards: Sequence[ToolCard], name: str, arguments: Any, opener: str = "", line: str = ""
+) -> Written | str:
+    """Return a call of a tool with its input: an object, or the text of its one argument; a text is the answer.
+
+    Args:
+        opener: The bracket that a text stood in, where it did.
+        line: What it was written as; for one that cannot be made.
+    """
+    card, name = card_named(cards, name), name.strip()
     if card is None and plain_name(name) in _ANSWERS:
         values = list(arguments.values()) if isinstance(arguments, Mapping) else [arguments]
         return str(values[0]).strip() if len(values) == 1 else _line(arguments)
-    if isinstance(arguments, Mapping):
-        return Written(name.strip(), {str(key): value for key, value in arguments.items()})
-    if arguments is None:
-        return Written(name.strip())
+    if arguments is None or isinstance(arguments, Mapping):
+        return Written(name, {str(key): value for key, value in (arguments or {}).items()})
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
-    # An input that is a JSON object as a whole.
-    values = json_values(text) if text.strip().startswith("{") else ()
-    whole = next((value for value, rung in values if rung in ("json", "repaired")), None)
-    if whole is not None:
-        return Written(name.strip(), whole)
-    return _with_text(card, name.strip(), text, f"{name} {text}")
-
-
-def _with_text(card: ToolCard | None, name: str, text: str, line: str) -> Written:
-    """Return a call with the text of its one argument."""
-    found = arguments_for(card, text) if card else {"input": text}
-    return Written(_line(line), fault=found.reason) if isinstance(found, Unreadable) else Written(name, found)
+    found: Any = _listed_arguments(card, text, opener) if card and opener else None
+    if not opener and text.strip().startswith("{"):
+        # An input that is a JSON object as a whole.
+        found = next((value for value, rung in json_values(text) if rung in ("json", "repaired")), None)
+    if found is None:
+        found = arguments_for(card, text) if card else {"input": text}
+    if isinstance(found, Unreadable):
+        return Written(_line(line or f"{name} {text}"), fault=found.reason)
+    return Written(name, found)
 
 
 def _line(value: Any) -> str:
@@ -296,14 +298,7 @@ def _read_written(cards: Sequence[ToolCard], body: str) -> Written | str:
     end = None if call is None else _input_end(body, call.end(), call[2])
     if call is None or end is None:
         return _read_named(cards, body) or Written(line, fault=_FORM)
-    inside = body[call.end() : end]
-    card = card_named(cards, call[1])
-    if card is None and plain_name(call[1]) in _ANSWERS:
-        return inside.strip()
-    arguments = None if card is None else _listed_arguments(card, inside, call[2])
-    if arguments is not None:
-        return Written(call[1], arguments)
-    return _with_text(card, call[1], inside, line)
+    return _make_call(cards, call[1], body[call.end() : end], call[2], line)
 
 
 def _read_named(cards: Sequence[ToolCard], body: str) -> Written | str | None:

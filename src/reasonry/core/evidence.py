@@ -18,8 +18,7 @@ from msgspec import Meta, Struct
 
 from ..patterns import lazy_pattern
 from ..reading.fit import Unreadable
-from ..reading.names import SYNONYMS, plain_name
-from .actions import Written, call_data, closing_bracket
+from .actions import closing_bracket
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 MAX_DEPTH = 50
@@ -35,16 +34,13 @@ _HEAD = lazy_pattern(
 _TOOL = lazy_pattern(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
 _FENCE = lazy_pattern(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _PLAN = lazy_pattern(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
-_TOOL_CALL = lazy_pattern(r"(?P<tool>[\w.\-]+)[ \t]*\[")
-_PLAN_KEYS = frozenset({"calls", *SYNONYMS["calls"]})
-_WHY_KEYS = ("plan", *SYNONYMS["plan"])
 _LINE_END = lazy_pattern(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call of the plan."""
 
-    id: Annotated[str, Meta(description="#E1, #E2, …")]
+    id: Annotated[str, Meta(description="#E1, #E2, …")] = ""
     plan: Annotated[str, Meta(description="The purpose of this call.")] = ""
     tool: Annotated[str, Meta(description="Name of a tool from the list.")]
     input: Annotated[str | dict[str, Any], Meta(description="Text or arguments; may contain #E ids.")] = ""
@@ -85,53 +81,6 @@ def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
         calls.append(PlannedCall(id=name, plan=" ".join(why.split()), tool=tool["tool"], input=inside))
         start = end + 1
     return tuple(calls)
-
-
-def planned_calls(value: Any, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...] | None:
-    """Read a plan from the items of a list, or from JSON that is not of the form asked for; None: it is none.
-
-    Its calls may be texts (`Plan: why #E1 = tool[input]`, `Its county: search[county of #E1]`), have their id as a key,
-    or have none and stand in order.
-    """
-    if isinstance(value, Mapping):
-        lists = [
-            item
-            for key, item in value.items()
-            if plain_name(str(key)) in _PLAN_KEYS and isinstance(item, list)
-        ]
-        by_id = [{key: item} for key, item in value.items() if re.fullmatch(r"#?E\d+", str(key))]
-        value = lists[0] if lists else by_id
-    if not isinstance(value, list):
-        return None
-    calls: list[PlannedCall] = []
-    for position, item in enumerate(value, 1):
-        found = _read_item(item, f"#E{position}", cards)
-        if not found:
-            return None
-        calls.extend(found)
-    return tuple(calls) or None
-
-
-def _read_item(item: Any, name: str, cards: Sequence[ToolCard]) -> tuple[PlannedCall, ...]:
-    """Return the calls of one item of a plan."""
-    if isinstance(item, str) and not _HEAD.search(item):
-        calls = (match.start() for match in _TOOL_CALL.finditer(item) if card_named(cards, match["tool"]))
-        at = next(calls, len(item))
-        item = f"Plan: {item[:at].rstrip(' :')} {name} = {item[at:]}"
-    item = item if isinstance(item, Mapping) else {"": item}
-    plain = {plain_name(str(key)): value for key, value in item.items()}
-    why = next((plain[key] for key in _WHY_KEYS if isinstance(plain.get(key), str)), "")
-    text = next((value for value in plain.values() if isinstance(value, str) and _HEAD.search(value)), None)
-    if text is not None:
-        found = parse_plan(f"Plan: {why}\n{text}")
-        return () if isinstance(found, Unreadable) else found
-    named = [(key, value) for key, value in item.items() if re.fullmatch(r"#?E\d+", str(key))]
-    own, inner = named[0] if len(named) == 1 else (plain.get("id") or plain.get("evidence") or name, item)
-    call = call_data(cards, inner)
-    if not isinstance(call, Written) or call.fault:
-        return ()
-    own = evidence_id(str(own)) or str(own)
-    return (PlannedCall(id=own, plan=why, tool=call.tool, input=call.arguments),)
 
 
 def references(value: Any) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..reading.fit import Unreadable
-from ..reading.names import plain_name
+from ..reading.names import find_name, find_named, plain_name
 
 ANSWER = "finish"
 """What is written like a call, `finish[42]`, and hands in the answer."""
@@ -53,9 +53,7 @@ def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
     """Return the card of that name; failing that, the only one that is spelled otherwise: `Logic Kernel`, `search.`."""
-    alike = [card for card in cards if plain_name(card.name) == plain_name(name)]
-    exact = [card for card in alike if card.name == name]
-    return exact[0] if exact else alike[0] if len(alike) == 1 else None
+    return find_named(name, {card.name: card for card in cards})
 
 
 def no_such_tool(cards: Sequence[ToolCard], name: str) -> str:
@@ -108,11 +106,10 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
     properties = properties_of(card)
     if "properties" not in card.parameters or card.parameters.get("additionalProperties"):
         return convert_types(card, arguments)
-    names = {plain_name(name): name for name in properties}
     found: dict[str, Any] = {}
     unknown: dict[str, Any] = {}
     for key, value in arguments.items():
-        name = key if key in properties else names.get(plain_name(key))
+        name = find_name(key, properties)
         if name is None or (name in found and found[name] != value):
             unknown[key] = value
         else:

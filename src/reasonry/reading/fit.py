@@ -199,11 +199,13 @@ def _takes_text(schema: Schema) -> bool:
 
 
 def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
-    found = _by_field(_as_object(value, schema), schema)
+    written = _as_object(value, schema)
+    found, required = _by_field(written, schema), schema.get("required", ())
+    if not found and len(required) == 1 and _role_of(schema["properties"][required[0]]) == "list":
+        found = {required[0]: written}
     if schema["properties"] and not found:
         names = ", ".join(name for name, part in schema["properties"].items() if "unasked" not in part)
         raise Misfit(f"{NO_FIELD}: {names}")
-    required = schema.get("required", ())
     fitted: dict[str, Any] = {}
     for name, raw in found.items():
         part = schema["properties"][name]
@@ -382,14 +384,20 @@ def _entries(value: Mapping[str, Any], items: Schema, takes_objects: bool) -> li
     """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
     inner = list(value.values())
     if takes_objects and not all(isinstance(item, dict | list) for item in inner):
-        return [value]
+        required = items.get("required", ())
+        is_keyed = len(required) == 2 and not _by_field(value, items)
+        return [dict(zip(required, entry, strict=True)) for entry in value.items()] if is_keyed else [value]
     if all(_ORDINAL.fullmatch(key.strip()) for key in value):
         return inner
     if len(inner) == 1 and isinstance(inner[0], list):
         return inner[0]
     if not takes_objects:
         return [f"{key}: {_to_text(item)}" for key, item in value.items()]
-    return [value] if "properties" not in items or _by_field(value, items) else inner
+    if "properties" not in items or _by_field(value, items):
+        return [value]
+    # The keys say which item each is.
+    name = next(iter(items["properties"]))
+    return [{name: key, **item} if isinstance(item, dict) else item for key, item in value.items()]
 
 
 def _entry_text(entry: Any) -> str:

@@ -122,6 +122,7 @@ id: evidence label name var variable
 score: value rating overallscore
 overallscore: score rating overall totalscore total value
 scores: evaluations ratings candidates results
+evaluations: scores ratings plans
 statevariables: variables state vars values
 calculation: operation computation step line
 lines: steps calculations operations

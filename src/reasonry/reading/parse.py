@@ -201,7 +201,7 @@ def _labelled_values(text: str, form: type[Struct]) -> dict[str, Any] | Unreadab
     # The reasoning stands before the answer, as often as not without a heading of its own.
     missing = [field for field in fields_of(form) if field.is_required and field.name not in values]
     room = [field.name for field in missing if len(missing) == 1 and field.kind == "text"]
-    room = room or [name for name in values if plain_name(name) in _REASONS]
+    room = room or [field.name for field in fields_of(form) if plain_name(field.name) in _REASONS]
     if not room:
         return Unreadable("what stands before its fields belongs to none of them; give the fields alone")
     return {**values, room[0]: f"{lead}\n{values.get(room[0], '')}".strip()}

@@ -39,7 +39,6 @@ from ..core.evidence import (
     is_plan_text,
     parse_plan,
     plan_fault,
-    planned_calls,
     references,
 )
 from ..core.strategy import (
@@ -53,6 +52,7 @@ from ..core.strategy import (
 )
 from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
+from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable, list_items
 from ..reading.json_in_text import json_values
@@ -89,6 +89,9 @@ LLM = ToolCard(
     "A language model like you: for steps that need understanding or common knowledge, not a lookup.",
     {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
 )
+
+
+_CALL = lazy_pattern(r"[\w.\-]+[ \t]*\[")
 
 
 class Options(AnswerOptions, frozen=True):
@@ -146,7 +149,7 @@ def read_plan(
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, as data or as lines, and see whether it can be carried out."""
     cards, reason = _cards(state), None
-    for calls, rung in _plans(texts[-1], cards):
+    for calls, rung in _plans(texts[-1]):
         fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
         if isinstance(calls, Unreadable) or fault is not None:
             reason = reason or fault
@@ -158,26 +161,38 @@ def read_plan(
     return Unreadable(reason or "no plan was found in it")
 
 
-def _plans(
-    text: str, cards: Sequence[ToolCard]
-) -> Iterator[tuple[tuple[PlannedCall, ...] | Unreadable, str]]:
+def _plans(text: str) -> Iterator[tuple[tuple[PlannedCall, ...] | Unreadable, str]]:
     """Yield what a reply may mean as a plan, likeliest first; the first reason says best why it is none."""
     if is_plan_text(text):
         yield parse_plan(text), "lines"
         return
     reading = parse.read_form(text, CallPlan)
     if not isinstance(reading, Unreadable):
-        yield (
-            tuple(replace(call, id=evidence_id(call.id) or call.id) for call in reading[0].calls),
-            reading[1],
-        )
-    for value, rung in json_values(text):
-        if calls := planned_calls(value, cards):
-            yield calls, rung
-    if calls := planned_calls(list_items(text), cards):
-        yield calls, "lines"
+        calls = enumerate(reading[0].calls, 1)
+        named = (replace(call, id=evidence_id(call.id) or call.id or f"#E{number}") for number, call in calls)
+        yield tuple(named), reading[1]
+    found = [([*_lines_in(value)], rung) for value, rung in json_values(text)]
+    for lines, rung in (*found, (list_items(text), "lines")):
+        if not is_plan_text("\n".join(lines)) and all(map(_CALL.search, lines)):
+            # Calls that stand in order, without ids.
+            lines = [_CALL.sub(rf"#E{number} = \g<0>", line, 1) for number, line in enumerate(lines, 1)]
+        if is_plan_text("\n".join(lines)):
+            yield parse_plan("\n".join(lines)), rung
     if isinstance(reading, Unreadable):
         yield reading, ""
+
+
+def _lines_in(value: Any) -> Iterator[str]:
+    """Yield the lines of a plan that stand in data: `#E1 = tool[input]`, also with the id as a key."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            mark = " =" if evidence_id(key) else ":"
+            yield from (f"{key}{mark} {line}" if isinstance(item, str) else line for line in _lines_in(item))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _lines_in(item)
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:

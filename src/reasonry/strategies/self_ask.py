@@ -40,8 +40,6 @@ from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, o
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.names import NONE_WORDS
-from ..reading.prose import stated_answer
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
@@ -67,16 +65,7 @@ alone, in the form asked for.
 {"reasoning": "…", "answer": "the answer alone"}"""
 """The paper's "So the final answer is: …", asked for where the questions have run out."""
 
-_FOLLOW_UP = lazy_pattern(
-    r"^[\s>*_`\-]*follow[- ]?up(?: question)?\s*\d*\s*[*_]*:[*_]*\s*(?P<question>\S.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NEEDED = lazy_pattern(
-    r"^[\s>*_`\-]*are follow[- ]?up questions needed(?: here)?\s*[:?][*_]*\s*(?:yes|no)\b\.?",
-    re.IGNORECASE | re.MULTILINE,
-)
-_INTERMEDIATE = lazy_pattern(r"(?<=\n)[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
-_FINAL = lazy_pattern(r"\bfinal answer\b", re.IGNORECASE)
+_INTERMEDIATE = lazy_pattern(r"\n[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"
@@ -145,25 +134,9 @@ def decompose(s: State) -> Body:
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
     """Read a turn: data, or the paper's words; what follows an answer of its own making does not count."""
-    text = texts[-1].strip()
-    if text.startswith(("{", "[", "```")):
-        return _read_data(text)
-    made_up = _INTERMEDIATE.search(text)
-    asked = list(_FOLLOW_UP.finditer(text, 0, made_up.start() if made_up else len(text)))
-    questions = [match["question"].strip(' *_`"') for match in asked]
-    questions = [question for question in questions if not NONE_WORDS.fullmatch(question)]
-    if len(questions) > 1:
-        return Unreadable("it asks several questions; ask the first one")
-    if questions:
-        thought = _NEEDED.sub("", text[: asked[0].start()]).strip(" *_\n")
-        return FollowUp(thought, questions[0]), "lines"
-    if "\n" not in text and text.endswith("?") and "{" not in text:
+    text = _INTERMEDIATE.split(texts[-1].strip(), maxsplit=1)[0]
+    if text.endswith("?") and not any(mark in text for mark in "\n{:"):
         return FollowUp("", text), "plain"
-    answer = stated_answer(text) if _NEEDED.search(text) or _FINAL.search(text) else None
-    return (FollowUp(text, None, answer), "stated") if isinstance(answer, str) else _read_data(text)
-
-
-def _read_data(text: str) -> tuple[FollowUp, str] | Unreadable:
     reading = parse.read_form(text, FollowUp)
     if isinstance(reading, Unreadable) or (reading[0].sub_question or "").count("?") < 2:
         return reading

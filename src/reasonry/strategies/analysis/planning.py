@@ -17,8 +17,7 @@ from ...core.strategy import inlined_schema
 from ...core.toolcard import card_named, cards_text, no_such_tool
 from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.fit import Unreadable, fit
-from ...reading.json_in_text import json_values
+from ...reading.fit import Unreadable
 from ...reading.vote import tally
 from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
@@ -336,8 +335,6 @@ def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanS
     count = ask.facts["candidates"]
     reading = parse.read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
-        reading = _scores_by_letter(replies[-1]) or reading
-    if isinstance(reading, Unreadable):
         return reading
     found: dict[str, PlanScore] = {}
     letters = [plan_letter(number) for number in range(1, count + 1)]
@@ -353,19 +350,3 @@ def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanS
     if missing := [letter for letter in letters if letter not in found]:
         return Unreadable(f"no score for plan {', '.join(missing)}; each plan needs one")
     return tuple(found[letter] for letter in letters), reading[1]
-
-
-def _scores_by_letter(reply: str) -> tuple[EvaluationReply, str] | None:
-    """Read scores by plan: `{"A": 78, …}`, `{"scores": {"Plan A": {…}, …}}`."""
-    for value, mode in reversed(list(json_values(reply))):
-        scores = value
-        while isinstance(scores, dict) and len(scores) == 1:
-            (scores,) = scores.values()
-        entries = [
-            {"plan": str(name), **(score if isinstance(score, dict) else {"overall_score": score})}
-            for name, score in (scores.items() if isinstance(scores, dict) else ())
-        ]
-        listed = fit({"evaluations": entries}, EvaluationReply)
-        if not isinstance(listed, Unreadable):
-            return listed, mode
-    return None

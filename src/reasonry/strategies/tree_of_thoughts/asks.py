@@ -187,7 +187,7 @@ def read_thoughts(
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable(f"{NO_THOUGHTS} {WANTED}")
-    return [*distinct(map(_strip_quotes, thoughts))[: state.options.branching_factor]], mode
+    return [*distinct(thoughts)[: state.options.branching_factor]], mode
 
 
 def proposes_nothing(state: State, replies: Sequence[str]) -> bool:
@@ -209,15 +209,9 @@ def unscored_thoughts(state: State, lost: Failed) -> list[ScoredThought]:
 
 def _scored_thoughts(state: State, text: str) -> tuple[list[ScoredThought], str]:
     proposed, mode = parse_scored_thoughts(without_thinking(text))
-    by_text = {normal(_strip_quotes(each.thought)): each.score for each in reversed(proposed)}
-    thoughts = distinct(_strip_quotes(each.thought) for each in proposed)[: state.options.branching_factor]
+    by_text = {normal(each.thought): each.score for each in reversed(proposed)}
+    thoughts = distinct(each.thought for each in proposed)[: state.options.branching_factor]
     return [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts], mode
-
-
-def _strip_quotes(text: str) -> str:
-    """Return a thought without the quotes around all of it."""
-    quoted = len(text) > 2 and text[0] in "'\"" and text.count(text[0]) == 2 and text.endswith(text[0])
-    return text[1:-1] if quoted else text
 
 
 # -- V(p, S)
