@@ -40,10 +40,10 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         name = written.replace("-", "_")
         name = other_names.get(name, name)
         if name not in fields:
-            known = ", ".join(fields) or "none"
+            known, shown = ", ".join(fields) or "none", written[:60]
             raise UsageError(
-                f"{strategy.name} has no option {written!r}. Its options: {known}.",
-                option=written,
+                f"{strategy.name} has no option {shown!r}. Its options: {known}.",
+                option=shown,
                 choices=list(fields),
             )
         values[name] = _read_value(strategy.name, fields[name], value)

@@ -126,7 +126,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of prove-and-refute."""
 
     claims: Annotated[
-        tuple[str, ...], Meta(max_length=50, description="The claims; none: it selects them.")
+        tuple[Annotated[str, Meta(max_length=10_000)], ...],
+        Meta(max_length=50, description="The claims; none: it selects them."),
     ] = ()
     max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 8
     verify: Annotated[bool, Meta(description="Let the run's verifier rule on claims and answers.")] = False
