@@ -331,6 +331,14 @@ def test_ctrl_c_cancels_cleanly_and_says_how_to_resume(shell: Shell) -> None:
     assert out == ""
     (row,) = shell.json("runs", "list")["runs"]
     assert row["status"] == "cancelled"
+    command = shell.command("runs", "fork", "last", "--at", "0", "--model", model)
+    fork = subprocess.Popen(command, env=shell.environ, stderr=subprocess.PIPE, text=True)
+    assert fork.stderr is not None
+    assert "run" in fork.stderr.readline()
+    fork.send_signal(signal.SIGINT)
+    _, err = fork.communicate(timeout=10)
+    (_, row) = sorted(run["run_id"] for run in shell.json("runs", "list")["runs"])
+    assert (fork.returncode, f"runs resume {row}" in err) == (130, True)
 
 
 def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:

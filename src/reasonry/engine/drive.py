@@ -117,6 +117,11 @@ class OpenRun:
         """How many thoughts the session has, as far as is known here."""
 
     @property
+    def record(self) -> Record:
+        """All there is to see of the run."""
+        return self._end or record_as_it_stands(self.row, self.run)
+
+    @property
     def result(self) -> Result:
         """Where the run stands."""
         return self._end.result if self._end else result_of(self.row.run_id, self.row.session_id, self.run)

@@ -199,7 +199,7 @@ def resume_(
                 return found, False
             with watching(silent, full=shown.full) as watch:
                 performers = await app.reopen(opened, participants, limit)
-                return await await_drive(app, own, opened.drive(performers, watch))
+                return await await_drive(opened, performers, watch)
 
     if coach:
         settings.refuse_models()
@@ -241,7 +241,8 @@ def fork_(
         if coach:
             return await app.coach(brief=brief).start(order, performers, fork)
         with watching(settings.common.as_data, full=shown.full) as watch:
-            return await app.solve(order, performers, watch, fork), False
+            async with app.begin(order, performers, fork) as opened:
+                return await await_drive(opened, performers, watch)
 
     if coach:
         settings.refuse_models()

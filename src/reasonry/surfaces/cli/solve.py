@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...app.wiring import App
 from ...core.text import clip
+from ...engine.drive import OpenRun
+from ...engine.follow import Observer
 from ...engine.journal import CALLER
+from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
@@ -57,22 +60,20 @@ def solve(
         with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
-            async with app.engine.begin(order) as opened:
-                run_id = opened.row.run_id
-                ending = await await_drive(app, run_id, opened.drive(performers, watch))
-        if report is not None:
-            write_report(report, await app.engine.record(run_id))
+            async with app.begin(order, performers) as opened:
+                ending = await await_drive(opened, performers, watch)
+        write_report(report, opened.record)
         return ending
 
     return show_result(*settings.do(work), settings.common, shown)
 
 
-async def await_drive(app: App, run_id: str, drive: Awaitable[Result]) -> tuple[Result, bool]:
-    """Await a drive; return where the run stands, and whether Ctrl-C or SIGTERM ended the command."""
+async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:
+    """Drive a run; return where it stands, and whether Ctrl-C or SIGTERM ended the command."""
     try:
-        return await drive, False
+        return await opened.drive(performers, watch), False
     except asyncio.CancelledError:
-        return await app.engine.result(run_id), True
+        return opened.result, True
 
 
 def show_result(result: Result, is_interrupted: bool, output: OutputOptions, shown: Shown) -> int:
