@@ -169,6 +169,10 @@ def test_an_answer_proved_wrong_loses_its_votes() -> None:
     assert votes(walked) == [("B", 3)]
 
 
+def test_what_a_verifier_has_not_looked_at_is_led_by_its_votes() -> None:
+    assert State(problem="p", options=Options(verify=True), drafts=drafts(["A", "B", "B"])).leader == "B"
+
+
 def test_each_different_answer_is_verified_once() -> None:
     def answer(one: Pending):
         return Verified("unknown") if isinstance(one.effect, Verify) else reply(sample("A"))
@@ -224,7 +228,7 @@ def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
         assert ended.state == waiting.state
         places = {one: [at for at, answer in enumerate(answers) if answer == one] for one in "AB"}
         leader = max("AB", key=lambda one: (len(places[one]), -max(places[one], default=99)))
-        assert ended.conclusion.answer == (leader if reason == "max_calls" else None)
+        assert ended.conclusion.answer == leader
         document = ended.conclusion.document
         assert (document["samples_used"], document["samples_failed"]) == (len(answers), 0)
         assert sum(vote["count"] for vote in document["votes"]) == len(answers)

@@ -527,12 +527,11 @@ class _Execution:
         return self._end(found, "failed", code)
 
     def stop(self, event: Stopped) -> Step:
-        """End the run from outside: at a limit with the best so far as the answer, otherwise without one."""
+        """End the run from outside, with the best so far."""
         status = _STOPPED_AS.get(event.reason)
         best = self._best_so_far(event)
         certainty = "proved" if best.certainty == "proved" else "best_so_far"
-        answer = None if status else best.answer
-        found = replace(best, answer=answer, reason=event.reason, detail=event.detail, certainty=certainty)
+        found = replace(best, reason=event.reason, detail=event.detail, certainty=certainty)
         for waiting in self.pending:
             if waiting.settled or waiting.replies:
                 self.rounds = max(self.rounds, waiting.last_round)

@@ -142,7 +142,6 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     is_answered = name in ("solved", "answered")
     reached = run.strategy.conclude(snapshot.state)
     conclusion = snapshot.conclusion or reached
-    best = None if snapshot.status == "active" else conclusion.answer or reached.answer
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
         document = _with_samples_at_work(reached.document, snapshot, run.strategies)
@@ -161,7 +160,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         run_id=run_id,
         details=_details(conclusion.document, run),
         warnings=tuple(_warnings(run, conclusion)),
-        best_answer=None if is_answered else best,
+        best_answer=None if is_answered else _best_of(run),
     )
 
 
@@ -197,10 +196,20 @@ def outcome_of(run: Run) -> Outcome | None:
     return "solved" if ended.certainty == "proved" else "answered"
 
 
+def _best_of(run: Run) -> str | None:
+    """Return the answer of a run that has ended, or its best so far."""
+    snapshot = run.snapshot
+    if snapshot.status == "active":
+        return None
+    return (snapshot.conclusion and snapshot.conclusion.answer) or run.strategy.conclude(
+        snapshot.state
+    ).answer
+
+
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
     """Return what a store lists of a run, as it stands now."""
     snapshot, usage = run.snapshot, run.usage
-    conclusion = snapshot.conclusion or Conclusion(reason="")
+    conclusion, best = snapshot.conclusion or Conclusion(reason=""), _best_of(run)
     return replace(
         row,
         status=snapshot.status,
@@ -209,7 +218,7 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
         outcome=outcome_of(run),
         reason=conclusion.reason or None,
         detail=conclusion.detail[:HEAD_CHARS],
-        answer=None if conclusion.answer is None else conclusion.answer[:HEAD_CHARS],
+        answer=None if best is None else best[:HEAD_CHARS],
         calls=usage.calls,
         tokens=usage.tokens,
         usd=usage.usd,

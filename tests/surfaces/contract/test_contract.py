@@ -22,6 +22,7 @@ from .uses import (
     ANSWER,
     ANSWERED,
     CANCELLED,
+    CUT_VOTE,
     HERONS,
     MORE,
     NAMES,
@@ -191,7 +192,9 @@ def assert_shown(shown: Document, record: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    "uses", [(SOLVE,), ANSWERED, CANCELLED, (STOPPED,)], ids=["solved", "answered", "cancelled", "stopped"]
+    "uses",
+    [(SOLVE,), ANSWERED, CANCELLED, CUT_VOTE, (STOPPED,)],
+    ids=["solved", "answered", "cancelled", "cancelled with votes", "stopped"],
 )
 def test_lists_show_the_head_of_a_run(surfaces: dict[str, Surface], uses: Any) -> None:
     shown = dict[str, Any]()
@@ -200,6 +203,8 @@ def test_lists_show_the_head_of_a_run(surfaces: dict[str, Surface], uses: Any) -
         rows = surfaces[name].call("list", {"limit": 50}).document["runs"]
         (row,) = [row for row in rows if row["run_id"] == run_id]
         record = look(surfaces[name], run_id)
+        if uses is CUT_VOTE:
+            assert record["best_answer"] == ANSWER["answer"], name
         for member, value in row.items():
             assert member in RunHead.__annotations__ or member in ("created_at", "updated_at"), (name, member)
             if member not in ("created_at", "updated_at", "termination", "usage", "resumable"):

@@ -134,6 +134,11 @@ SECOND: Given = {**THOUGHT, "session": "$", "thought_number": 2}
 ACTING = ("think", {**THOUGHT, "strategy": "react", "stage": "initial_reasoning"})
 START, SOLVE, THINK = ("start", COACHED), ("solve", SOLVED), ("think", THOUGHT)
 CANCELLED = (START, ("cancel", {"run": "$"}))
+CUT_VOTE = (
+    ("start", {**COACHED, "strategy": "self_consistency"}),
+    ("answer", {"run": "$", "answers": {"e1": ANSWER}}),
+    ("cancel", {"run": "$"}),
+)
 ANSWERED = (START, ("answer", {"run": "$", "answers": {"e1": ANSWER}}))
 STOPPED = ("solve", {**SOLVED, "problem": "Use 1, 5, 5 and 5 to make 24", "budget": {"calls": 1}})
 HERONS = "There are 40 herons."
