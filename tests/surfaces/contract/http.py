@@ -99,9 +99,7 @@ def _body(use: str, given: Given) -> Given:
         asked = [{"role": "user", "content": given["problem"]}]
         place = "messages" if use == "chat" else "input"
         return {"model": f"{given['strategy']}@offline", place: asked, "reasonry": own}
-    renamed = {
-        {"at": "from", "session": "session_id"}.get(name, name): value for name, value in given.items()
-    }
+    renamed = {{"session": "session_id"}.get(name, name): value for name, value in given.items()}
     if use == "refute":
         claims = renamed.pop("claims", [])
         renamed |= {"strategy": use, "options": {"claims": claims} if claims else {}}

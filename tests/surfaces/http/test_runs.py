@@ -109,7 +109,7 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
         assert first.json()["run_id"] == again.json()["run_id"]
         other = client.post("/api/runs", json={**body, "problem": "another"}, headers=headers)
         assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
-        for fork in ({"from": 0, "options": {}}, {"from": 0, "mode": "coached"}):
+        for fork in ({"at": 0, "options": {}}, {"at": 0, "mode": "coached"}):
             address, headers = (
                 f"/api/runs/{first.json()['run_id']}/fork",
                 {"Idempotency-Key": f"{body}{fork}"},
@@ -221,7 +221,7 @@ def test_a_fork_from_a_question_takes_over_for_nothing_what_came_before_it(servi
     page = client.get(f"/api/runs/{run['run_id']}/page").json()
     question = next(each for each in page["questions"] if each["node"] != page["nodes"][0]["id"])
     fork = client.post(
-        f"/api/runs/{run['run_id']}/fork", json={"from": question["id"], "options": {"branching_factor": 3}}
+        f"/api/runs/{run['run_id']}/fork", json={"at": question["id"], "options": {"branching_factor": 3}}
     )
     assert fork.status_code == 201, fork.text
     run_id = fork.json()["run_id"]
@@ -247,14 +247,14 @@ def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Pat
         problem = {"problem": SUM["problem"], "strategy": "chain_of_thought", "options": {"decompose": False}}
         run = ended(client, **problem, model="first")
         page = client.get(f"/api/runs/{run['run_id']}/page").json()
-        body = {"from": page["questions"][-1]["id"], "prompt": "How much is 17 and 25?", "model": "other"}
+        body = {"at": page["questions"][-1]["id"], "prompt": "How much is 17 and 25?", "model": "other"}
         fork = client.post(f"/api/runs/{run['run_id']}/fork", json=body).json()
         *_, last = events(client, fork["run_id"])
         assert (run["answer"], last[2]["result"]["answer"]) == ("41", "42")
         (asked,) = client.get(f"/api/runs/{fork['run_id']}/trace", params={"list": "questions"}).json()[
             "entries"
         ]
-        assert (asked["id"], asked["prompt"]) == (body["from"], body["prompt"])
+        assert (asked["id"], asked["prompt"]) == (body["at"], body["prompt"])
         parted = client.get("/api/runs/diff", params={"a": run["run_id"], "b": fork["run_id"]}).json()
         assert parted["parting"]["what"] == "question"
         assert client.get(f"/api/runs/{fork['run_id']}/replay").json()["replay"]["identical"] is True
@@ -278,7 +278,7 @@ ROUTES = [
 ]
 BODIES: dict[str, Document] = {
     "/answers": {"answers": {"e1": "x"}},
-    "/fork": {"from": 0},
+    "/fork": {"at": 0},
     "/budget": {"calls": 1},
 }
 
@@ -320,5 +320,5 @@ def test_a_run_of_the_model_that_a_key_offers_is_forked_without_a_list(tmp_path:
             client = serving.client()
             run = ended(client, problem="What is 17 + 25?", strategy="chain_of_thought")
             assert run["model"].startswith("openai:")
-            reply = client.post(f"/api/runs/{run['run_id']}/fork", json={"from": 0})
+            reply = client.post(f"/api/runs/{run['run_id']}/fork", json={"at": 0})
     assert reply.status_code == 201, reply.text

@@ -23,7 +23,7 @@ from ...engine.drive import OpenRun
 from ...engine.engine import RunView
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
-from ...engine.record import Record, record_as_it_stands
+from ...engine.record import Record
 from ...errors import ConflictError
 from ...reading.arguments import position_of
 from ...records import RunRow
@@ -82,9 +82,7 @@ class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=T
 class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A run to begin from a point of another."""
 
-    start: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)] = (
-        msgspec.field(name="from")
-    )
+    at: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)]
     """A question, which is asked again; or how many answers are taken over."""
     prompt: Prompt | None = None
     """What is asked in place of that question."""
@@ -206,7 +204,7 @@ async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Do
         with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
     if read is not None:
-        return _document(read.row, record_as_it_stands(read.row, read.run), read.chain.seq, read)
+        return _document(read.row, read.record, read.chain.seq, read)
     view = await app.engine.view(run_id)
     return _document(view.row, view.record, view.last.seq)
 

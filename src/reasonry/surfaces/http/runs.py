@@ -126,21 +126,21 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
         UsageError: There is no such question.
         ConflictError: The run did not wait for the question to its end.
     """
-    question = body.start
+    question = body.at
     if isinstance(question, int):
         if body.prompt is not None:
-            raise UsageError("prompt needs a question in `from`, not a number", field="prompt")
+            raise UsageError("prompt needs a question in `at`, not a number", field="prompt")
         return question, None
     record = (await context.app.engine.view_of(source.row, source.lines)).record
     kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
     if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
-        raise UsageError(f"the run has no question {question!r}", field="from")
+        raise UsageError(f"the run has no question {question!r}", field="at")
     places = record.fork_points()
     if question in places:
         return places[question], question
     if record.result.status == "done":
         message = f"the run did not wait for question {question} to its end; fork from an answered question"
-        raise ConflictError(message, field="from")
+        raise ConflictError(message, field="at")
     return max(places.values(), default=-1) + 1, question
 
 

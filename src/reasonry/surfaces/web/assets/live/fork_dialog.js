@@ -60,7 +60,7 @@ export function makeForkDialog({ api, path, onNavigate }) {
       parts.filter(Boolean),
       "Start the fork",
       async () => {
-        const body = { from: choice.value };
+        const body = { at: choice.value };
         if (prompt.value !== prompt.defaultValue) body.prompt = prompt.value;
         if (model.value) body.model = model.value;
         const changed = Object.fromEntries(options.filter(isChanged).map((one) => [one.name, one.read()]));
