@@ -171,6 +171,7 @@ def test_a_run_that_meets_its_limit_gives_its_best_so_far_or_says_why_it_cannot(
     )
     assert completion.choices[0].finish_reason == "length"
     assert completion.choices[0].message.content
+    assert completion.choices[0].message.reasoning_content.endswith("; its best so far is no answer")
     assert completion.reasonry["runs"][0]["termination"]["reason"] == "max_calls"
     limit = {"reasonry": {"budget": {"calls": 1}}}
     with pytest.raises(openai.RateLimitError) as caught:

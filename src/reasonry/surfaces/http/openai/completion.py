@@ -29,7 +29,7 @@ from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryEr
 from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
 from ....supervisor import HUNG_UP, RunEvent
-from ...present import count_of
+from ...present import count_of, end_text
 from ..catalog import read_name
 from ..context import RequestContext, page_url
 from ..documents import read_json, read_key
@@ -174,6 +174,8 @@ class Completion(Struct):
                     break
                 # The client before this one hung up a moment ago.
                 await _resume_abandoned(self.context, self.run_id)
+            if shows and self._result.outcome == "stopped":
+                yield f"\n\nThe run {end_text(self._result.document())}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
         """Note the calls that the run waits for; whether there are any."""
