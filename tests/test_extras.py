@@ -14,6 +14,7 @@ import pytest
 
 from reasonry.errors import MissingExtraError
 from reasonry.extras import EXTRAS, check_extra, has_extra, install_hint
+from reasonry.models.choose import open_model
 from tests.contracts.without_extras import LOCK, base_packages, without_extras
 from tests.servers import ModelServer, Player
 
@@ -86,6 +87,12 @@ def test_a_part_that_is_there_is_found_and_one_that_is_not_is_named(
     with pytest.raises(MissingExtraError, match=re.escape(install_hint(extra))) as caught:
         check_extra(extra, "this")
     assert (caught.value.code, caught.value.details) == ("extra_missing", {"extra": extra})
+
+
+def test_a_provider_that_is_misspelt_is_no_reason_to_install_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai", None)
+    with pytest.raises(MissingExtraError, match=r"opnai:… is not built in\. Did you mean openai\? It needs"):
+        open_model("opnai:gpt")
 
 
 def test_a_base_installation_thinks_coaches_and_solves(called: Any) -> None:

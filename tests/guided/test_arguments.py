@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.app.agent_calls import (
+    COACH_ACTIONS,
     AnswerCoached,
     NewRun,
     OneRun,
@@ -232,6 +233,9 @@ def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not
     ) as caught:
         name_known_arguments("solve", {"problem": "x", "max_usdd": 3}, schema)
     assert caught.value.details["field"] == "max_usdd"
+    schema = actions_schema(COACH_ACTIONS)
+    with pytest.raises(UsageError, match=r"coach has no argument 'id'\. answers is \{id: answer\}\."):
+        name_known_arguments("coach", {"run_id": "r", "id": "e1", "answer": "42"}, schema)
 
 
 def test_a_tool_with_actions_shows_what_each_takes() -> None:

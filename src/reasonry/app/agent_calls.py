@@ -213,7 +213,9 @@ def name_known_arguments(
     found = name_arguments(schema, arguments)
     unknown = [name for name in found if name not in known]
     if unknown:
-        message = " ".join(unknown_arguments(tool, unknown, known))
+        forms = {name: member.get("description", "") for name, member in known.items()}
+        inside = [f"{name} is {form}." for name, form in forms.items() if f"{{{unknown[0]}:" in form]
+        message = " ".join([*unknown_arguments(tool, unknown, () if inside else known), *inside])
         raise UsageError(
             f"{message} Its arguments: {', '.join(known)}", field=unknown[0][:60], choices=list(known)
         )

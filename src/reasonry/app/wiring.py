@@ -148,21 +148,21 @@ class App(UseCases):
         claims = request.options.get("claims")
         if problem is None and request.session is None and isinstance(claims, list):
             problem = "\n".join(map(str, claims))
+        strategy = request.strategy
+        named = find_strategy(strategy, self.strategies) if isinstance(strategy, str) else strategy
+        task = getattr(named, "task_after_thoughts", "")
         if request.session is None:
             if problem is None:
-                raise UsageError("problem is missing; give the problem to solve", field="problem")
+                wanted = "what to refute: a problem, claims or a session" if task else "the problem to solve"
+                raise UsageError(f"problem is missing; give {wanted}", field="problem")
             return problem, None
         sessions = self.sessions()
         session_id = await sessions.session_id(request.session)
         thoughts = await sessions.read_thoughts(session_id)
         if not thoughts:
             raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
-        if problem is None:
-            strategy = request.strategy
-            named = strategy if isinstance(strategy, Strategy) else find_strategy(strategy, self.strategies)
-            problem = (named and named.task_after_thoughts) or None
-        if problem is not None:
-            return with_quoted(problem, quote_thoughts(thoughts)), session_id
+        if problem is not None or task:
+            return with_quoted(problem or task, quote_thoughts(thoughts)), session_id
         if await sessions.continues_run(session_id):
             message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
             raise UsageError(message, field="problem")

@@ -411,8 +411,8 @@ def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registr
         )
     return ConflictError(
         f"the run was begun with version {begun.version} of the strategy {begun.strategy!r}, and line {line} of its "
-        f"journal does not fit version {today}: {why}. `runs show` has what was recorded; `runs fork --at N` continues "
-        "from an answer that still fits",
+        f"journal does not fit version {today}: {why}. Its record can be shown; a fork continues from an "
+        "answer that still fits",
         code="strategy_changed",
         line=line,
         version=begun.version,
@@ -434,8 +434,8 @@ def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
         )
         way = f"install the package {package}" if slash else "bring it along (--strategies-dir, strategy=)"
         raise ConflictError(
-            f"the run's strategy {name!r} is missing: {why}. To continue the run, {way}; `runs show` has what was "
-            "recorded",
+            f"the run's strategy {name!r} is missing: {why}. To continue the run, {way}; its record can be "
+            "shown",
             code="strategy_unknown",
             strategy=name,
         ) from None

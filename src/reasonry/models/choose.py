@@ -17,6 +17,7 @@ from ..errors import UsageError
 from ..extras import check_extra, has_extra, install_hint
 from ..masking import SECRETS
 from ..plugins import installed_plugins, split_plugin
+from ..reading.names import did_you_mean
 from .known import reasons_by_itself
 
 FORMS = (
@@ -130,8 +131,9 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
         case _:
             from .providers import ProviderModel
 
-            extra = next((each.extra for each in PROVIDERS if each.name == kind), "providers")
-            check_extra(extra, f"the model {kind[:40]}:…, which is not built in,")
+            extra = next((each.extra for each in PROVIDERS if each.name == kind), "")
+            near = "" if extra else did_you_mean(kind, [each.name for each in PROVIDERS])
+            check_extra(extra or "providers", f"the model {kind[:40]}:… is not built in.{near} It")
             try:
                 return ProviderModel(f"{kind}:{rest}")
             except ValueError:

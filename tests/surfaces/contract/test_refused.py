@@ -79,7 +79,7 @@ def field_of(error: Document) -> str:
     name = error.get("field") or error.get("option") or ""
     name = error["limit"] if name == "budget" and "limit" in error else name
     name = in_snake_case(name).partition("[")[0]
-    name = {"from": "at", "session": "session_id"}.get(name, name).removesuffix("_ms")
+    name = {"session": "session_id"}.get(name, name).removesuffix("_ms")
     return name.removeprefix("budget.").removeprefix("max_")
 
 
@@ -108,7 +108,10 @@ ADDRESS = "openai-compatible:http://127.0.0.1:9/v1#m"
 REFUSED = [
     Refused("solve: nothing", "solve", {"strategy": "linear"}, named="problem is missing"),
     Refused("start: nothing", "start", {"strategy": "linear"}, named="problem"),
-    Refused("refute: nothing", "refute", {}, on=("http", "python"), named="problem"),
+    Refused(
+        "refute: nothing", "refute", {}, on=("cli", "mcp", "http"), named="what to refute", field="problem"
+    ),
+    Refused("refute: neither a run nor a new one", "refute", {}, on=("python",), named="problem"),
     Refused(
         "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
     ),
@@ -226,8 +229,16 @@ REFUSED = [
     Refused("limit: has ended", "limit", {**RUN, "budget": {"calls": 9}}, CONFLICT, (SOLVE,), OPERATORS),
     Refused("limit: no calls", "limit", {**RUN, "budget": {"calls": 0}}, BAD, (START,), OPERATORS),
     Refused("delete: has not ended", "delete", RUN, CONFLICT, (START,), OPERATORS),
-    Refused("fork: beyond the end", "fork", {**RUN, "at": 99}, CONFLICT, (SOLVE,), OPERATORS),
-    Refused("fork: beyond the end, coached", "fork", {**TO_CALLER, "at": 99}, CONFLICT, (START,), AGENTS),
+    Refused("fork: beyond the end", "fork", {**RUN, "at": 99}, CONFLICT, (SOLVE,), OPERATORS, field="at"),
+    Refused(
+        "fork: beyond the end, coached",
+        "fork",
+        {**TO_CALLER, "at": 99},
+        CONFLICT,
+        (START,),
+        AGENTS,
+        field="at",
+    ),
     Refused("fork: nowhere", "fork", {**RUN, "coached": True}, BAD, (START,), CALLERS, field="at"),
     *(
         Refused(f"fork: {name}", "fork", {**TO_CALLER, **given}, BAD, (START,), on, field=field)

@@ -229,8 +229,6 @@ async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Docum
 async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and (call.problem, call.session_id, call.claims) == (None, None, ()):
         call = structs.replace(call, session_id=context.thinker and context.thinker.current)
-        if call.session_id is None:
-            raise UsageError("nothing to refute: give a session_id, a problem or claims", field="session_id")
     order, performers = await app.receive(replace(call.request(), coached=True))
     document = await app.coach(brief=True).start(order, performers)
     if call.session_id is None:
