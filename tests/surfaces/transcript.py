@@ -20,6 +20,7 @@ import pytest
 from reasonry import ids
 from reasonry.surfaces.cli import run, watch
 from tests.forked import forking_python
+from tests.servers.postgres import postgres_server
 
 BEGINS_NS = 1_778_751_000_000_000_000  # 14 May 2026, 09:30 UTC
 BETWEEN_COMMANDS_NS = 70_000_000_000
@@ -92,14 +93,17 @@ def perform(line: str) -> str:
             [forking_python(), "-m", *words], input=text, capture_output=True, text=True, check=True
         )
         return done.stdout
-    if words[1] == "serve":
+    if words[1] in ("serve", "worker"):
         # It says where it is, and continues until it is ended.
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        with subprocess.Popen([forking_python(), "-m", *words], text=True, **both) as server:  # type: ignore[call-overload]
-            try:
-                return str(server.stdout.readline())
-            finally:
-                server.terminate()
+        with contextlib.ExitStack() as held:
+            if words[1] == "worker":
+                words[-1] = held.enter_context(postgres_server()).url
+            command = [forking_python(), "-m", *words]
+            server = held.enter_context(subprocess.Popen(command, text=True, **both))  # type: ignore[call-overload]
+            held.callback(server.terminate)
+            assert server.stdout is not None
+            return str(server.stdout.readline())
     screen, keyboard = Screen(), sys.stdin
     sys.stdin = Keyboard(text)
     try:
