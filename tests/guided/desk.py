@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
-from reasonry.guided.settings import SessionSettings
 from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from reasonry.strategies import STRATEGIES
 

@@ -33,7 +33,7 @@ from reasonry.guided.read_calls import (
     read_call,
     read_thought,
 )
-from reasonry.guided.settings import SessionSettings
+from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
 from reasonry.reading.arguments import name_arguments
 from reasonry.reading.names import plain_name

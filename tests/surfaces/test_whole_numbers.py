@@ -14,9 +14,9 @@ import reasonry
 from reasonry import Budget, Policy, UsageError
 from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
 from reasonry.app.wiring import App
-from reasonry.guided.settings import SessionSettings
-from reasonry.surfaces.cli.arguments import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
+from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
+from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
 
 pytestmark = pytest.mark.anyio
 

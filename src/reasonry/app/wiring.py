@@ -18,8 +18,8 @@ from ..engine.journal import Begun
 from ..engine.policy import Performers, Policy
 from ..engine.run import Run
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from ..guided.session_settings import SessionSettings
 from ..guided.sessions import Sessions
-from ..guided.settings import SessionSettings
 from ..masking import SECRETS
 from ..records import Store
 from .installed import installed_strategies

@@ -18,7 +18,7 @@ from ..masking import SECRETS
 from ..reading.arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
 from ..reading.json_in_text import json_value
 from .export import Format
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
 
 Arguments = Mapping[str, Any]

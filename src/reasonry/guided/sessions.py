@@ -30,7 +30,7 @@ from .directory import Unfinished, begun_here, find_unfinished, list_unfinished,
 from .findings import with_verdicts
 from .lines import RowsView, decode_head, encode
 from .replies import Document
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
 from .thought import with_guidance_given
 from .transcripts import continuation_id, copy_run, read_session

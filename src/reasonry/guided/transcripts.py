@@ -28,7 +28,7 @@ from .lines import Head, RowsView, ThoughtLine, encode
 from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 from .thought import submit
 from .turn import PURPOSE_CHARS, Find

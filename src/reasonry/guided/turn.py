@@ -17,7 +17,7 @@ from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from .findings import before_the_end, consequences, false_claims, keep, left_open
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way
-from .settings import SessionSettings
+from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 from .thought import Placed, settle_fields, submit, with_guidance_given
 from .which_session import KnownSession, SessionChoice, SessionRequest

@@ -20,7 +20,7 @@ from uvicorn.loops.auto import auto_loop_factory
 
 from reasonry.app.wiring import App
 from reasonry.surfaces.http.server import DrainingServer, create_server
-from reasonry.surfaces.http.settings import ServerSettings
+from reasonry.surfaces.http.server_settings import ServerSettings
 
 TOKENS = {"ana": "ana-token-7Zt4qRk0Vb", "ben": "ben-token-93XcLmPw5s"}
 """Of the server of the fixture `guarded`."""

@@ -24,7 +24,7 @@ from reasonry.surfaces.cli import servers, settings
 from reasonry.surfaces.cli.settings import Common
 from reasonry.surfaces.http.context import Wiring
 from reasonry.surfaces.http.server import serve
-from reasonry.surfaces.http.settings import ServerSettings
+from reasonry.surfaces.http.server_settings import ServerSettings
 
 TOKEN = "laptop-token-8Hs02kqLw1"
 

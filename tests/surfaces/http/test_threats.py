@@ -26,7 +26,7 @@ from reasonry.errors import UsageError
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.surfaces.http.admission import check_host, check_origin, find_principal
 from reasonry.surfaces.http.health import Health
-from reasonry.surfaces.http.settings import (
+from reasonry.surfaces.http.server_settings import (
     ServerSettings,
     read_allowed_hosts,
     read_tokens,
@@ -508,7 +508,7 @@ def test_a09_a30_a33_no_key_token_path_or_trace_is_in_an_answer_a_log_or_the_sto
         server.client("wrong").get("/api/sessions"),
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("reasonry.surfaces.http.catalog.describe", broken)
+        patched.setattr("reasonry.surfaces.http.inventory.describe", broken)
         failed = client.get("/api/strategies")
     assert (failed.status_code, failed.json()["error"]["code"]) == (500, "internal_error")
     said += [str(answer.headers) + answer.text for answer in [*answers, failed]]

@@ -16,8 +16,8 @@ from ...engine.journal import CALLER
 from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY, REFUTER
 from .. import present
-from .arguments import Context, Options, Problem, Prompts, RunId, Strategy, read_text
 from .output import print_line, print_note
+from .parameters import Context, Options, Problem, Prompts, RunId, Strategy, read_text
 from .settings import AnswerSettings, CoachSettings, Common, OutputOptions
 from .solve import print_result, read_problem
 

@@ -21,8 +21,8 @@ from ...core.composition import split_outside
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
-from .arguments import ABOVE_0, Count, Prompts, WholeNumber, read_text
 from .output import Column, check_writable, confirm, print_note, print_table, write_text
+from .parameters import ABOVE_0, Count, Prompts, WholeNumber, read_text
 from .settings import RunSettings
 
 

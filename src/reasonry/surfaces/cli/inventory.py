@@ -20,8 +20,8 @@ from ...strategies import COMPARED
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
-from .arguments import Count, Text, WholeNumber, list_strategies, read_text
 from .output import Column, columns_of, print_line, print_note, print_table, print_text
+from .parameters import Count, Text, WholeNumber, list_strategies, read_text
 from .settings import Common, OutputOptions, run_async
 
 _OPTIONS = (

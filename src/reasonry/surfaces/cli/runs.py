@@ -25,7 +25,10 @@ from ...ids import shorten_ids
 from ...records import Outcome
 from .. import present
 from ..run_report import report_answer, report_head, report_work
-from .arguments import (
+from .coach import Brief, show_coached
+from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record
+from .pages import check_report, write_report
+from .parameters import (
     Count,
     Filters,
     Options,
@@ -35,9 +38,6 @@ from .arguments import (
     WholeNumber,
     read_pairs,
 )
-from .coach import Brief, show_coached
-from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record
-from .pages import check_report, write_report
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 

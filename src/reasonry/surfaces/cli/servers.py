@@ -20,8 +20,8 @@ from ...extras import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..signals import on_ending
-from .arguments import Count, WholeNumber
 from .output import print_note
+from .parameters import Count, WholeNumber
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
 
@@ -81,7 +81,7 @@ def serve(
     # It finds uvloop's event loop, which this platform may not have, or Python's own.
     from uvicorn.loops.auto import auto_loop_factory
 
-    from ..http import settings as http
+    from ..http import server_settings as http
     from ..http.server import serve as serve_http
 
     policy = Policy(rates=rates.limits())
@@ -140,7 +140,7 @@ def worker(
     """
     check_extra("server", "reasonry worker")
     from ...queues import Worker, postgres_store, read_queues
-    from ..http.settings import USD_A_DAY, ServerSettings, read_usd_a_day
+    from ..http.server_settings import USD_A_DAY, ServerSettings, read_usd_a_day
 
     names = read_queues(queues)
     if list:

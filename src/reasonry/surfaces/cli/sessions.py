@@ -16,8 +16,8 @@ from ...core.text import clip
 from ...errors import ConflictError, UsageError
 from ...records import SessionRow
 from .. import present
-from .arguments import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
+from .parameters import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
 from .settings import Common
 
 _COLUMNS = (

@@ -22,8 +22,8 @@ from ...engine.ports import provider_of
 from ...errors import UsageError
 from ...ids import shorten_ids
 from ..signals import on_ending
-from .arguments import ABOVE_0, Count, read_pairs, read_prompts
 from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
+from .parameters import ABOVE_0, Count, read_pairs, read_prompts
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
 from ..setup.config_file import make_change
-from .arguments import AgentName
 from .output import confirm, print_line, print_note
+from .parameters import AgentName
 from .settings import OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]

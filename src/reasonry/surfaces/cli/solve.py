@@ -18,9 +18,9 @@ from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY
 from .. import present
 from ..run_report import outline
-from .arguments import Context, Options, Problem, Prompts, Strategy, read_text
 from .output import print_note
 from .pages import check_report, write_report
+from .parameters import Context, Options, Problem, Prompts, Strategy, read_text
 from .settings import Limits, OutputOptions, RunSettings, Shown
 
 

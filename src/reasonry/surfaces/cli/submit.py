@@ -32,8 +32,8 @@ from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
 from .. import present
-from .arguments import Options, Prompts, Strategy, Text, WholeNumber, read_instant
 from .output import check_writable, print_note
+from .parameters import Options, Prompts, Strategy, Text, WholeNumber, read_instant
 from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
 

@@ -27,7 +27,7 @@ from ...models.http_session import is_loopback
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
-from .settings import OPERATOR, ServerSettings
+from .server_settings import OPERATOR, ServerSettings
 
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})

@@ -19,7 +19,7 @@ from ...guided.sessions import Sessions
 from ...supervisor import Jobs, Supervisor
 from .health import Health
 from .metrics import Metrics
-from .settings import ServerSettings
+from .server_settings import ServerSettings
 
 if TYPE_CHECKING:
     from ...queues import Worker

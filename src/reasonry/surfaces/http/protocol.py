@@ -10,7 +10,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from ...errors import OverloadedError, ReasonryError, TooLargeError, UsageError
 from ..present import error_document, http_status
-from .settings import ServerSettings
+from .server_settings import ServerSettings
 
 MAX_HEAD_BYTES = 64 << 10
 """Of a request's line and headers together."""

@@ -23,7 +23,7 @@ from ...app.wiring import App
 from ...errors import NotFoundError, UsageError
 from ..signals import on_ending
 from ..web.html_page import live_page
-from . import catalog, comparisons, mcp, runs, sessions
+from . import comparisons, inventory, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
 from .documents import reply
@@ -32,15 +32,15 @@ from .openai import routes as openai
 from .openapi import describe_api, reference_page
 from .operations import Endpoint, Operation
 from .protocol import make_protocol
-from .settings import ServerSettings
+from .server_settings import ServerSettings
 
 TABLE: Mapping[str, Sequence[Operation]] = {
     "sessions": sessions.OPERATIONS,
     "runs": runs.OPERATIONS,
     "comparisons": comparisons.OPERATIONS,
-    "catalog": catalog.OPERATIONS,
-    "operation": catalog.HEALTH,
-    "openai": (*catalog.MODELS, *openai.OPERATIONS),
+    "catalog": inventory.OPERATIONS,
+    "operation": inventory.HEALTH,
+    "openai": (*inventory.MODELS, *openai.OPERATIONS),
 }
 """What the schema describes, under its tags."""
 

@@ -23,8 +23,8 @@ from weakref import WeakKeyDictionary
 from ...app.installed import installed_strategies
 from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
+from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
 from ...guided.sessions import Sessions
-from ...guided.settings import OnExpiry, SessionSettings, change_settings
 from ...reading.arguments import read_text, show_value
 from ...records import SessionStore, Store
 from ...stores import open_store

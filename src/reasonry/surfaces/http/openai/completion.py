@@ -30,9 +30,9 @@ from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
 from ....supervisor import HUNG_UP, RunEvent
 from ...present import count_of, end_text
-from ..catalog import read_name
 from ..context import RequestContext, page_url
 from ..documents import read_json, read_key
+from ..inventory import read_name
 from .request import (
     ANSWER,
     CalledFunction,
