@@ -7,15 +7,28 @@ import io
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import docstring_parser
 from cyclopts import App
 from cyclopts.argument import ArgumentCollection
 from cyclopts.utils import UNSET
 
-from reasonry.surfaces.cli import run
+from reasonry.surfaces import cli
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line as a process that begins does, but find out only once what each command takes."""
+    with (
+        mock.patch.object(App, "assemble_argument_collection", _assemble_once),
+        mock.patch("docstring_parser.parse_from_object", _read_docstrings),
+        # A process that begins has not loaded pydantic; where it is loaded, cyclopts has it check each option again.
+        mock.patch("cyclopts.argument._argument.parse_version", return_value=(1,)),
+    ):
+        return cli.run(arguments)
 
 
 def call_command(
@@ -30,7 +43,6 @@ def call_command(
     with (
         mock.patch.dict(os.environ, env, clear=True),
         mock.patch("sys.stdin", _stream(text)),
-        mock.patch.object(App, "assemble_argument_collection", _assemble_once),
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
@@ -39,6 +51,7 @@ def call_command(
     return subprocess.CompletedProcess(list(words), code, _written(out), _written(err))
 
 
+_read_docstrings = cache(docstring_parser.parse_from_object)
 _assemble: Callable[..., ArgumentCollection] = App.assemble_argument_collection
 _ASSEMBLED: dict[Any, ArgumentCollection] = {}
 

@@ -12,7 +12,7 @@ import pytest
 from reasonry.errors import StoreError
 from reasonry.records import RunRow
 from reasonry.stores.sqlite import SqliteStore
-from reasonry.surfaces.cli import run
+from tests.in_process import run
 from tests.surfaces.http.serving import serve_in_thread
 
 from .working import worker_process

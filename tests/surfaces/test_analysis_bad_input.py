@@ -16,9 +16,9 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.surfaces.cli import run
 from reasonry.tools import mcp_client
 from tests.forked import forking_python
+from tests.in_process import run
 from tests.servers import ChatRequest, ModelServer
 
 from ..tools import hostile_server

@@ -11,7 +11,7 @@ import pytest
 
 import reasonry
 from reasonry.strategies.analysis.focus import WORDS, focus_of
-from reasonry.surfaces.cli import run
+from tests.in_process import run
 from tests.servers import ChatRequest, ModelServer
 
 from ..engine.answering import spelled_out

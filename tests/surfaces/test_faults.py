@@ -16,7 +16,7 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.cli import run
+from tests.in_process import run
 from tests.servers import Fault, ModelServer, Player
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"

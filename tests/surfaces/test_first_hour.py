@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.output import wrap_lines
+from tests.in_process import run
 
 from .test_answer_text import Terminal
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.surfaces.cli import run
+from tests.in_process import run
 from tests.servers import ModelServer
 
 from .mcp.raw import Raw

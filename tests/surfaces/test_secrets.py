@@ -18,9 +18,9 @@ from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
-from reasonry.surfaces.cli import run
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.present import error_document, masked_output
+from tests.in_process import run
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
 

@@ -18,8 +18,9 @@ from types import SimpleNamespace
 import pytest
 
 from reasonry import ids
-from reasonry.surfaces.cli import run, watch
+from reasonry.surfaces.cli import watch
 from tests.forked import forking_python
+from tests.in_process import run
 from tests.servers.postgres import postgres_server
 
 BEGINS_NS = 1_778_751_000_000_000_000  # 14 May 2026, 09:30 UTC
