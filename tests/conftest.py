@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from itertools import groupby, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -68,9 +69,22 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long, so that no worker is left alone with it at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin the share of each worker with modules that take long, so that no worker is left alone with one at the end.
+
+    Nobody steals from there: each starts what the tests of a module share, such as a model, once.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    others = [item for item in items if item.get_closest_marker("slow") is None]
+    slow = groupby((item for item in items if item.get_closest_marker("slow")), lambda item: item.path)
+    modules = [list(module) for _, module in slow]
+    rest, count = iter(others), len(items)
+    items.clear()
+    for number in range(workers):
+        first = [item for module in modules[number::workers] for item in module]
+        share = (count - len(items)) // (workers - number)
+        items += [*first, *islice(rest, max(0, share - len(first)))]
+    items += rest
 
 
 @pytest.fixture
