@@ -429,6 +429,9 @@ def test_the_head_says_why(show: Shown) -> None:
     tied: Document = {**EVERY["vote"](), "answer": "41"}
     tied["votes"] = [{**vote, "count": 1, "leads": vote["answer"] == "41"} for vote in tied["votes"]]
     assert show(tied).inner_text("#why").startswith("Why41: 1 of 3 votessecond: 42 (1)")
+    compared = show({**tied, "confidence": None})
+    assert "vote" not in compared.inner_text("#why")
+    assert not compared.locator("#votes li").count(), "drafts that a judge compares do not vote"
     assert "accepted" in show(EVERY["analysis"]()).inner_text("#why")
 
 

@@ -7,12 +7,17 @@ import { count, duration } from "./wording.js";
 
 const SHOWN = 300; // of the votes in the order they came in
 
+/** The votes of a page, where samples voted: of drafts that a judge compared, each stands alone. */
+export function votesOf({ votes = [], confidence }) {
+  return Number.isFinite(confidence) || votes.some((vote) => vote.count > 1) ? votes : [];
+}
+
 /**
  * @param {import("./record.js").Recorded} record
  * @param {{ select(id: string): void }} page
  */
 export function drawVotes(record, page) {
-  const votes = record.page.votes ?? [];
+  const votes = votesOf(record.page);
   const cast = votes.reduce((sum, vote) => sum + vote.count, 0);
   const stop = votes.length ? earlyStop(record) : null;
   const rows = votes.map((vote, index) =>

@@ -2,6 +2,7 @@
 
 import { byId, element, show } from "./dom.js";
 import { nodeLabel } from "./record.js";
+import { votesOf } from "./votes.js";
 import { count, firstLine, isAnswered, scoreOf } from "./wording.js";
 
 const STEP_CHARACTERS = 36;
@@ -14,9 +15,9 @@ const MOST_CALLS = 3;
  * @param {{ select(id: string): void }} page
  */
 export function drawWhy(record, page) {
-  const { kind, votes = [], status, outcome, termination } = record.page;
+  const { kind, status, outcome, termination } = record.page;
   if (kind !== "run" || status === "active") return show(byId("why"), []);
-  const found = votes.length ? ofVotes(record.page) : [pathSteps(record, page), ...verdictWords(record), ...runnerUp(record, page)];
+  const found = votesOf(record.page).length ? ofVotes(record.page) : [pathSteps(record, page), ...verdictWords(record), ...runnerUp(record, page)];
   const plans = ofPlans(record, page);
   const parts = [...found, ...(plans.length ? plans : ofTools(record)), isAnswered(outcome) && termination?.detail].filter(Boolean);
   show(byId("why"), parts.length ? [element("strong", {}, isAnswered(outcome) ? "Why" : "So far"), ...parts.map((part) => element("span", {}, part))] : []);
