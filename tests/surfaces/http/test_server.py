@@ -16,6 +16,12 @@ def test_an_unknown_address_is_an_error_of_the_one_shape(serving: Serving) -> No
     assert error["request_id"]
 
 
+def test_a_misspelled_member_is_refused_with_the_nearest_name(serving: Serving) -> None:
+    error = serving.client().post("/api/runs", json={"problm": "x"}).json()["error"]
+    assert (error["code"], error["field"]) == ("invalid_request", "problm")
+    assert error["message"] == "there is no member 'problm'. Did you mean problem?"
+
+
 def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
     assert guarded.client().get("/api/openapi.json").status_code == 401
     wrong = guarded.client("wrong").get("/api/openapi.json")

@@ -158,6 +158,9 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
             raise not_a_choice(field, str(document[field]), choices) from None
         if reason.startswith("Expected `str` of length <= "):
             raise TooLargeError(f"{field}: {reason}", field=field) from None
+        if named == field and "unknown field" in reason:
+            hint = did_you_mean(named, getattr(form, "__struct_encode_fields__", ()))
+            raise UsageError(f"there is no member {named[:60]!r}.{hint}", field=field) from None
         raise UsageError(f"{field}: {reason}", field=field) from None
 
 
