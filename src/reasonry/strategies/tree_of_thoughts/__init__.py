@@ -71,13 +71,12 @@ def expand(to: str) -> Callable[[State], Body]:
             s, *(asks.ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
         )
         s = note_replies(s, "generation", replies)
-        proposed = [_proposals_in(s, reply) for reply in replies]
-        lost = [reply for reply in proposed if isinstance(reply, Failed)]
-        unread = tuple(
-            "thoughts_parse_failed" if isinstance(found, Failed) else "scores_parse_failed"
-            for reply, found in zip(replies, proposed, strict=True)
-            if isinstance(reply, Failed) and reply.code == UNREADABLE and found != []
-        )
+        proposed: list[list[ScoredThought]] = [_proposals_in(reply) for reply in replies]
+        lost = [reply for reply in replies if isinstance(reply, Failed)]
+        unread = ["thoughts_parse_failed" for reply in lost if reply.code == UNREADABLE]
+        if s.options.proposes_scores:
+            partial = [found for found in proposed if any(each.score is None for each in found)]
+            unread += ["scores_parse_failed"] * len(partial)
         s = replace(s, errors=(*s.errors, *unread))
         # A node whose steps could not be read stays a leaf, as long as there is a tree to go on with.
         is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
@@ -86,30 +85,28 @@ def expand(to: str) -> Callable[[State], Body]:
             return fail(s, "error", fatal.message, fatal.code)
         fresh: list[Node] = []
         thoughts: list[Thought] = []
-        for parent, reply, found in zip(s.expanding, replies, proposed, strict=True):
+        for parent, found in zip(s.expanding, proposed, strict=True):
             line, known = s.branch(parent), children(s.nodes, parent)
-            proposals = () if isinstance(found, Failed) else found
-            pairs = ((p, None) if isinstance(p, str) else (p.thought, p.score) for p in proposals)
-            scored, had = dict(pairs), {normal(node.content) for node in known}
+            scored = {each.thought: each.score for each in found}
+            had = {normal(node.content) for node in known}
             new = [text for text in distinct([*scored]) if normal(text) not in had]
             for place, text in enumerate(new, start=len(known) + 1):
                 name, depth = f"node_{len(s.nodes) + len(fresh) + 1}", s.nodes[parent].depth + 1
                 node = Node(name, text, parent, depth, score=scored[text])
-                fresh.append(_value(node, None, guess=isinstance(reply, Failed)))
+                fresh.append(_value(node, None, guess=s.options.proposes_scores))
                 branch = f"{line}.{place}" if line else f"{place}"
                 thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
-        asked = ((s.nodes[name], found == []) for name, found in zip(s.expanding, proposed, strict=True))
+        is_empty = (isinstance(reply, Reply) and not reply.value for reply in replies)
+        asked = ((s.nodes[name], closed) for name, closed in zip(s.expanding, is_empty, strict=True))
         counted = {here.id: replace(here, asked=here.asked + 1, closed=closed) for here, closed in asked}
         return go(replace(s, nodes=s.nodes | counted, fresh=tuple(fresh)), to, *thoughts)
 
     return stage
 
 
-def _proposals_in(s: State, reply: Reply | Failed) -> Sequence[str | ScoredThought] | Failed:
-    """Return what a reply proposed; where only scores were missing in the last one, or all steps, that all the same."""
-    if not isinstance(reply, Failed):
-        return reply.value
-    return [] if asks.proposes_nothing(s, reply.replies[-1:]) else asks.unscored_thoughts(s, reply) or reply
+def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
+    proposals = reply.value if isinstance(reply, Reply) else ()
+    return [ScoredThought(each) if isinstance(each, str) else each for each in proposals]
 
 
 # -- V(p, S)
@@ -143,14 +140,17 @@ def evaluate(s: State) -> Body:
     s = note_replies(s, "evaluation", replies)
     scores: dict[str, list[float]] = {}
     for (_, group, _), reply in zip(rounds, replies, strict=True):
-        for child, score in asks.scores_of(group, reply):
-            scores.setdefault(child.id, []).append(score)
+        for child, score in zip(group, reply.value if isinstance(reply, Reply) else (), strict=False):
+            if score is not None:
+                scores.setdefault(child.id, []).append(score)
     failed = [reply for reply in replies if isinstance(reply, Failed)]
     fatal = next((lost for lost in failed if lost.code != UNREADABLE), None)
     fresh = [_value(child, scores.get(child.id), guess=fatal is None) for child in s.fresh]
     if fatal is not None:
         return fail(_plant(s, fresh), "error", fatal.message, fatal.code)
-    return _end_of_round(replace(s, errors=(*s.errors, *(["scores_parse_failed"] * len(failed)))), fresh)
+    partial = [reply for reply in replies if isinstance(reply, Reply) and None in reply.value]
+    unread = ["scores_parse_failed"] * len([*failed, *partial])
+    return _end_of_round(replace(s, errors=(*s.errors, *unread)), fresh)
 
 
 def _test(child: Node, verdict: Any, problem: str) -> Node:
@@ -402,7 +402,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
                 "scores": {"1": 0.7, "2": 0.2},
             },
             read=asks.read_scores,
-            value=list[float],
+            value=list[float | None],
             phase="evaluating",
         ),
         Stage(

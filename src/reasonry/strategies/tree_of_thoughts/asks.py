@@ -6,13 +6,12 @@ candidate by trying what can follow before it says how likely it is (arXiv:2305.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from ...core.answering import OPEN_TASK, Answer
 from ...core.effects import Ask
-from ...core.events import Failed, Reply
 from ...core.strategy import inlined_schema
 from ...reading.candidates import (
     ScoredThought,
@@ -24,7 +23,6 @@ from ...reading.candidates import (
 )
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
-from ...reading.no_answer import without_thinking
 from .state import Node, Options, State, children
 
 GENERATION_PROMPT = """\
@@ -173,16 +171,18 @@ def read_thoughts(
 ) -> tuple[list[str | ScoredThought], str] | Unreadable:
     """Read what was proposed; more than was asked for is left out, what is said twice counts once.
 
-    A list that is empty says that no step is left; before the first step it is asked about once more.
+    A list that is empty says that no step is left; before the first step it is asked about once more. At the last try
+    thoughts are taken without their scores.
     """
-    if proposes_nothing(state, texts[-1:]):
+    is_last = len(texts) > ask.retries
+    if _proposes_nothing(state, texts[-1]):
         is_first = not ask.facts["path"] and "refuted" not in ask.facts
-        return Unreadable(NOTHING_YET) if is_first else ([], "json")
+        return Unreadable(NOTHING_YET) if is_first and not is_last else ([], "json")
     if state.options.proposes_scores:
         scored, mode = _scored_thoughts(state, texts[-1])
         if not scored:
             return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
-        is_whole = all(each.score is not None for each in scored)
+        is_whole = is_last or all(each.score is not None for each in scored)
         return ([*scored], mode) if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
@@ -190,25 +190,18 @@ def read_thoughts(
     return [*distinct(thoughts)[: state.options.branching_factor]], mode
 
 
-def proposes_nothing(state: State, replies: Sequence[str]) -> bool:
-    """Whether the last JSON of the last reply is an empty list, or an object whose only list is empty."""
-    if state.options.follows_seed or not replies:
+def _proposes_nothing(state: State, text: str) -> bool:
+    """Whether the last JSON of a reply is an empty list, or an object whose only list is empty."""
+    if state.options.follows_seed:
         return False
-    values = [value for value, rung in json_values(without_thinking(replies[-1])) if rung != "repaired"]
+    values = [value for value, rung in json_values(text) if rung != "repaired"]
     last = values[-1] if values else None
     lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
     return lists == [[]]
 
 
-def unscored_thoughts(state: State, lost: Failed) -> list[ScoredThought]:
-    """Return what the last reply proposed, where nothing but scores was missing in it."""
-    if not lost.replies or not lost.message.startswith(NO_SCORE):
-        return []
-    return _scored_thoughts(state, lost.replies[-1])[0]
-
-
 def _scored_thoughts(state: State, text: str) -> tuple[list[ScoredThought], str]:
-    proposed, mode = parse_scored_thoughts(without_thinking(text))
+    proposed, mode = parse_scored_thoughts(text)
     by_text = {normal(each.thought): each.score for each in reversed(proposed)}
     thoughts = distinct(each.thought for each in proposed)[: state.options.branching_factor]
     return [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts], mode
@@ -240,35 +233,22 @@ def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) ->
     )
 
 
-def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float], str] | Unreadable:
-    """Read a score for every candidate; a later reply may fill in what an earlier one left out."""
+def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float | None], str] | Unreadable:
+    """Read a score for every candidate; a later reply may fill in what an earlier one left out.
+
+    At the last try, those that there are will do.
+    """
     thoughts: list[str] = ask.facts["thoughts"]
-    latest, mode = parse_scores(texts[-1], thoughts)
-    scores = _scores_in(thoughts, texts[:-1]) | latest
-    missing = [str(number) for number in range(1, len(thoughts) + 1) if f"t{number}" not in scores]
-    if missing:
-        return Unreadable(f"there is no score from 0 to 1 in it for candidate {', '.join(missing)}")
-    return [scores[f"t{number}"] for number in range(1, len(thoughts) + 1)], mode
-
-
-def _scores_in(thoughts: Sequence[str], unusable: Sequence[str]) -> dict[str, float]:
-    """Return what scores there are in replies that could not be used as a whole, later ones before earlier ones."""
+    *before, (found, mode) = (parse_scores(text, thoughts) for text in texts)
     scores: dict[str, float] = {}
-    for text in unusable:
-        found, mode = parse_scores(text, thoughts)
+    for earlier, how in before:
         # Such a reply may have been cut off in the middle of a number; what was put right could be half of one.
-        if mode != "repaired":
-            scores |= found
-    return scores
-
-
-def scores_of(group: Sequence[Node], answer: Reply | Failed) -> Iterator[tuple[Node, float]]:
-    """Yield the scores of one answer; from replies that could not be read whole, those that could be read."""
-    if isinstance(answer, Reply):
-        yield from zip(group, answer.value, strict=True)
-        return
-    scores = _scores_in([child.content for child in group], answer.replies)
-    yield from ((child, scores[f"t{n}"]) for n, child in enumerate(group, start=1) if f"t{n}" in scores)
+        scores |= earlier if how != "repaired" else {}
+    scores |= found
+    missing = [str(number) for number in range(1, len(thoughts) + 1) if f"t{number}" not in scores]
+    if missing and not (scores and len(texts) > ask.retries):
+        return Unreadable(f"there is no score from 0 to 1 in it for candidate {', '.join(missing)}")
+    return [scores.get(f"t{number}") for number in range(1, len(thoughts) + 1)], mode
 
 
 # -- the answer
