@@ -21,9 +21,15 @@ from reasonry.core.answering import (
 from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
+from reasonry.reading.conclusion import Found
 from reasonry.reading.fit import Unreadable
-from reasonry.reading.prose import stated_answer
+from reasonry.reading.prose import find_answer
 from reasonry.reading.vote import says_the_same
+
+
+def stated_answer(text: str) -> str | Unreadable | None:
+    found = find_answer(text)
+    return found.answer if isinstance(found, Found) else found
 
 
 @pytest.mark.parametrize(

@@ -231,9 +231,9 @@ def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_or
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (scores(50), "no score for plan B; each plan needs one"),
-        ({"evaluations": scores(50)["evaluations"] * 2}, "plan A has two scores"),
-        ({"evaluations": [{"plan": "Z", "overall_score": 1}]}, "there is no plan 'Z'; the plans are: A, B"),
+        (scores(50), "give each of the plans A, B one score"),
+        ({"evaluations": scores(50)["evaluations"] * 2}, "give each of the plans A, B one score"),
+        ({"evaluations": [{"plan": "Z", "overall_score": 1}]}, "give each of the plans A, B one score"),
         (scores(50, 101), "101"),
     ],
 )

@@ -137,11 +137,8 @@ def read_actions(cards: Sequence[ToolCard], text: str) -> tuple[TurnRead, str] |
     if lines is not None and lines.actions and not any(action.fault for action in lines.actions):
         return lines, "lines"
     data = _read_data(cards, text)
-    if lines is None:
-        return data
-    if isinstance(data, Unreadable) or not (data[0].actions or data[0].answer):
-        return lines, "lines"
-    return (lines, "lines") if lines.actions and data[1] != "yaml" else data
+    says = not isinstance(data, Unreadable) and (data[0].actions or data[0].answer)
+    return data if says or lines is None else (lines, "lines")
 
 
 def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Written, ...], str | None]:
@@ -158,9 +155,7 @@ def action_lines(cards: Sequence[ToolCard], text: str) -> tuple[tuple[Written, .
 def call_data(cards: Sequence[ToolCard], value: Any) -> Written | str | None:
     """Read one call that is written as data; a text is the answer, None: there is no call in it."""
     if isinstance(value, str):
-        return (
-            None if NONE_WORDS.fullmatch(value) or not value.strip() else _read_written(cards, value.strip())
-        )
+        return None if NONE_WORDS.fullmatch(value) else _read_written(cards, value.strip())
     if not isinstance(value, Mapping):
         return None if value is None else Written(_line(value), fault="that is no action")
     plain = {plain_name(str(key)): (str(key), item) for key, item in value.items()}

@@ -195,12 +195,6 @@ def _is_text_by_name(text: str, subject: Subject) -> bool:
     return is_named and is_text and not subject.alone
 
 
-def stated_answer(text: str) -> str | Unreadable | None:
-    """Return the answer a text states or concludes, alone; see `find_answer`."""
-    found = find_answer(text)
-    return found.answer if isinstance(found, Found) else found
-
-
 def only_answer(text: str) -> str | None:
     """Return a text that is nothing but an answer; None: it argues, or asks, and states none.
 

@@ -336,17 +336,12 @@ def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanS
     reading = parse.read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading
-    found: dict[str, PlanScore] = {}
-    letters = [plan_letter(number) for number in range(1, count + 1)]
-    for verdict in reading[0].evaluations:
-        match = _LETTER.fullmatch(verdict.plan)
-        letter = match["letter"].upper() if match else ""
-        letter = plan_letter(int(letter)) if letter.isdigit() else letter
-        if letter not in letters:
-            return Unreadable(f"there is no plan {verdict.plan[:60]!r}; the plans are: {', '.join(letters)}")
-        if letter in found:
-            return Unreadable(f"plan {letter} has two scores")
-        found[letter] = replace(verdict, plan=letter)
-    if missing := [letter for letter in letters if letter not in found]:
-        return Unreadable(f"no score for plan {', '.join(missing)}; each plan needs one")
-    return tuple(found[letter] for letter in letters), reading[1]
+    letters, evaluations = [plan_letter(number) for number in range(1, count + 1)], reading[0].evaluations
+    names = [
+        match["letter"].upper() if (match := _LETTER.fullmatch(each.plan)) else "" for each in evaluations
+    ]
+    names = [plan_letter(int(name)) if name.isdigit() else name for name in names]
+    if sorted(names) != letters:
+        return Unreadable(f"give each of the plans {', '.join(letters)} one score")
+    found = dict(zip(names, evaluations, strict=True))
+    return tuple(replace(found[letter], plan=letter) for letter in letters), reading[1]
