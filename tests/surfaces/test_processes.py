@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,12 @@ class Shell:
         return done.returncode, json.loads(done.stdout), err
 
     @contextmanager
-    def solving(self, *more: str) -> Iterator[subprocess.Popen[str]]:
+    def solving(
+        self, *more: str, command: Sequence[str] = ("solve", PROBLEM)
+    ) -> Generator[subprocess.Popen[str]]:
         """Solve in a process of its own, which waits for an answer of the server when this is entered."""
         before = self.server.stats()["requests"]
-        words = self.command("solve", PROBLEM, "--model", self.server.model, *more)
+        words = self.command(*command, "--model", self.server.model, *more)
         with ForkedProcess(
             words, env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -114,14 +116,25 @@ def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell:
     assert shell.run("runs", "replay", run_id)[1]["replay"]["identical"] is True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_cleanly_and_says_how_to_resume(shell: Shell, number: signal.Signals) -> None:
-    with shell.solving() as process:
+@pytest.mark.parametrize(
+    ("number", "command"),
+    [
+        (signal.SIGINT, ("solve", PROBLEM)),
+        (signal.SIGTERM, ("solve", PROBLEM)),
+        (signal.SIGINT, ("runs", "fork", "last", "--at", "0")),
+    ],
+)
+def test_a_signal_cancels_cleanly_and_says_how_to_resume(
+    shell: Shell, number: signal.Signals, command: Sequence[str]
+) -> None:
+    if "fork" in command:
+        shell.run("solve", PROBLEM, "--model", "offline")
+    with shell.solving(command=command) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=5)
     assert process.returncode == 130
     assert out == ""
-    row = shell.only_run()
+    row = shell.run("runs", "list", "--limit", "1")[1]["runs"][0]
     assert f"reasonry runs resume {row['run_id']}" in err
     assert "Traceback" not in err
     assert row["status"] == "cancelled"

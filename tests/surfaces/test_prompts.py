@@ -34,9 +34,9 @@ def request(strategy: str, prompts: dict[str, str], **more: Any) -> RunRequest:
 )
 async def test_a_stage_of_any_strategy_of_the_run_may_have_a_prompt(strategy: str) -> None:
     async with App("memory") as app:
-        order, _ = app.order(request(strategy, {"cot.sequential_reasoning": OWN}))
+        order, performers = app.order(request(strategy, {"cot.sequential_reasoning": OWN}))
         assert order.prompts == {"chain_of_thought.sequential_reasoning": OWN}
-        async with app.engine.begin(order) as opened:
+        async with app.engine.begin(order, performers) as opened:
             record = await app.engine.record(opened.row.run_id)
         texts = [
             question["prompt"] for question in (await trace_of(app.engine, opened.row.run_id))["questions"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -342,21 +342,11 @@ class UseCases:
 
     # -- driven by models
 
-    @asynccontextmanager
-    async def begin(
-        self, order: Begun, performers: Performers, fork: Fork | None = None
-    ) -> AsyncGenerator[OpenRun]:
-        """Accept a run, with what it takes over of another, and open it, to be driven by the performers."""
-        async with self.engine.begin(order, fork) as opened:
-            if fork is not None:
-                rewind(performers, opened.run, fork.participants)
-            yield opened
-
     async def solve(
         self, order: Begun, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
     ) -> Result:
-        """Begin a run and drive it to its end."""
-        async with self.begin(order, performers, fork) as opened:
+        """Accept a run, with what it takes over of another, and drive it to its end."""
+        async with self.engine.begin(order, performers, fork) as opened:
             return await opened.drive(performers, observer)
 
     async def resume(

@@ -290,7 +290,7 @@ class Comparison:
             return None
         if row is not None:
             return await self.app.resume(row.run_id, job.participants, observer=self.spending)
-        async with self.engine.begin(job.order, session_id=session_id) as opened:
+        async with self.engine.begin(job.order, job.performers, session_id=session_id) as opened:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:

@@ -52,7 +52,7 @@ class Coach(Struct, frozen=True):
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
             active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
         """
-        async with self.engine.begin(order, fork) as opened:
+        async with self.engine.begin(order, performers, fork) as opened:
             return await self.go_on(opened, performers)
 
     async def answer(

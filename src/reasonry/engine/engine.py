@@ -27,7 +27,7 @@ from . import journal
 from .drive import OpenRun, check_steering
 from .fork import Fork, check_rewordings, take_over
 from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Settled, Steered
-from .policy import Policy
+from .policy import Performers, Policy, rewind
 from .record import (
     Record,
     Rows,
@@ -73,11 +73,13 @@ class Engine:
 
     @asynccontextmanager
     async def begin(
-        self, order: Begun, fork: Fork | None = None, *, session_id: str = ""
+        self, order: Begun, performers: Performers, fork: Fork | None = None, *, session_id: str = ""
     ) -> AsyncGenerator[OpenRun]:
-        """Write a run down and open it, without reading it back. See `accept` and `open`."""
+        """Write a run down and open it for its performers, without reading it back. See `accept` and `open`."""
         accepted = await self.accept(order, fork, session_id=session_id, drive=True)
         async with self.open(*accepted) as opened:
+            if fork is not None:
+                rewind(performers, opened.run, fork.participants)
             yield opened
 
     async def accept(

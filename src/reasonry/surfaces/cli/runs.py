@@ -241,7 +241,7 @@ def fork_(
         if coach:
             return await app.coach(brief=brief).start(order, performers, fork)
         with watching(settings.common.as_data, full=shown.full) as watch:
-            async with app.begin(order, performers, fork) as opened:
+            async with app.engine.begin(order, performers, fork) as opened:
                 return await await_drive(opened, performers, watch)
 
     if coach:

@@ -60,7 +60,7 @@ def solve(
         with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
-            async with app.begin(order, performers) as opened:
+            async with app.engine.begin(order, performers) as opened:
                 ending = await await_drive(opened, performers, watch)
         write_report(report, opened.record)
         return ending
