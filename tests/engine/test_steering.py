@@ -195,7 +195,7 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
 
         slow = HeldModel()
         driving = asyncio.create_task(drive(here.engine, run_id, Performers(slow)))
-        await elsewhere.set_budget(run_id, Budget(calls=999, thoughts=500))
+        await elsewhere.set_limits(run_id, {"calls": 999, "thoughts": 500})
         await elsewhere.engine.steer(run_id, Steered(paused=True))
         steered.set()
         result = await asyncio.wait_for(driving, 5)

@@ -160,7 +160,7 @@ async def test_another_owners_run_is_like_one_that_does_not_exist(folder: Path) 
             lambda: supervisor.cancel(bob, run_id),
             lambda: supervisor.pause(bob, run_id),
             lambda: supervisor.resume(bob, run_id),
-            lambda: supervisor.set_budget(bob, run_id, Budget(calls=1)),
+            lambda: supervisor.set_limits(bob, run_id, {"calls": 1}),
             lambda: bob.engine.recorded_run(run_id),
             lambda: bob.coach_answer(run_id, {}),
         ):
@@ -265,11 +265,11 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         supervisor = supervising(here, model)
         run_id, _ = await supervisor.start(here, order(steps=20), Performers(model))
         await asyncio.sleep(0.03)
-        await supervisor.set_budget(here, run_id, Budget(calls=1))
+        await supervisor.set_limits(here, run_id, {"calls": 1})
         result = await supervisor.wait(here, run_id)
         assert result.termination.reason == "max_calls"
         with pytest.raises(ConflictError):
-            await supervisor.set_budget(here, run_id, Budget(calls=100))
+            await supervisor.set_limits(here, run_id, {"calls": 100})
         await supervisor.resume(here, run_id, budget=Budget(calls=100))
         kinds = [event.kind for event in await read(supervisor, here, run_id)]
         assert (kinds.count("ended"), kinds[-1]) == (2, "ended")

@@ -488,14 +488,15 @@ class UseCases:
 
     # -- steering
 
-    async def set_budget(self, run_id: str, budget: Budget) -> None:
-        """Replace the limits of an active run, whatever process drives it.
+    async def set_limits(self, run_id: str, limits: Mapping[str, Any]) -> None:
+        """Replace the named limits of an active run, whatever process drives it; None lifts one.
 
         Raises:
             UsageError: The budget limits dollars where a price is not known.
             ConflictError: The run has ended.
         """
-        names = (await self.engine.recorded_run(run_id)).participants
+        source = await self.engine.recorded_run(run_id)
+        budget, names = structs.replace(source.budget, **limits), source.participants
         if budget.usd is not None:
 
             def open_recorded() -> Performers:

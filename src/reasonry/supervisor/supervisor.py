@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
-from typing import Final
+from typing import Any, Final
+
+from msgspec import structs
 
 from ..app.participants import Participants
 from ..app.wiring import App
@@ -161,7 +163,12 @@ class Supervisor:
         """
         try:
             with self._room(job):
-                allowance = await self._check_day(app, performers)
+                allowance = await self._allowance(app)
+                if allowance is not None:
+                    check_priced("max_usd_a_day", performers.models, performers.prices)
+                    if refusal := allowance.refusal():
+                        message = f"{refusal.detail}; it starts over at midnight, UTC"
+                        raise UsageError(message, code="budget_exceeded")
                 accepted = await app.engine.accept(order, fork, job=job, key=key, drive=job is None)
                 if job is not None:
                     self.has_job.set()
@@ -200,7 +207,14 @@ class Supervisor:
             ConflictError: It is at work.
             OverloadedError: As in `start`.
         """
-        if await self._continue(app, run_id, participants, budget):
+        await app.store.run(run_id)
+        if self.is_driven(run_id) and participants is not None and participants.model is not None:
+            message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
+            raise ConflictError(message, run_id=run_id, retryable=True)
+        # The pause ends of one that is still driven here, because something of it is in flight.
+        if await self._steer(app, run_id, Steered(paused=False)):
+            if budget is not None:
+                await self.set_limits(app, run_id, structs.asdict(budget))
             return
         with self._room(job):
             async with AsyncExitStack() as held:
@@ -264,19 +278,6 @@ class Supervisor:
         finally:
             self._deaths.remove(deaths)
 
-    async def _continue(
-        self, app: App, run_id: str, participants: Participants | None, budget: Budget | None
-    ) -> bool:
-        """End the pause of a run that is still driven here, because something of it is in flight."""
-        await app.store.run(run_id)
-        if self.is_driven(run_id) and participants is not None and participants.model is not None:
-            message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-        is_continued = await self._steer(app, run_id, Steered(paused=False)) is not None
-        if is_continued and budget is not None:
-            await self.set_budget(app, run_id, budget)
-        return is_continued
-
     def check_room(self) -> None:
         """Make sure that there is a place for one more run.
 
@@ -309,16 +310,6 @@ class Supervisor:
     def is_full(self) -> bool:
         """Whether no more runs may be driven here."""
         return self.draining or self.running + self._starting >= self._max_runs
-
-    async def _check_day(self, app: App, performers: Performers) -> Allowance | None:
-        """Return what the owner may spend today, if that is limited; raises as `start`."""
-        allowance = await self._allowance(app)
-        if allowance is not None:
-            check_priced("max_usd_a_day", performers.models, performers.prices)
-            if refusal := allowance.refusal():
-                message = f"{refusal.detail}; it starts over at midnight, UTC"
-                raise UsageError(message, code="budget_exceeded")
-        return allowance
 
     async def _allowance(self, app: App) -> Allowance | None:
         """Return what the owner may spend today, as the store and this process know it; None: as much as they like."""
@@ -393,17 +384,19 @@ class Supervisor:
         if not await self._steer(app, run_id, Steered(paused=True)):
             await app.engine.steer(run_id, Steered(paused=True))
 
-    async def set_budget(self, app: App, run_id: str, budget: Budget) -> None:
-        """Replace the limits of an active run; earlier spending counts.
+    async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:
+        """Replace the named limits of an active run; earlier spending counts.
 
         Raises:
             UsageError: The budget limits dollars where a price is not known.
             ConflictError: It has ended.
         """
         if drive := self._drives.get(run_id):
+            budget = structs.replace(drive.opened.run.budget, **limits)
             check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
-        if not await self._steer(app, run_id, Steered(budget)):
-            await app.set_budget(run_id, budget)
+            if await self._steer(app, run_id, Steered(budget)):
+                return
+        await app.set_limits(run_id, limits)
 
     async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
         """Hand an entry to the drive of a run, and return that; None: the run is not driven here."""

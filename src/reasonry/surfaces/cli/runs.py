@@ -13,7 +13,6 @@ import msgspec
 
 from ...app.run_head import RunHead
 from ...app.wiring import App
-from ...core.budget import Budget
 from ...core.text import clip
 from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
@@ -280,16 +279,14 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
     Limits that are not named stay, and the usage so far counts. Any process on this store may drive the run; the new
     limits hold within a second.
     """
-    named = limits.budget()
-    if named is None:
+    named = limits.as_dict()
+    if not named:
         message = "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …"
         raise UsageError(message, option="budget")
 
     async def work(app: App, run_id: str) -> dict[str, Any]:
-        recorded = await app.engine.recorded_run(run_id)
-        kept: dict[str, Any] = {**msgspec.to_builtins(recorded.budget), **msgspec.to_builtins(named)}
-        await app.set_budget(run_id, msgspec.convert(kept, Budget))
-        return kept
+        await app.set_limits(run_id, named)
+        return msgspec.to_builtins((await app.engine.recorded_run(run_id)).budget)
 
     limited, budget = common.do_on_run(run_id, work)
     return common.show({"run_id": limited, "budget": budget})

@@ -209,10 +209,13 @@ class Limits:
     max_thoughts: Count | None = None
     max_nodes: Count | None = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the limits that are named."""
+        return {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
+
     def budget(self) -> Budget | None:
         """Return the budget, or None if no limit was named."""
-        named = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
-        return Budget(**named) if named else None
+        return Budget(**named) if (named := self.as_dict()) else None
 
 
 @Parameter(name="*", group=Group("Rates", sort_key=4))

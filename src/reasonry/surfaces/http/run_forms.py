@@ -43,10 +43,10 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
 """Limits to set again: those that are named; null lifts one."""
 
 
-def change_limits(recorded: Budget, changed: Struct | None) -> Budget:
-    """Return the limits of a run with those that are named again."""
+def limits_in(changed: Struct | None) -> Document:
+    """Return the limits that are named."""
     named = {} if changed is None else structs.asdict(changed)
-    return structs.replace(recorded, **{name: value for name, value in named.items() if value is not UNSET})
+    return {name: value for name, value in named.items() if value is not UNSET}
 
 
 class StartRun(AskedRun, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 from starlette.responses import Response
 
 from ...core.machine import Status
@@ -37,7 +37,7 @@ from .run_forms import (
     RunListDocument,
     StartRun,
     TracePageDocument,
-    change_limits,
+    limits_in,
     run_document,
     trace_page,
 )
@@ -97,7 +97,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
     at, question = await _fork_point(context, source, body)
     reworded = {} if body.prompt is None or question is None else {question: body.prompt}
     is_coached = body.is_coached(source.participants.model == CALLER)
-    named, limits = body.participants(), change_limits(source.budget, body.budget)
+    named, limits = body.participants(), structs.replace(source.budget, **limits_in(body.budget))
     order, performers = await app.order_fork(source, named, body.options, limits, coached=is_coached)
     return await _begin(context, order, performers, source.fork(at, reworded), coached=is_coached)
 
@@ -149,7 +149,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
     """List runs, newest first; `query` finds a text in problems, answers, errors and thoughts."""
-    return reply(await context.app.list_runs(**msgspec.structs.asdict(query)))
+    return reply(await context.app.list_runs(**structs.asdict(query)))
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
@@ -254,7 +254,7 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
     A run that came to its own end stays as it is.
     """
     source = await context.app.engine.recorded_run(run_id)
-    budget = None if body.budget is None else change_limits(source.budget, body.budget)
+    budget = None if body.budget is None else structs.replace(source.budget, **limits_in(body.budget))
     if body.is_coached(source.participants.model == CALLER):
         await context.app.coach_take_over(run_id, body.participants(), budget)
     else:
@@ -265,8 +265,7 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
 
 async def set_limits(context: RequestContext, run_id: str, body: ChangedLimits) -> Response:  # pyright: ignore
     """Raise or lower the limits of a run that has not ended."""
-    recorded = await context.app.engine.recorded_run(run_id)
-    await context.supervisor.set_budget(context.app, run_id, change_limits(recorded.budget, body))
+    await context.supervisor.set_limits(context.app, run_id, limits_in(body))
     return await read_run(context, run_id)
 
 
