@@ -22,9 +22,7 @@ from reasonry.stores.sqlite import MemoryStore
 from tests.forked import ForkedProcess
 
 from .samples import run_row, session_row, thoughts
-from .test_whole import store, wholes
-
-__all__ = ["store"]
+from .test_whole import wholes
 
 pytestmark = pytest.mark.anyio
 

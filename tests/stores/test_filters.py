@@ -17,11 +17,8 @@ from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
 from reasonry.stores import searchable
 
 from .samples import line, run_row, session_row, thoughts
-from .test_store_contract import store
 
 pytestmark = pytest.mark.anyio
-
-__all__ = ["store"]
 
 COUNT = 24
 WORDS = ["", "h", "he", "heron", "HERON", "ß", "cran", "n a", "e\nn", "x", "\x00y", "tern", "LIMIT"]
