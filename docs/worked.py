@@ -79,8 +79,7 @@ async def _solve(given: dict[str, Any], steps: _Steps) -> Result:
         participants = await app.equip(request.participants)
         budget = request.budget or Budget()
         order, performers = app.order(replace(request, budget=budget, participants=participants))
-        async with app.engine.begin(order) as opened:
-            return await opened.drive(performers, steps)
+        return await app.solve(order, performers, steps)
 
 
 class _Steps(Observer):
