@@ -381,7 +381,7 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
 
 
 def _entries(value: Mapping[str, Any], items: Schema, takes_objects: bool) -> list[Any]:
-    """Return the items of an object that stands where a list is wanted: it is one item, or has them by number."""
+    """Return the items of an object that stands where a list is wanted: it is one item, or names each."""
     inner = list(value.values())
     if takes_objects and not all(isinstance(item, dict | list) for item in inner):
         required = items.get("required", ())
