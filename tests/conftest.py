@@ -38,8 +38,11 @@ gc.disable()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Rewrite the assertions in a worker, each its share; who has workers does not collect the tests."""
-    if hasattr(config, "workerinput") and config.getoption("assertmode") == "rewrite":
-        rewrite_share(config, config.workerinput)
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker:
+        report_briefly(config)
+        if config.getoption("assertmode") == "rewrite":
+            rewrite_share(config, worker)
     elif config.getoption("numprocesses", None):
         gc.enable()
 
@@ -58,14 +61,28 @@ def rewrite_share(config: pytest.Config, worker: dict[str, Any]) -> None:
             rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, kept)
 
 
+def report_briefly(config: pytest.Config) -> None:
+    """Keep from the process that has workers two reports in three: that the start or the end of a test went well."""
+    worker = next(one for one in config.pluginmanager.get_plugins() if hasattr(one, "sendevent"))
+    send = worker.sendevent
+
+    def send_news(name: str, **event: Any) -> None:
+        told: dict[str, Any] = event["data"] if name == "testreport" else {"when": "call"}
+        if told["when"] == "call" or told["outcome"] != "passed" or told["duration"] > 0.1:
+            send(name, **event)
+
+    worker.sendevent = send_news
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """Return two workers for each processor: half of the time tests wait for processes, clocks and disks."""
     return 2 * (os.cpu_count() or 1)
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage from here on, but not among what was imported and collected: that takes half a second."""
+    """Look for garbage from here on, but seldom, and not among what was imported and collected."""
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
 
 
