@@ -65,7 +65,7 @@ def test_the_papers_own_words_are_read() -> None:
         in_order(
             "Are follow up questions needed here: Yes.\nFollow up: How old was Theodor Haecker when he died?",
             "Intermediate answer: Theodor Haecker was 65 years old when he died.",
-            "Follow up: How old was Harry Vaughan Watkins when he died?\nIntermediate answer: 30 years old.\n"
+            "Follow up 2: How old was Harry Vaughan Watkins when he died?\nIntermediate answer: 30 years old.\n"
             "So the final answer is: Theodor Haecker",
             "Intermediate answer: Harry Vaughan Watkins was 69 years old when he died.",
             "So the final answer is: Harry Vaughan Watkins",

@@ -66,6 +66,7 @@ alone, in the form asked for.
 """The paper's "So the final answer is: …", asked for where the questions have run out."""
 
 _INTERMEDIATE = lazy_pattern(r"\n[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"(?<=follow.up)\s+\d+(?=[\s*_]*:)", re.IGNORECASE)
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"
@@ -134,7 +135,7 @@ def decompose(s: State) -> Body:
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
     """Read a turn: data, or the paper's words; what follows an answer of its own making does not count."""
-    text = _INTERMEDIATE.split(texts[-1].strip(), maxsplit=1)[0]
+    text = _NUMBER.sub("", _INTERMEDIATE.split(texts[-1].strip(), maxsplit=1)[0])
     if text.endswith("?") and not any(mark in text for mark in "\n{:"):
         return FollowUp("", text), "plain"
     reading = parse.read_form(text, FollowUp)
