@@ -47,7 +47,7 @@ def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> l
     try:
         words = shlex.split(line, posix=not windows)
     except ValueError as error:
-        raise UsageError(f"the command cannot be read: {error}", option=option) from None
+        raise UsageError(f"the {option} command cannot be read: {error}", option=option) from None
     return [word[1:-1] if windows and word[:1] == word[-1:] in ('"', "'") else word for word in words]
 
 

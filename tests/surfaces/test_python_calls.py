@@ -19,6 +19,13 @@ async def test_an_output_type_that_is_no_data_is_refused() -> None:
             await solve("x", output_type=kind, model="offline", store="memory")  # pyright: ignore
 
 
+@pytest.mark.parametrize("name", ["tools", "mcp", "context"])
+async def test_a_text_or_a_number_where_a_list_is_wanted_is_refused(name: str) -> None:
+    for value in ("one text", 5):
+        with pytest.raises(UsageError, match=f"{name} must be a list"):
+            await solve("x", model="offline", store="memory", **{name: value})  # pyright: ignore
+
+
 async def test_a_run_is_taken_up_with_its_own_strategy_and_verifier(tmp_path: Path) -> None:
     store, own = str(tmp_path / "s.db"), replace(STRATEGIES["scratchpad"], name="my_own", aliases=())
     given: dict[str, Any] = {"store": store, "verifier": lambda problem, path: True}

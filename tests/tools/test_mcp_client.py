@@ -246,7 +246,7 @@ def test_what_mcp_takes() -> None:
     ("spec", "text", "reason"),
     [
         ("", None, "takes a command, a URL or a configuration file"),
-        ("run 'unclosed", None, "the command cannot be read"),
+        ("run 'unclosed", None, "the mcp command cannot be read"),
         ("{}/missing.json", None, "cannot be read"),
         ("{}/c.json", "{", "cannot be read"),
         ("{}/c.json", "[]", "cannot be read"),

@@ -118,7 +118,7 @@ class AgentApp(App):
             tools=[*loaded, *(tool for tool in named.tools if not isinstance(tool, str))],
             context=allowed.all_of("documents", named.context),
             listed_tools=tuple(tools),
-            listed_documents=named.context,
+            listed_documents=tuple(named.context),
         )
 
     @contextmanager

@@ -50,8 +50,8 @@ class Participants:
     tools: Sequence[Any] = ()
     draft_model: str | Model | None = None
     seats: tuple[str | Model, ...] = ()
-    mcp: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
+    mcp: Sequence[str] = ()
+    context: Sequence[str] = ()
     sandbox: str | None = None
     record: str | None = None
     price: str | Sequence[str] = ()
@@ -235,7 +235,7 @@ class PerformerPool:
 
         present = {getattr(tool, "name", None) for tool in participants.tools}
         names = [name for name in wanted if name not in present]
-        key = (*names, participants.context, participants.sandbox)
+        key = (*names, tuple(participants.context), participants.sandbox)
         if key not in self._built_in:
             self._built_in[key] = built_in(
                 names, documents=participants.context, sandbox=participants.sandbox

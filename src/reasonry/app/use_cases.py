@@ -330,8 +330,10 @@ class UseCases:
             UsageError: A tool or a server is not named rightly.
             ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the budget.
         """
-        if not isinstance(participants.tools, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"tools must be a list, got {type(participants.tools).__name__}", option="tools")
+        for name in ("tools", "mcp", "context"):
+            named = getattr(participants, name)
+            if isinstance(named, str) or not isinstance(named, Sequence):
+                raise UsageError(f"{name} must be a list, got {type(named).__name__}", option=name)
         if not isinstance(budget, Budget | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
         participants = self.pool.load_tools(await self.admit(participants, source, coached=coached))

@@ -89,8 +89,8 @@ async def solve(
         draft_model=draft_model,
         verifier=verifier,
         tools=tools,
-        mcp=tuple(mcp),
-        context=tuple(context),
+        mcp=mcp,
+        context=context,
         sandbox=sandbox,
         price=price,
     )
@@ -207,9 +207,7 @@ async def coach(
     if run_id is not None and (options is not None or isinstance(strategy, str)):
         raise UsageError("a run that is resumed keeps its strategy and options; leave them out")
     app = App(store)
-    named = Participants(
-        verifier=verifier, tools=tools, mcp=tuple(mcp), context=tuple(context), sandbox=sandbox
-    )
+    named = Participants(verifier=verifier, tools=tools, mcp=mcp, context=context, sandbox=sandbox)
     try:
         participants = await app.equip(named, budget)
         if run_id is None:
