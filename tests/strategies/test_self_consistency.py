@@ -169,10 +169,6 @@ def test_an_answer_proved_wrong_loses_its_votes() -> None:
     assert votes(walked) == [("B", 3)]
 
 
-def test_what_a_verifier_has_not_looked_at_is_led_by_its_votes() -> None:
-    assert State(problem="p", options=Options(verify=True), drafts=drafts(["A", "B", "B"])).leader == "B"
-
-
 def test_each_different_answer_is_verified_once() -> None:
     def answer(one: Pending):
         return Verified("unknown") if isinstance(one.effect, Verify) else reply(sample("A"))

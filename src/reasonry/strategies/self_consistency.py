@@ -151,13 +151,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def leader(self) -> str | None:
-        """The answer so far; with a verifier, the one that leads among those it has looked at, if any."""
+        """The answer so far; with a verifier, the one that leads among those it has looked at, else the first."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
         if self.options.verify:
             checked = tuple(draft for draft in self.drafts if draft.checked and draft.is_candidate)
-            counted = replace(self, drafts=checked or self.drafts)
+            counted = replace(self, drafts=checked or tuple(self.valid[:1]))
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
