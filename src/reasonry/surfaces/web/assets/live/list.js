@@ -24,7 +24,7 @@ export function mountList(main, { query, onNavigate }) {
   const chosen = new Set(); // runs to compare
   const opened = new Set(); // groups whose runs all show
   let total = ""; // what runs there are in all, in words
-  let newest = null; // the latest run when they were counted
+  let counted = null; // the latest runs and where they stood when they were counted
   let cursors = null; // where the next page of each begins; null: none was read
   let announced = null; // the wish whose count was said
   let filtering = 0;
@@ -68,7 +68,8 @@ export function mountList(main, { query, onNavigate }) {
     refresh("sessions", sessions);
     draw();
     readToSort();
-    if (runs.rows[0]?.id !== newest) void tally((newest = runs.rows[0]?.id));
+    const stand = runs.rows.map(({ id, status }) => `${id} ${status}`).join();
+    if (stand !== counted) void tally((counted = stand));
   }
 
   /** Counts the runs in all, and of each strategy, model and outcome. */
