@@ -61,7 +61,7 @@ def brief_questions(questions: Iterable[Pending]) -> tuple[list[dict[str, Any]],
         *lead, last = pieces
         shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}
         shared[_id(schema)] = json.loads(schema)
-        prompt = [_reference(text) if _id(text) in shared else text for text in lead]
+        prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
         several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
         briefs.append(
             {
