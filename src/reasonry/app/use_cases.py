@@ -490,8 +490,11 @@ class UseCases:
 
     # -- steering
 
-    async def set_limits(self, run_id: str, limits: Mapping[str, Any]) -> None:
-        """Replace the named limits of an active run, whatever process drives it; None lifts one.
+    async def set_limits(self, run_id: str, limits: Mapping[str, Any]) -> Budget:
+        """Replace the named limits of an active run, whatever process drives it; return all limits.
+
+        Args:
+            limits: None lifts a limit.
 
         Raises:
             UsageError: The budget limits dollars where a price is not known.
@@ -508,6 +511,7 @@ class UseCases:
             performers = await self.pool.run_in_thread(open_recorded)
             check_priced(dollar_limit(budget), performers.models, performers.prices)
         await self.engine.steer(run_id, Steered(budget))
+        return budget
 
     # -- answered by their caller
 

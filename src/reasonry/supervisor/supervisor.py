@@ -208,14 +208,17 @@ class Supervisor:
             OverloadedError: As in `start`.
         """
         await app.store.run(run_id)
-        if self.is_driven(run_id) and participants is not None and participants.model is not None:
-            message = f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-        # The pause ends of one that is still driven here, because something of it is in flight.
-        if await self._steer(app, run_id, Steered(paused=False)):
-            if budget is not None:
-                await self.set_limits(app, run_id, structs.asdict(budget))
-            return
+        if drive := self._drives.get(run_id):
+            if participants is not None and participants.model is not None:
+                message = (
+                    f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
+                )
+                raise ConflictError(message, run_id=run_id, retryable=True)
+            # The pause ends of a run that is still driven here, because something of it is in flight.
+            if await drive.want(Steered(paused=False)):
+                if budget is not None:
+                    await self.set_limits(app, run_id, structs.asdict(budget))
+                return
         with self._room(job):
             async with AsyncExitStack() as held:
                 allowance = await self._allowance(app)

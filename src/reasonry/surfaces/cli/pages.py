@@ -87,14 +87,12 @@ def check_report(path: Path | None) -> None:
     check_writable(path)
 
 
-def write_report(path: Path | None, record: Record) -> None:
-    """Write the report of a run, if one is wanted.
+def write_report(path: Path, record: Record) -> None:
+    """Write the report of a run.
 
     Raises:
         UsageError: The file cannot be written.
     """
-    if path is None:
-        return
     if path.suffix.lower() in _MARKDOWN:
         write_text(path, markdown_page(run_report(record)))
     else:

@@ -98,7 +98,8 @@ def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Comm
     """
     check_report(report)
     _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
-    write_report(report, record)
+    if report is not None:
+        write_report(report, record)
     return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
 
 
@@ -285,8 +286,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         raise UsageError(message, option="budget")
 
     async def work(app: App, run_id: str) -> dict[str, Any]:
-        await app.set_limits(run_id, named)
-        return msgspec.to_builtins((await app.engine.recorded_run(run_id)).budget)
+        return msgspec.to_builtins(await app.set_limits(run_id, named))
 
     limited, budget = common.do_on_run(run_id, work)
     return common.show({"run_id": limited, "budget": budget})

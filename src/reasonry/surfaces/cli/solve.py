@@ -62,7 +62,8 @@ def solve(
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
             async with app.engine.begin(order, performers) as opened:
                 ending = await await_drive(opened, performers, watch)
-        write_report(report, opened.record)
+        if report is not None:
+            write_report(report, opened.record)
         return ending
 
     return show_result(*settings.do(work), settings.common, shown)
