@@ -23,8 +23,8 @@ from reasonry.core.budget import Budget, Usage
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, Step
-from reasonry.core.metering import estimate_usage
 from reasonry.engine.follow import Observer
+from reasonry.engine.metering import estimate_usage
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.engine.run import Run

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.core.answering import AnswerOptions
+from reasonry.blocks.answers import AnswerOptions
 from reasonry.core.budget import Usage
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.describe import describe, diagram

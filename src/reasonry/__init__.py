@@ -2,7 +2,7 @@
 
     result = await reasonry.solve("Use 4, 9, 10 and 13 to make 24", strategy="tree_of_thoughts", model="offline")
 
-Names are imported when they are first used, those of the core without the others, so that `import reasonry` is quick.
+Names are imported when they are first used, so that `import reasonry` is quick.
 """
 
 from importlib import import_module
@@ -19,10 +19,9 @@ else:
         if name == "__all__":
             names = vars(import_module(".public", __name__))
             return ["ext", "machine", *(each for each in names if not each.startswith("_"))]
-        for place in () if name.startswith("_") else (".core.exports", ".public"):
-            names = vars(import_module(place, __name__))
-            if name in names:
-                return names[name]
+        names = {} if name.startswith("_") else vars(import_module(".public", __name__))
+        if name in names:
+            return names[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .app.wiring import App as App
-from .core.answering import (
+from .blocks.answers import (
     AnswerOptions as AnswerOptions,
     AnswerReply as AnswerReply,
     AnswerState as AnswerState,
@@ -41,7 +41,7 @@ from .core.events import (
     ToolReturned as ToolReturned,
     Verified as Verified,
 )
-from .core.loop import Loop as Loop, Prompt as Prompt, ask as ask, ask_all as ask_all, strategy as strategy
+from .blocks.loop import Loop as Loop, Prompt as Prompt, ask as ask, ask_all as ask_all, strategy as strategy
 from .core.strategy import Field as Field, NoOptions as NoOptions, Stage as Stage, Strategy as Strategy
 from .core.toolcard import ToolCard as ToolCard
 from .engine.follow import Observer as Observer

@@ -1,6 +1,9 @@
 """What `reasonry` itself has: the names of its public API, each imported from where it is defined."""
 
-from .core.exports import *
+from .blocks.loop import ask as ask, ask_all as ask_all, strategy as strategy
+from .core.bodies import Conclusion as Conclusion, Thought as Thought
+from .core.budget import Budget as Budget, Usage as Usage
+from .core.strategy import Field as Field, Stage as Stage, Strategy as Strategy
 from .engine.policy import Policy as Policy, RateLimits as RateLimits
 from .engine.result import Result as Result, Termination as Termination
 from .strategies import STRATEGIES as STRATEGIES
@@ -18,5 +21,6 @@ from .surfaces.python.tool import (
     list_sessions as list_sessions,
     thinking_tool as thinking_tool,
 )
+from .errors import ReasonryError as ReasonryError, UsageError as UsageError, WorldError as WorldError
 from .surfaces.thinking import loop_limit as loop_limit
 from .tools.verifiers import Retry as Retry

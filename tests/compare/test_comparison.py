@@ -10,7 +10,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison
-from reasonry.compare.judging import Item
+from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Usage
 from reasonry.core.events import Answered

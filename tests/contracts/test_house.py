@@ -22,7 +22,7 @@ DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 NAMED_ELSEWHERE = {
     # Its paper samples chains of thought; an option's default says so.
     # What writes a draft by default; an option's default says so.
-    ("core/drafts.py", "chain_of_thought"),
+    ("blocks/drafts.py", "chain_of_thought"),
     # Its preset `deep` is of refined drafts.
     ("strategies/best_of_n.py", "refine"),
     # The public helpers read the tree that it keeps.

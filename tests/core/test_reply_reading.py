@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.core.answering import OPEN_TASK
+from reasonry.blocks.answers import OPEN_TASK
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.reply_reading import MAX_EXCERPT, ask_again, question_text

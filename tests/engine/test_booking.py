@@ -12,9 +12,9 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Failed
-from reasonry.core.metering import estimate_tokens
 from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM
+from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reasonry.core.options import read_options
-from reasonry.engine.answers import read_answers
 from reasonry.engine.coach import Coach
+from reasonry.engine.coached_answers import read_answers
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

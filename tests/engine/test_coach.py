@@ -13,8 +13,8 @@ from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
 from reasonry.core.toolcard import ToolCard
 from reasonry.engine import engine as engine_module
-from reasonry.engine.answers import MAX_ANSWER_CHARS
 from reasonry.engine.coach import CALLER, Coach
+from reasonry.engine.coached_answers import MAX_ANSWER_CHARS
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reasonry.core.text import escaped_json, inert
 from reasonry.guided.export import markdown, mermaid
 from reasonry.surfaces.cli.output import write_text
+from reasonry.text import escaped_json, inert
 
 from .desk import desk
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from reasonry.core.budget import Usage
-from reasonry.core.metering import estimate_tokens
 from reasonry.engine.calls import takes_samples
+from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.ports import BrokenReplyError, OnText
 from reasonry.errors import ModelError
 from tests.servers import FAULT_KINDS, Fault, ModelServer

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.core.answering import AnswerReply
+from reasonry.blocks.answers import AnswerReply
 from reasonry.reading.conclusion import Subject
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import is_whole

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reasonry import thinking_tool
+from reasonry.blocks.plan import format_plan
 from reasonry.core.describe import describe, diagram
-from reasonry.core.plan import format_plan
 from reasonry.core.registry import resolve
 from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from reasonry.blocks.plan import PlanStep, thought_faults
 from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import advance, begin
-from reasonry.core.plan import PlanStep, thought_faults
 from reasonry.strategies.planned_thinking import PLANNED_THINKING, SYSTEM
 
 from .walking import in_order, reply, walk

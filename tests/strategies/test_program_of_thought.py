@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from reasonry import solve
+from reasonry.blocks.programs import computes, program_in
 from reasonry.core.effects import Ask
-from reasonry.core.programs import computes, program_in
 from reasonry.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import solve
+from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
-from reasonry.core.drafts import Draft
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.plan import STATUSES, PlanStep, format_plan, plan_data
+from reasonry.blocks.plan import STATUSES, PlanStep, format_plan, plan_data
 from reasonry.surfaces.present import thought_lines
 from tests.forked import forking_python
 

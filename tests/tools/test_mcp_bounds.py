@@ -17,8 +17,8 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.text import inert
 from reasonry.errors import ToolError
+from reasonry.text import inert
 from reasonry.tools.mcp_client import McpClient, read_tool
 from reasonry.tools.mcp_transport import McpTarget
 from tests.forked import forking_python

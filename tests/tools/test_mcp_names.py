@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.core.actions import action_lines
+from reasonry.blocks.actions import action_lines
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ANSWER
 from reasonry.errors import ToolError

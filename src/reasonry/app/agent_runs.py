@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.strategy import Strategy
-from ..core.text import clip, cut
 from ..engine.brief_replies import brief_prompts
 from ..engine.callers import handed_out
 from ..engine.engine import Engine
@@ -25,6 +24,7 @@ from ..errors import ReasonryError, UsageError
 from ..guided.replies import instant, thought_document
 from ..reading.arguments import position_of
 from ..records import RunRow, Store
+from ..text import clip, cut
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
 from .run_thoughts import thought_rows

@@ -15,11 +15,11 @@ from msgspec import Struct
 from ..core.describe import describe
 from ..core.registry import LazyRegistry, Registry, add_strategies
 from ..core.strategy import Strategy
-from ..core.table import MAX_CHARS, read_table
 from ..errors import UsageError
 from ..plugins import Plugins, installed_plugins, read_opener
 from ..regular_files import read_regular_file
 from ..strategies import STRATEGIES
+from .strategy_table import MAX_CHARS, read_table
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from ..core.bodies import Thought
 from ..core.problem import quote_latest
-from ..core.text import cut
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..records import ThoughtRow
+from ..text import cut
 
 MAX_QUOTED_CHARS = 16_000
 """Of all thoughts together: the first one, and of the others the latest that fit."""

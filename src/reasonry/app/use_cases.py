@@ -10,9 +10,8 @@ from typing import Any, Unpack
 
 from msgspec import structs, to_builtins
 
+from ..blocks.drafts import DraftOptions
 from ..core.budget import DEFAULT_CALLS, Budget
-from ..core.composition import MAX_LEVELS, Composition, read_composition
-from ..core.drafts import DraftOptions
 from ..core.json_schema import schema_fault
 from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
@@ -35,6 +34,7 @@ from ..records import JobOptions, RunFilters, RunRow
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
+from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool
 from .run_head import RunHead, run_head
 

@@ -22,18 +22,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..app.composition import read_composition
 from ..app.participants import Participants
 from ..app.use_cases import RunRequest
 from ..app.wiring import App
 from ..core.budget import NOTHING, Budget, Usage
-from ..core.composition import read_composition
 from ..core.effects import Ask, Effect, Verify
 from ..core.events import Answered, Event, ToolReturned, Verified
-from ..core.metering import estimate_tokens
 from ..core.registry import strategy_names
-from ..core.text import clip
 from ..engine.follow import Observer
 from ..engine.journal import Begun, Settled
+from ..engine.metering import estimate_tokens
 from ..engine.named_prices import check_priced, dollar_limit, prices_of
 from ..engine.policy import Performers
 from ..engine.result import Result
@@ -44,7 +43,8 @@ from ..reading.vote import normalise
 from ..records import RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
-from .judging import Item, all_found, check_items, judged_answer
+from ..text import clip
+from .grading import Item, all_found, check_items, judged_answer
 from .problem_set import ProblemSet, find_judge
 from .standings import Report, Trial
 from .trial_table import ENDED, TrialTable

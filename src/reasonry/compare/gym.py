@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import ReasonryError
 from ..extras import check_extra
-from .judging import Item, Judge
+from .grading import Item, Judge
 
 WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())
 """The names that may stand behind `gym/`."""

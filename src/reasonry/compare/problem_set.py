@@ -12,8 +12,8 @@ from ..errors import UsageError
 from ..reading.names import did_you_mean
 from ..strategies import COMPARED
 from .datasets import DATASETS
+from .grading import Item, Judge, is_the_number, makes, number_in, says_the_same
 from .gym import WHITELIST, open_gym
-from .judging import Item, Judge, is_the_number, makes, number_in, says_the_same
 
 DEFAULT_SIZE, MAX_SIZE = 30, 10_000
 """Problems where a data set is named without a size, and at most."""

@@ -20,8 +20,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Usage
-from ..core.text import clip
-from .judging import Item
+from ..text import clip
+from .grading import Item
 
 SIGNIFICANT = 0.05
 """How likely chance may make a difference that is still called one."""

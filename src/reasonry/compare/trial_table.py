@@ -14,7 +14,6 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..app.wiring import App
-from ..core.text import clip
 from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
@@ -22,7 +21,8 @@ from ..ids import now_ms
 from ..reading.vote import agree, normalise
 from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
 from ..strategies import STRATEGIES
-from .judging import Item, Judge, judged_answer
+from ..text import clip
+from .grading import Item, Judge, judged_answer
 from .problem_set import find_judge
 from .standings import Report, Trial
 

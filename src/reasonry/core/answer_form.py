@@ -14,10 +14,9 @@ import msgspec
 
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
-from .answering import UNREADABLE
 from .bodies import Body, EffectFailed, Move, Request, Thought, request
 from .effects import Ask, Verify
-from .events import Answered, Failed, Verified
+from .events import UNREADABLE, Answered, Failed, Verified
 from .json_schema import faults
 from .reply_reading import ask_again
 from .strategy import Stage, Strategy

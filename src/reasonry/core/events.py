@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from .budget import NOTHING, Usage
 
+UNREADABLE = "output_invalid"
+"""Code of the failure of a question none of whose replies could be read."""
+
 STOPPED = "stopped"
 """Code of the `Failed` a stage gets for what had not come in when the run was stopped."""
 

@@ -19,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
+from ..text import clip
 from .json_schema import describe_schema
 from .strategy import Strategy, inlined_schema
-from .text import clip
 
 
 def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct:

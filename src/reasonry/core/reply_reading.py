@@ -13,12 +13,14 @@ from ..errors import ConflictError
 from ..reading import parse
 from ..reading.json_in_text import is_whole, json_values, without_surrogates
 from ..reading.no_answer import echo_in, repeats_itself, without_thinking
-from .answering import OPEN_TASK
 from .effects import Ask
 from .events import Answered
 from .json_schema import faults
 from .problem import subject_of
 from .strategy import Stage
+
+OPEN_TASK: Final = "If a text or code is asked for, reply with that alone, without JSON."
+"""The end of a question for an open task: where its answer goes."""
 
 MAX_EXCERPT: Final = 2_000
 """Characters of an unusable reply that are shown to whoever is asked again."""

@@ -14,17 +14,17 @@ from msgspec import Struct
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..core.machine import Pending
-from ..core.metering import no_price
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
-from .answers import read_answers
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .callers import handed_out, questions
+from .coached_answers import read_answers
 from .drive import OpenRun
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
+from .metering import no_price
 from .policy import Performers
 from .ports import OnText, Question
 from .run import Run

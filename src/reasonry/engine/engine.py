@@ -18,11 +18,11 @@ from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
-from ..core.text import first_words
 from ..errors import ConflictError, UsageError
 from ..ids import new_id, now_ms
 from ..masking import SECRETS
 from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
+from ..text import first_words
 from . import journal
 from .drive import OpenRun, check_steering
 from .fork import Fork, check_rewordings, take_over

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
 from ..core.events import Answered
-from ..core.metering import check_usage, estimate_tokens, guess, tokens_of, weigh
 from ..errors import ModelError
+from .metering import check_usage, estimate_tokens, guess, tokens_of, weigh
 from .named_prices import Prices
 from .ports import BrokenReplyError, Model, Question
 from .run import Run

@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.budget import Budget
-from ..core.metering import PriceOf, no_price
 from ..core.options import nested_options
 from ..errors import UsageError
 from .journal import CALLER
+from .metering import PriceOf, no_price
 from .ports import Model
 
 _AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..blocks.drafts import drawn_parts
 from ..core.bodies import Conclusion
 from ..core.budget import Usage
 from ..core.data_types import read_as
-from ..core.drafts import drawn_parts
 from ..core.events import Answered, Failed, Verified
 from ..core.machine import Snapshot
 from ..core.registry import Registry

@@ -10,9 +10,9 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.text import first_words
 from ..errors import StoreError
 from ..records import SessionRow, Store
+from ..text import first_words
 from .lines import MAIN, Head, decode_head
 from .replies import instant
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..core.fields import find_field
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
 from ..patterns import lazy_pattern
 from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
+from .fields import find_field
 from .lines import MAIN, Head, ThoughtLine, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall
 

@@ -18,11 +18,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..core.text import first_words
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
 from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
 from ..records import SessionRow, ThoughtRow
+from ..text import first_words
 from .export import KIND, VERSION
 from .lines import Head, RowsView, ThoughtLine, encode
 from .moves import shortest_way

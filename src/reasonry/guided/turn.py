@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..core.text import first_words
 from ..errors import StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
+from ..text import first_words
 from .findings import before_the_end, consequences, false_claims, keep, left_open
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
 from .moves import shortest_way

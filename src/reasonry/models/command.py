@@ -14,7 +14,7 @@ from typing import Any
 
 from ..child import Output, bare_environment, run_child, split_command
 from ..core.events import Answered
-from ..core.metering import PriceOf, Stated, meter, no_price
+from ..engine.metering import PriceOf, Stated, meter, no_price
 from ..engine.ports import BrokenReplyError, Model, OnText, Question
 from ..errors import ModelError
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..core.metering import PriceOf, estimate_usage
+from ..engine.metering import PriceOf, estimate_usage
 from ..engine.ports import BrokenReplyError, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS

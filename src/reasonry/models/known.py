@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..core.metering import PriceOf, no_price
+from ..engine.metering import PriceOf, no_price
 
 SETTING = "REASONRY_REASONING_MODELS"
 """Names of models that reason by themselves, comma-separated; `none`: none does."""

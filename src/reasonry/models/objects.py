@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.events import Answered
-from ..core.metering import Stated, meter, no_price
+from ..engine.metering import Stated, meter, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import UsageError
 

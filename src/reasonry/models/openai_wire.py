@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..core.metering import PriceOf, Stated, meter
-from ..core.text import UNSEEN, first_words
+from ..engine.metering import PriceOf, Stated, meter
 from ..engine.ports import OnText
 from ..errors import ModelError
 from ..masking import MASK, SECRETS, Secrets
 from ..reading.json_in_text import is_whole, without_surrogates
+from ..text import UNSEEN, first_words
 
 MOST_SAMPLES = 128
 """The most that `n` may be."""

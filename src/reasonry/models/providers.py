@@ -19,7 +19,7 @@ import httpx2
 
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..core.metering import PriceOf, Stated, estimate_usage, meter
+from ..engine.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..core.budget import Usage
 from ..core.events import Answered
-from ..core.metering import PriceOf, no_price
+from ..engine.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS

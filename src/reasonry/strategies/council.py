@@ -24,16 +24,16 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, Answer, AnswerReply
+from ..blocks.answers import OPEN_TASK, Answer, AnswerReply
+from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, candidates
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.tournament import Ratings, borda, seeded_order
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, candidates
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
-from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
-from ..core.tournament import Ratings, borda, seeded_order
+from ..text import cut
 
 SYNTHESISE = f"""Now write the best answer from all of them: take over what is right, wherever it stands, and settle \
 each difference by working it out, not by counting. Say apart where they differ, and which side is right.

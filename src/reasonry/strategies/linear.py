@@ -31,7 +31,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, AnswerReply, AnswerState, FinalAnswer
+from ..blocks.answers import AnswerOptions, AnswerReply, AnswerState, FinalAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify

@@ -10,7 +10,7 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
     next thought needed? continue, or y = t_i     the step executed was the conclusion      think → think
     y                                             looked at; proved wrong: concluded anew   conclude
 
-*Differs from the seed*: the rules are checked instead of hoped for (`core/plan.py`), and a thought that breaks one is
+*Differs from the seed*: the rules are checked instead of hoped for (`blocks/plan.py`), and a thought that breaks one is
 asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown
 with the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought
 before it is told so; a text that was written in parts is put together; where no reply can be read, the latest thought
@@ -26,12 +26,12 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core import plan as rules
-from ..core.answering import AnswerOptions, AnswerReply, AnswerState
+from ..blocks import plan as rules
+from ..blocks.answers import AnswerOptions, AnswerReply, AnswerState
+from ..blocks.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse

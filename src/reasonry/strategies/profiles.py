@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, AnswerOptions, AnswerState, ReasonedAnswer, without_number
+from ..blocks.answers import OPEN_TASK, AnswerOptions, AnswerState, ReasonedAnswer, without_number
 from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask

@@ -23,12 +23,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, go, request
-from ..core.details import DraftsDetails
-from ..core.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
-from ..core.effects import Ask
-from ..core.events import Reply
-from ..core.programs import (
+from ..blocks.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
+from ..blocks.programs import (
     SANDBOX_TOOL,
     ProgramOutput,
     ProgramReply,
@@ -37,6 +33,10 @@ from ..core.programs import (
     run_programs,
     sandbox_words,
 )
+from ..core.bodies import Body, Conclusion, go, request
+from ..core.details import DraftsDetails
+from ..core.effects import Ask
+from ..core.events import Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard
 

@@ -13,7 +13,7 @@ Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does i
 The table is exhaustive: `refuted` where two lenses fail the claim, or the lens of truth does; `confirmed` where none
 does and two hold; `undecided` else. A verdict counts only with a reason, and a failure only with a quoted place.
 
-The claims of quoted thoughts are found without a model (`core/carrying_claims.py`), those of other texts by a reader.
+The claims of quoted thoughts are found without a model (`blocks/key_claims.py`), those of other texts by a reader.
 
 Algorithm, for a problem x with n solvers:
 
@@ -40,17 +40,17 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field, to_builtins
 from msgspec.structs import replace
 
-from ..core.answering import OPEN_TASK, UNREADABLE, ReasonedAnswer
+from ..blocks.answers import OPEN_TASK, UNREADABLE, ReasonedAnswer
+from ..blocks.drafts import Draft, DraftState, answer_selection
+from ..blocks.key_claims import carrying_claims, quoted_thoughts
 from ..core.bodies import Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request, stay
-from ..core.carrying_claims import carrying_claims, quoted_thoughts
 from ..core.details import Details
-from ..core.drafts import Draft, DraftState, answer_selection
 from ..core.effects import Ask, Verify
 from ..core.events import Reply, Verified
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import first_words
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
+from ..text import first_words
 
 SYSTEM = """You read a text by someone else with fresh eyes. You owe it nothing: what is wrong in it is to be found \
 before it is acted upon; what is right is to be left alone. You are told at the end what to do now."""

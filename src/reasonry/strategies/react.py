@@ -26,21 +26,21 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.actions import Action, TurnRead, Written, read_actions, resolve_action
-from ..core.answering import Answer, AnswerReply, AnswerState
+from ..blocks.actions import Action, TurnRead, Written, read_actions, resolve_action
+from ..blocks.answers import Answer, AnswerReply, AnswerState
+from ..blocks.evidence import evidence_text
 from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
 from ..core.details import Details
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
-from ..core.evidence import evidence_text
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
 from ..core.toolcard import ToolCard, cards_text, cards_that_serve
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.prose import is_working
 from ..reading.vote import tally
+from ..text import cut
 
 SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
 tools or give the answer. What your actions bring is shown to you before the next turn.

@@ -24,16 +24,16 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.programs import SANDBOX_TOOL, ProgramReply, read_program, run_programs, sandbox_words
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.problem import without_quoted
-from ..core.programs import SANDBOX_TOOL, ProgramReply, read_program, run_programs, sandbox_words
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
 from ..core.toolcard import ToolCard
+from ..text import cut
 
 SYSTEM = """You answer a question about an input that is too long to read at once. It is the text `context` in the \
 Python programs that you write; you are shown what each prints, so look at a part of it first. Programs can call

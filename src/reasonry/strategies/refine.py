@@ -24,13 +24,13 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 from msgspec.structs import replace
 
+from ..blocks.drafts import Draft, DraftState, answer_selection
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.tournament import seeded_order
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
-from ..core.drafts import Draft, DraftState, answer_selection
-from ..core.judgement import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
-from ..core.tournament import seeded_order
+from ..text import cut
 
 REVIEW = """Now review what was written: what is right and has to stay, where the candidates contradict each other, \
 and each error with its correction. Reply with JSON:

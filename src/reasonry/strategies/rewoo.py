@@ -26,12 +26,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
-from ..core.answering import AnswerOptions, AnswerState, ReasonedAnswer
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
-from ..core.details import Details
-from ..core.effects import Ask, CallTool, Effect
-from ..core.events import Failed, Reply
-from ..core.evidence import (
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.evidence import (
     PlannedCall,
     call_arguments,
     evidence_id,
@@ -41,6 +37,10 @@ from ..core.evidence import (
     plan_fault,
     references,
 )
+from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
+from ..core.details import Details
+from ..core.effects import Ask, CallTool, Effect
+from ..core.events import Failed, Reply
 from ..core.strategy import (
     Field,
     Stage,
@@ -50,12 +50,12 @@ from ..core.strategy import (
     inlined_schema,
     problem_reception,
 )
-from ..core.text import cut
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable, list_items
 from ..reading.json_in_text import json_values
+from ..text import cut
 
 PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
 needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \

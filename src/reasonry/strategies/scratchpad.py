@@ -27,7 +27,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
+from ..blocks.answers import Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask

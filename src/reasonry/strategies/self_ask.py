@@ -28,18 +28,18 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import Answer, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import Answer, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.evidence import evidence_text
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
-from ..core.evidence import evidence_text
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..text import cut
 
 SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
 without knowing the main question, and names what it is about instead of pointing back. You are told at the end \

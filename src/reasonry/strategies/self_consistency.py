@@ -32,19 +32,19 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import UNREADABLE, ReasonedAnswer
+from ..blocks.answers import UNREADABLE, ReasonedAnswer
+from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
-from ..core.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.text import cut
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import Vote, confidence, is_settled, merge_votes, tally, tidy
+from ..text import cut
 
 SYSTEM = """Solve the problem by yourself, from scratch. End with the answer alone, in the form the problem asks \
 for; a text or code begins on the next line:

@@ -25,7 +25,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.answering import (
+from ..blocks.answers import (
     OPEN_TASK,
     REPAIRED,
     Answer,

@@ -19,7 +19,6 @@ from msgspec import Struct
 from ..core.budget import Usage
 from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
 from ..core.registry import Registry
-from ..core.text import cut
 from ..engine import journal
 from ..engine.follow import Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
@@ -29,6 +28,7 @@ from ..engine.run import Performed, Run
 from ..errors import ReasonryError
 from ..masking import SECRETS
 from ..records import Line, RunRow, RunStore
+from ..text import cut
 
 MAX_TEXT_CHARS: Final = 16_000
 """Of a text in an event; the run's trace has it whole."""

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from ..core.plan import PlanStep, format_plan, number_steps
-from ..core.text import clip
+from ..blocks.plan import PlanStep, format_plan, number_steps
 from ..errors import ReasonryError
 from ..masking import SECRETS
+from ..text import clip
 
 _EXITS: Mapping[int, str] = {
     2: "invalid_request payload_too_large answer_refused blocked_address price_unknown extra_missing plugin_failed",

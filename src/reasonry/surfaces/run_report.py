@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.bodies import Thought
-from ..core.text import first_words, inert, inline_text, prose_lines
 from ..engine.record import Record
+from ..text import first_words, inert, inline_text, prose_lines
 from . import present
 
 TITLE_CHARS = 120

@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from ..blocks.programs import program_in
 from ..child import Output, bare_environment, run_child, split_command
 from ..core.effects import Verify
 from ..core.events import Verified
-from ..core.programs import program_in
 from ..errors import SandboxError, UsageError
 from .sandbox_bubblewrap import NOBODY, WALLS, find_bwrap
 

@@ -21,9 +21,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.text import inert
 from ..errors import ToolError
 from ..extras import check_extra
+from ..text import inert
 from .catalog import reserved_names
 from .mcp_transport import McpTarget, ServerProcess, http_transport, read_targets
 from .results import fit_result, json_data

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.text import inert
 from reasonry.surfaces.web.html_page import KEPT_S, can_show, embedded_json, html_page, write_page
 from reasonry.surfaces.web.page import PageDocument, PageNode
+from reasonry.text import inert
 
 from .making import page_in
 

@@ -17,7 +17,6 @@ from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
 from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
-from reasonry.core.text import inert
 from reasonry.engine.journal import Begun, Settled
 from reasonry.engine.record import Record, record_as_it_stands, unpack
 from reasonry.engine.run import Run
@@ -28,6 +27,7 @@ from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
 from reasonry.surfaces.web.run_page import run_page
+from reasonry.text import inert
 
 from ...test_every_strategy import each_driven, options, seeds, world
 from . import making

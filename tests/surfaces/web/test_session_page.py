@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from reasonry.app.wiring import App
-from reasonry.core.text import inert
 from reasonry.errors import ReasonryError
 from reasonry.surfaces.web.find_page import find_page
+from reasonry.text import inert
 
 from . import making
 from .laws import check_page

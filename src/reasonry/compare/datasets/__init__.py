@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..judging import Item, Judge, says_the_same
+from ..grading import Item, Judge, says_the_same
 from . import (
     arithmetic,
     claims,

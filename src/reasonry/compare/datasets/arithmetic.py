@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import Item, number_in, reads_the_same
+from ..grading import Item, number_in, reads_the_same
 
 WORDS = {"+": "Add", "-": "Subtract", "*": "Multiply by"}
 Step = tuple[str, int]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from ..judging import Item, reads_the_same
+from ..grading import Item, reads_the_same
 from .arithmetic import Step, carry_out, draw_chain, write_chain
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from random import Random
 
 from ...puzzles.term import Term, joins
-from ..judging import Item
+from ..grading import Item
 from .game24 import write_puzzle
 
 

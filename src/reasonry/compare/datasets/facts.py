@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import permutations
 from random import Random
 
-from ..judging import Item
+from ..grading import Item
 
 SYLLABLES = ("ba", "del", "fo", "gri", "ka", "lun", "mer", "no", "pil", "ras", "sto", "tu", "vel", "zan")
 

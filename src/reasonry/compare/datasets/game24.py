@@ -8,7 +8,7 @@ from random import Random
 from ...puzzles.reading import read_puzzle
 from ...puzzles.solutions import solve_numbers
 from ...puzzles.term import Term, format_number
-from ..judging import Item, makes
+from ..grading import Item, makes
 
 
 def make(random: Random, level: int) -> Item:

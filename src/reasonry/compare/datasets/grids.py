@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import groupby, permutations, product, starmap
 from random import Random
 
-from ..judging import Item, reads_the_same
+from ..grading import Item, reads_the_same
 
 Row = tuple[int, ...]
 Grid = tuple[Row, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import Item, reads_the_same
+from ..grading import Item, reads_the_same
 from .sorting import numbers_listed
 
 

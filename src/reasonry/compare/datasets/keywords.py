@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from ..judging import Item, finds_the_same
+from ..grading import Item, finds_the_same
 
 FRUITS = ("banana", "cherry", "fig", "grape", "lemon", "mango", "peach", "pear", "plum", "quince")
 SENTENCES = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from random import Random
 
-from ..judging import Item, finds_the_same
+from ..grading import Item, finds_the_same
 
 NAMES = "ABCDE"
 STATEMENTS: Mapping[str, Callable[[bool, bool], bool]] = {

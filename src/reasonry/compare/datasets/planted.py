@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ..judging import Item
+from ..grading import Item
 from .arithmetic import draw_chain, write_chain
 from .claims import derive
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from random import Random
 
-from ..judging import Item, reads_the_same
+from ..grading import Item, reads_the_same
 
 
 def make(random: Random, level: int) -> Item:

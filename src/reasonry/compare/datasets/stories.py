@@ -8,7 +8,7 @@ from random import Random
 
 from ...puzzles.expression import read_expression
 from ...puzzles.term import format_number
-from ..judging import Item
+from ..grading import Item
 
 DISTRACTORS = (
     "The oldest person who helps is {} years old.",

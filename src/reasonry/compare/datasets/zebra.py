@@ -6,7 +6,7 @@ from functools import cache
 from itertools import permutations, product
 from random import Random
 
-from ..judging import Item
+from ..grading import Item
 
 KINDS = {
     "job": ("baker", "nurse", "pilot", "teacher"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from ...core.answering import UNREADABLE, AnswerReply
+from ...blocks.answers import UNREADABLE, AnswerReply
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
 from ...core.details import AnswerDetails
 from ...core.effects import Ask

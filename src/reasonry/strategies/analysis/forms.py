@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.answering import Answer
-from ...core.evidence import evidence_text, passage_place, passages_text
+from ...blocks.answers import Answer
+from ...blocks.evidence import evidence_text, passage_place, passages_text
 from ...patterns import lazy_pattern
 
 _CITED = lazy_pattern(r"\[(\d{1,3})\]")

@@ -9,10 +9,10 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
+from ...blocks.evidence import passages_text
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
-from ...core.evidence import passages_text
 from ...core.strategy import inlined_schema
 from ...core.toolcard import card_named, cards_text, no_such_tool
 from ...patterns import lazy_pattern

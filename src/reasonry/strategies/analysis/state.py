@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...core.answering import UNREADABLE, AnswerOptions, AnswerState
+from ...blocks.answers import UNREADABLE, AnswerOptions, AnswerState
 from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect
 from ...core.events import Failed, Reply

@@ -18,19 +18,19 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...blocks.programs import output_of
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
 from ...core.json_schema import faults
-from ...core.programs import output_of
 from ...core.strategy import inlined_schema
-from ...core.text import cut
 from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
 from ...reading.vote import tally
+from ...text import cut
 from . import forms
 from .state import BUILT_IN, CHECKER, PASSED_THROUGH, RETRIEVER, State, Task
 

@@ -35,7 +35,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ...core.answering import UNREADABLE
+from ...blocks.answers import UNREADABLE
 from ...core.bodies import Body, Move, Thought, fail, go, request, stay
 from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...core.answering import OPEN_TASK, Answer
+from ...blocks.answers import OPEN_TASK, Answer
 from ...core.effects import Ask
 from ...core.strategy import inlined_schema
 from ...reading.candidates import (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app.wiring import App
-from ...engine.answers import SHAPE
+from ...engine.coached_answers import SHAPE
 from ...engine.journal import CALLER
 from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY, REFUTER

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import structs
 
+from ...app.composition import split_outside
 from ...app.wiring import App
 from ...compare.comparison import Comparison, check_strategies, estimate
-from ...compare.judging import read_dataset
+from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Report, cost_of, standings
 from ...core.budget import Budget, Usage
-from ...core.composition import split_outside
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page

@@ -23,8 +23,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ...core.text import clip, inert
 from ...guided.export import plain_value, stages_of
+from ...text import clip, inert
 from .. import present
 from ..run_report import Block, Bullets, Heading, Prose
 from ..web.page import PageNode

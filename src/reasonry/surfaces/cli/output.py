@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from ...core.text import escaped_json, inert
 from ...errors import UsageError
 from ...guided.export import plain_value
+from ...text import escaped_json, inert
 
 if TYPE_CHECKING:
     from rich.console import Console

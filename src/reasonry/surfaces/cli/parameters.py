@@ -20,10 +20,10 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from ...app.wiring import App
-from ...core.text import clip
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
 from ...strategies import STRATEGIES
+from ...text import clip
 
 MAX_OFFERED = 20
 MAX_INPUT_BYTES = 50_000_000

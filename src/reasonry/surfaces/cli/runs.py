@@ -13,7 +13,6 @@ import msgspec
 
 from ...app.run_head import RunHead
 from ...app.wiring import App
-from ...core.text import clip
 from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
@@ -22,6 +21,7 @@ from ...errors import ConflictError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
 from ...records import Outcome
+from ...text import clip
 from .. import present
 from ..run_report import report_answer, report_head, report_work
 from .coach import Brief, show_coached

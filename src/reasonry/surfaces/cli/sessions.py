@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app.wiring import App
-from ...core.text import clip
 from ...errors import ConflictError, UsageError
 from ...records import SessionRow
+from ...text import clip
 from .. import present
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
 from .parameters import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text

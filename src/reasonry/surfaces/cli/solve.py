@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ...app.wiring import App
-from ...core.text import clip
 from ...engine.drive import OpenRun
 from ...engine.follow import Observer
 from ...engine.journal import CALLER
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY
+from ...text import clip
 from .. import present
 from ..run_report import outline
 from .output import print_note

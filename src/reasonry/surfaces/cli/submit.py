@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
-from ...core.text import escaped_json
 from ...engine.journal import Begun
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
@@ -31,6 +30,7 @@ from ...regular_files import read_problems, read_regular_file
 from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
+from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
 from .parameters import Options, Prompts, Strategy, Text, WholeNumber, read_instant

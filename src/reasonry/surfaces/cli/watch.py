@@ -18,11 +18,11 @@ from rich.text import Text
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Step
-from ...core.text import clip
 from ...engine.follow import Observer, StreamedText
 from ...engine.guard import node_count
 from ...engine.result import result_of
 from ...engine.run import Run
+from ...text import clip
 from .. import present
 from ..run_report import thought_title, whole_thought
 from ..web.page import PageNode

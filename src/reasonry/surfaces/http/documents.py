@@ -20,13 +20,13 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...core.text import clip
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...ids import now_ms
 from ...masking import SECRETS
 from ...reading.arguments import MAX_INT, not_a_choice
 from ...reading.names import did_you_mean
 from ...records import RequestKey
+from ...text import clip
 from ..present import error_document, http_status
 
 _LOG = logging.getLogger("reasonry.http")

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...app.allow_list import AllowList
-from ...core.composition import read_composition
+from ...app.composition import read_composition
 from ...core.describe import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
 from ...engine.allowance import DAY_MS

@@ -22,7 +22,6 @@ from ...app.participants import Participants
 from ...app.use_cases import RunRequest
 from ...core.budget import Budget
 from ...core.effects import CallTool
-from ...core.text import clip
 from ...core.toolcard import ToolCard
 from ...engine.callers import result_events, waiting_calls
 from ...engine.engine import BY_USER
@@ -34,6 +33,7 @@ from ...patterns import lazy_pattern
 from ...records import JobOptions, RunRow
 from ...strategies import INQUIRER
 from ...supervisor import Supervisor
+from ...text import clip
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title

@@ -14,9 +14,9 @@ from typing import Any
 from ...app.agent_app import AgentApp
 from ...app.wiring import App
 from ...core.registry import Registry
-from ...core.text import clip, cut, inert
 from ...errors import ReasonryError
 from ...masking import SECRETS
+from ...text import clip, cut, inert
 from ..present import masked_output
 from ..signals import on_ending
 from . import frames

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...core.text import escaped_json, inert
 from ...errors import UsageError
+from ...text import escaped_json, inert
 from .page import PageDocument
 
 _MARK = re.compile(r"@@(\w+)@@")

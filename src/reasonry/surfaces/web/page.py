@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field, structs
 
-from ...core.text import inert
 from ...records import Outcome
+from ...text import inert
 from ..run_report import Block
 
 

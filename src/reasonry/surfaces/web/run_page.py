@@ -18,10 +18,10 @@ from msgspec import structs
 from ...app.run_thoughts import thought_rows
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
-from ...core.text import first_words
 from ...engine.journal import CALLER
 from ...engine.record import Record
 from ...guided.replies import thought_document
+from ...text import first_words
 from ..run_report import TITLE_CHARS, outline
 from .page import (
     EVERYTHING,

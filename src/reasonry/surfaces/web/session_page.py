@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.strategy import Strategy
-from ...core.text import first_words
 from ...guided.export import stages_of
 from ...guided.transcripts import instant_ms
+from ...text import first_words
 from ..run_report import TITLE_CHARS
 from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
 from .run_nodes import ROOT, add_thoughts

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.app.allow_list import AllowList
-from reasonry.core.metering import estimate_tokens
 from reasonry.core.problem import check_problem, without_quoted
+from reasonry.engine.metering import estimate_tokens
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.supervisor import RunEvent

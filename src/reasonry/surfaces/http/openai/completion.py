@@ -22,8 +22,8 @@ from pydantic_core import from_json
 from ....app.use_cases import RunRequest
 from ....core.budget import NOTHING, Usage
 from ....core.effects import CallTool
-from ....core.metering import estimate_tokens
 from ....engine.callers import result_events, waiting_calls
+from ....engine.metering import estimate_tokens
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....models.http_session import HEADER, enter_nested

@@ -29,9 +29,9 @@ from ....core.problem import (
     with_quoted,
     without_quoted,
 )
-from ....core.text import cut
 from ....core.toolcard import ToolCard
 from ....errors import UsageError
+from ....text import cut
 from ....tools.catalog import CallersTool
 from ..documents import read_form
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from starlette.responses import Response
 
-from ....core.metering import estimate_tokens
+from ....engine.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..context import EventStream, RequestContext
 from ..documents import RUN, Document, error_body, note_error, reply

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.compare.judging import (
+from reasonry.compare.grading import (
     Item,
     all_found,
     check_items,

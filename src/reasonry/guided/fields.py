@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from ..core.json_schema import describe_schema, faults
+from ..core.strategy import Field, Stage
 from ..errors import UsageError
 from ..reading.arguments import truth
 from ..reading.fit import Misfit, fit_value
 from ..reading.names import find_name
-from .json_schema import describe_schema, faults
-from .strategy import Field, Stage
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

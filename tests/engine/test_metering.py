@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.core.budget import Usage
-from reasonry.core.metering import (
+from reasonry.engine.metering import (
     MOST_HIDDEN_TOKENS,
     Stated,
     check_usage,

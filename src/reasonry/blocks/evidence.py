@@ -16,10 +16,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from ..core.toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 from ..patterns import lazy_pattern
 from ..reading.fit import Unreadable
 from .actions import closing_bracket
-from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 MAX_DEPTH = 50
 """How deep the input of a call may be nested."""

@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.budget import Usage
 from ..patterns import lazy_pattern
-from .budget import Usage
 
 CHARS_PER_TOKEN = 4
 """Of English text. A character beyond ASCII counts as three: other languages take more tokens."""

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.effects import Ask
+from ..core.events import Reply
+from ..core.strategy import inlined_schema
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions
-from .effects import Ask
-from .events import Reply
-from .strategy import inlined_schema
-from .text import cut
 from .tournament import Ratings
 
 JUDGE: Final = """You judge candidate answers to a problem. Look for the right one, not the best written one: trace \

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.evidence import (
+from reasonry.blocks.evidence import (
     PlannedCall,
     call_arguments,
     evidence_id,

@@ -33,8 +33,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
+from ..core.strategy import Field, Stage, Strategy
 from ..errors import InvalidStrategyError
-from .strategy import Field, Stage, Strategy
 
 MAX_CHARS = 200_000
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,59}\Z")]

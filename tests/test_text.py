@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.text import first_words
+from reasonry.text import first_words
 
 LIMIT = 20
 

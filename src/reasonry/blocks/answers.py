@@ -18,26 +18,22 @@ from typing import Annotated, Any, Final, Literal, Self, TypeVar
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
+from ..core.effects import Ask, Verify
+from ..core.events import UNREADABLE, Failed, Verified
+from ..core.reply_reading import OPEN_TASK as OPEN_TASK
+from ..core.strategy import UNASKED, inlined_schema
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
 from ..reading.conclusion import Subject
 from ..reading.fit import Unreadable
 from ..reading.vote import agree, normalise, says_the_same
-from .bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
-from .effects import Ask, Verify
-from .events import Failed, Verified
-from .strategy import UNASKED, inlined_schema
-from .text import first_words
-
-UNREADABLE: Final = "output_invalid"
-"""Code of the failure of a question none of whose replies could be read."""
+from ..text import first_words
 
 REFUTED = "The answer {answer} was checked and is wrong."
 REPAIRED = """{"reasoning": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
 """The form of a corrected answer, `ReasonedAnswer`, as it is shown."""
-OPEN_TASK = "If a text or code is asked for, reply with that alone, without JSON."
-"""Where the answer to an open task goes."""
 
 _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.plan import (
+from reasonry.blocks.plan import (
     DONE,
     MAX_STEPS,
     PENDING,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonry.core.tournament import Contender, Ratings, Rules, Tournament, seeded_order
+from reasonry.blocks.tournament import Contender, Ratings, Rules, Tournament, seeded_order
 
 RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
 

@@ -13,14 +13,14 @@ from typing import Annotated, Any, Final, Literal, Self
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import Conclusion, Move, Request, Thought, fail, go, request
+from ..core.effects import RunStrategy
+from ..core.events import STOPPED, Delivered, Failed, Finished
+from ..core.problem import with_instructions, with_quoted
+from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
-from .answering import FinalAnswer, claim
-from .bodies import Conclusion, Move, Request, Thought, fail, go, request
-from .effects import RunStrategy
-from .events import STOPPED, Delivered, Failed, Finished
-from .problem import with_instructions, with_quoted
-from .strategy import Field, Stage
-from .text import cut, first_words
+from ..text import cut, first_words
+from .answers import FinalAnswer, claim
 
 IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \
 in it, and take another approach where the approach is what is wrong."""

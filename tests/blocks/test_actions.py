@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.actions import Action, Written, action_lines, read_actions, resolve_action
+from reasonry.blocks.actions import Action, Written, action_lines, read_actions, resolve_action
 from reasonry.core.toolcard import ToolCard
 from reasonry.reading.fit import Unreadable
 

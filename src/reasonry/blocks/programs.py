@@ -10,13 +10,13 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..core.bodies import EffectFailed, Request, request
+from ..core.effects import Ask, CallTool
+from ..core.events import Failed, ToolReturned
+from ..core.toolcard import ToolCard
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from .bodies import EffectFailed, Request, request
-from .effects import Ask, CallTool
-from .events import Failed, ToolReturned
-from .toolcard import ToolCard
 
 SANDBOX_TOOL: Final = "py_executor"
 UNAVAILABLE: Final = "sandbox_unavailable"

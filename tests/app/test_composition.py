@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.core.composition import read_composition, split_outside
+from reasonry.app.composition import read_composition, split_outside
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasonry.core.carrying_claims import QuotedThought, carrying_claims, quoted_thoughts
+from reasonry.blocks.key_claims import QuotedThought, carrying_claims, quoted_thoughts
 from reasonry.core.problem import with_quoted
 
 PLAN = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.core.answering import (
+from reasonry.blocks.answers import (
     AnswerOptions,
     AnswerReply,
     AnswerState,

@@ -19,15 +19,8 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 from msgspec import Meta, Struct
 
-from ..patterns import lazy_pattern
-from ..reading import parse
-from ..reading.fit import Unreadable, fit
-from ..reading.json_in_text import WHOLE_FENCE, json_values
-from ..reading.names import NONE_WORDS, SYNONYMS, plain_name
-from ..reading.no_answer import without_closing
-from .answering import Answer
-from .strategy import UNASKED
-from .toolcard import (
+from ..core.strategy import UNASKED
+from ..core.toolcard import (
     ANSWER,
     ToolCard,
     arguments_for,
@@ -36,6 +29,13 @@ from .toolcard import (
     no_such_tool,
     properties_of,
 )
+from ..patterns import lazy_pattern
+from ..reading import parse
+from ..reading.fit import Unreadable, fit
+from ..reading.json_in_text import WHOLE_FENCE, json_values
+from ..reading.names import NONE_WORDS, SYNONYMS, plain_name
+from ..reading.no_answer import without_closing
+from .answers import Answer
 
 
 def _label(words: str, after: str = "") -> re.Pattern[str]:

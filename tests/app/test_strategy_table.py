@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.table import read_table
+from reasonry.app.strategy_table import read_table
 from reasonry.errors import InvalidStrategyError
 
 GOOD = """
