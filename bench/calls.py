@@ -47,7 +47,8 @@ class Cost(NamedTuple):
 
 MOST_CALLS = {
     "linear": 10,
-    "chain_of_thought": 2,
+    "direct": 1,
+    "chain_of_thought": 1,
     "planned_thinking": 3,
     "react": 2,
     "rewoo": 4,
@@ -66,11 +67,9 @@ MOST_CALLS = {
     "chain_of_verification": 9,
     "least_to_most": 8,
     "skeleton": 7,
-    "plan_and_solve": 1,
-    "chain_of_draft": 1,
 }
 """A tree searches as long as its options let it, and is measured by what it finds, in `game24`."""
-MOST_TOKENS = {"analysis": 5_636}
+MOST_TOKENS = {"analysis": 5_636, "chain_of_thought": 100, "planned_thinking": 775}
 
 
 class Mind:
@@ -90,10 +89,12 @@ class Mind:
         self.asked[pending.stage] += 1
         put = effect.spelled_out()
         data = self._reply(pending.stage, put)
-        plain = f"{data.get('reasoning', '')} The answer is {data.get('answer', '3.5 hours')}."
-        reply = plain if put.form is None and "program" not in data else json.dumps(data, ensure_ascii=False)
+        *reasoning, answer = map(str, data.values())
+        marked = "\n\n".join([*reasoning, f"<answer>{answer}</answer>"])
+        is_text = put.form is None and data.keys().isdisjoint({"program", "actions"})
+        reply = marked if is_text else json.dumps(data, ensure_ascii=False)
         self.calls += 1
-        self.characters += len(put.system) + len(put.prompt) + len(reply)
+        self.characters += len(put.text) + len(reply)
         return Answered(reply)
 
     def _reply(self, stage: str, ask: Ask) -> dict[str, Any]:
@@ -138,6 +139,7 @@ REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
     ("best_of_n", "sequential_reasoning"): _other_answer,
     ("refine", "sequential_reasoning"): _other_answer,
     ("council", "sequential_reasoning"): _other_answer,
+    ("refine", "answer_check"): lambda count, ask: {"ratings": dict.fromkeys(ask.facts["labels"], 4)},
     ("tree_of_thoughts", "approach_exploration"): _thoughts,
     ("tree_of_thoughts", "branch_development"): _thoughts,
     ("tree_of_thoughts", "branch_evaluation"): _scores,

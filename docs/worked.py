@@ -107,7 +107,7 @@ class _Steps(Observer):
             self.lines.append([])
         lines, event = self.lines[-1], last.event
         if isinstance(event, Answered) and isinstance(effect, Ask):
-            task = _task(effect.prompt)
+            task = _task(effect)
             lines += [f"{stage}", *_said("asks", "the same" if task == self.task else task)]
             self.task = task
             self.replies += _words(event.text) + "\n"
@@ -159,13 +159,10 @@ def _indent(line: str) -> str:
     return " " * (len(line) - len(line.lstrip(" -")))
 
 
-def _task(prompt: str) -> str:
-    """Return what a prompt asks for now: its last paragraph, without the record before it."""
-    for opening in ("\nIt cannot be used: ", "\nNow "):
-        before, found, task = prompt.strip().rpartition(opening)
-        if before:
-            return (found + task).strip()
-    return prompt.strip().split("\n\n")[-1]
+def _task(ask: Ask) -> str:
+    """Return what a question asks for now: its last objection, or its task, or else its last paragraph."""
+    last = ask.turns[-1].objection if ask.turns else ask.task or ask.step_by_step
+    return last or ask.prompt.strip().split("\n\n")[-1]
 
 
 def _spaced(reply: str) -> str:

@@ -67,7 +67,14 @@ def tune(dataset: str, model: str, calls: int, store: str | None = None, size: i
         return scores
 
     def reflect(prompt: Any) -> str:
-        asked = solve_sync(str(prompt), strategy="plan_and_solve", model=model, store=store, budget=BUDGET)
+        asked = solve_sync(
+            str(prompt),
+            strategy="chain_of_thought",
+            options={"style": "plan"},
+            model=model,
+            store=store,
+            budget=BUDGET,
+        )
         # Without an answer the instruction stays as it is: the question begins with it.
         return asked.answer or f"```{str(prompt).split('```')[1]}```"
 

@@ -65,6 +65,8 @@ class World:
         example = self.examples.get(one.stage)
         if example is not None and rng.random() < 0.5:
             return Answered(json.dumps(example), at_ms)
+        if "<answer>" in ask.question:
+            return Answered(f"It was counted.\n\n<answer>{rng.choice(TEXTS)}</answer>", at_ms)
         return Answered(json.dumps(fill(ask.form or {}, rng)), at_ms)
 
 

@@ -24,7 +24,6 @@ from reasonry.core.events import Event, Failed, Verified
 from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
 from reasonry.core.options import read_options
 from reasonry.core.prompts import stages_asking
-from reasonry.core.reply_reading import question_text
 from reasonry.core.strategy import Strategy
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import IllegalTransitionError, UsageError
@@ -216,7 +215,7 @@ def test_no_example_in_a_question_contains_the_verdict(strategy: Strategy[Any, A
             for name, schema in (ask.form or {}).get("properties", {}).items():
                 if schema.get("type") != "boolean" and "enum" not in schema:
                     continue
-                shown = re.findall(rf'"{name}": ("[^"]*"|[\w.]+)( or )?', question_text(ask))
+                shown = re.findall(rf'"{name}": ("[^"]*"|[\w.]+)( or )?', ask.question)
                 decided |= {f"{name}: {value}" for value, choice in shown if not choice and value != '"…"'}
     # Of planned thinking a whole thought is shown, and one that continues.
     assert decided <= {"next_thought_needed: true"}
@@ -435,7 +434,7 @@ def test_a_users_prompt_stands_once_in_every_question_of_its_stage(
     assert (run.edges, run.snapshot.conclusion) == (plain.edges, plain.snapshot.conclusion)
     for one in (one for snapshot in run.snapshots for one in open_effects(snapshot)):
         if isinstance(one.effect, Ask):
-            marks = re.findall(r"<(\w+\.\w+)> ", question_text(one.effect))
+            marks = re.findall(r"<(\w+\.\w+)> ", one.effect.question)
             assert [name.partition(".")[2] for name in marks] == [one.stage]
 
 

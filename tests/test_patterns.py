@@ -31,7 +31,7 @@ def test_every_pattern_of_the_package_can_be_compiled() -> None:
         and not module.name.endswith(("sandbox_runner", "queues.shell"))
     ]
     found = [one for name in names for one in patterns_in(list(vars(importlib.import_module(name)).values()))]
-    assert len(found) > 150
+    assert len(found) > 100
     for one in found:
         assert isinstance(one.pattern, str)
 

@@ -22,5 +22,5 @@ from .surfaces.python.tool import (
     thinking_tool as thinking_tool,
 )
 from .errors import ReasonryError as ReasonryError, UsageError as UsageError, WorldError as WorldError
-from .surfaces.thinking import loop_limit as loop_limit
+from .surfaces.sequential_thinking import loop_limit as loop_limit
 from .tools.verifiers import Retry as Retry

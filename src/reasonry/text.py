@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from .patterns import lazy_pattern
 
@@ -49,6 +50,26 @@ def first_words(text: str, limit: int) -> str:
         return line
     words = line[:limit].rpartition(" ")[0]
     return (words if 2 * len(words) >= limit else line[: limit - 1]) + "…"
+
+
+def show_value(value: Any) -> str:
+    """Return a value as an error may show it: short, valid and of bounded cost."""
+    match value:
+        case None | True | False:
+            return {None: "null", True: "true", False: "false"}[value]
+        case int() if value.bit_length() > 64:
+            return "a number that is too large"
+        case str():
+            text = value if len(value) <= 40 else value[:40] + "…"
+            return repr(text.encode("utf-8", "backslashreplace").decode())
+        case int() | float():
+            return repr(value)
+        case dict():
+            return "an object"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return f"a {type(value).__name__}"
 
 
 def prose_lines(text: str) -> Iterator[str]:

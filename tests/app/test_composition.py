@@ -53,7 +53,7 @@ def draft(answer: str) -> dict[str, Any]:
 async def test_a_composition_is_one_run_with_one_budget() -> None:
     result = await solve(
         "How many?",
-        strategy="self_consistency(chain_of_thought(max_steps=3), samples=2, stop=full)",
+        strategy="self_consistency(chain_of_thought(style=draft), samples=2, stop=full)",
         model=ScriptedModel.of(draft("4"), draft("4")),
         store="memory",
     )

@@ -1,15 +1,16 @@
-"""Actions: one meaning in whatever form it is written; what cannot be carried out says why."""
+"""Actions: a call is read by its own form or asked for again, and is never an argument or an answer."""
 
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.blocks.actions import Action, Written, action_lines, read_actions, resolve_action
+from reasonry.blocks.actions import EARLY, WIRES, Action, TurnRead, has_markup, read_turn, resolve_action
 from reasonry.core.toolcard import ToolCard
 from reasonry.reading.fit import Unreadable
 
@@ -40,145 +41,204 @@ CARDS = (SEARCH, PYTHON, WEATHER, NOW, PAIR)
 THOUGHT = "I need it first."
 
 
+CANNOT = "a call in it cannot be read; call a tool as you were told"
+
+
+def turn(text: str) -> TurnRead:
+    """Return what a reply is read as."""
+    reading = read_turn(CARDS, [text])
+    assert not isinstance(reading, Unreadable), reading.reason
+    return reading[0]
+
+
 def calls(text: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the calls that come of a reply."""
-    reading = read_actions(CARDS, text)
-    assert not isinstance(reading, Unreadable), reading.reason
-    found = [resolve_action(CARDS, action) for action in reading[0].actions]
+    found = [resolve_action(CARDS, action) for action in turn(text).actions]
     assert all(isinstance(call, Action) for call in found), found
     return [(call.tool, call.arguments) for call in found if isinstance(call, Action)]
 
 
 def _data_forms(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return one call as data, in each of the forms models write."""
-    text = next(iter(arguments.values())) if len(arguments) == 1 else arguments
+    """Return one call as data, in the form that is asked for and in those of protocols."""
     return {
         "actions": {"actions": [{"tool": tool, "arguments": arguments}]},
         "one action": {"actions": {"tool": tool, "arguments": arguments}},
-        "action": {"action": {"tool": tool, "arguments": arguments}},
-        "LangChain": {"action": tool, "action_input": text},
-        "LangChain, object": {"action": tool, "action_input": arguments},
-        "tool and input": {"tool": tool, "input": text},
-        "input in a list": {"actions": [{"tool": tool, "input": text}]},
+        "tool and arguments": {"tool": tool, "arguments": arguments},
         "name and arguments": {"name": tool, "arguments": arguments},
+        "name and parameters": {"name": tool, "parameters": arguments},
+        "tool_name and tool_args": {"tool_name": tool, "tool_args": arguments},
         "arguments as text": {"name": tool, "arguments": json.dumps(arguments)},
         "OpenAI": {"tool_calls": [{"type": "function", "function": {"name": tool, "arguments": arguments}}]},
-        "by name": {"actions": [{tool: arguments}]},
-        "object by name": {"actions": {tool: arguments}},
-        "flat": {"tool": tool, **arguments},
-        "flat in a list": {"actions": [{"tool": tool, **arguments}]},
-        "text": {"actions": [f"{tool} {json.dumps(arguments)}"]},
+        "action and action_input": {"action": tool, "action_input": arguments},
     }
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([(SEARCH, "words"), (PYTHON, "code")]),
-    st.text("ab =+'*(),.", min_size=1, max_size=12).map(str.strip).filter(bool),
-    st.sampled_from(sorted(_data_forms("f", {"x": 1}))),
+    st.text("ab =+'*(),.{}", min_size=1, max_size=12).map(str.strip).filter(bool),
+    st.sampled_from(sorted(_data_forms("f", {}))),
 )
 def test_a_call_is_the_same_call_in_every_form_of_data(
     tool: tuple[ToolCard, str], given_: str, form: str
 ) -> None:
     card, name = tool
-    data = _data_forms(card.name, {name: given_})[form]
-    for text in (json.dumps({"thought": THOUGHT, **data}), f"```json\n{json.dumps(data)}\n```"):
+    data = json.dumps(_data_forms(card.name, {name: given_})[form])
+    for text in (data, f"```json\n{data}\n```", f"{THOUGHT}\n{data}"):
         assert calls(text) == [(card.name, {name: given_})]
+    assert turn(f"{THOUGHT}\n{data}").thought == THOUGHT
 
 
-@pytest.mark.parametrize("form", sorted(_data_forms("f", {"x": 1, "y": 2})))
-def test_a_call_with_two_arguments_is_the_same_call_too(form: str) -> None:
-    data = _data_forms("weather", {"city": "Lisbon", "days_ahead": 2})[form]
-    assert calls(json.dumps({"thought": THOUGHT, **data})) == [
-        ("weather", {"city": "Lisbon", "days_ahead": 2})
-    ]
+WEATHER_JSON = '{"city": "Lisbon", "days_ahead": 2}'
+ON_THE_WIRE = {
+    "Qwen3-Coder": "<tool_call>\n<function=weather>\n<parameter=city>\nLisbon\n</parameter>\n"
+    "<parameter=days_ahead>\n2\n</parameter>\n</function>\n</tool_call>",
+    "Anthropic": '<function_calls>\n<invoke name="weather">\n<parameter name="city">Lisbon</parameter>\n'
+    '<parameter name="days_ahead">2</parameter>\n</invoke>\n</function_calls>',
+    "GLM": "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Lisbon</arg_value>\n<arg_key>days_ahead</arg_key>\n"
+    "<arg_value>2</arg_value>\n</tool_call>",
+    "Hermes": f'<tool_call>\n{{"name": "weather", "arguments": {WEATHER_JSON}}}\n</tool_call>',
+    "DeepSeek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n"
+    f"```json\n{WEATHER_JSON}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+    "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>"
+    f"{WEATHER_JSON}<|tool_call_end|><|tool_calls_section_end|>",
+    "gpt-oss": f"<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{WEATHER_JSON}<|call|>",
+    "Mistral": f"[TOOL_CALLS]weather[ARGS]{WEATHER_JSON}",
+    "Mistral, earlier": f'[TOOL_CALLS][{{"name": "weather", "arguments": {WEATHER_JSON}}}]</s>',
+    "Llama and Granite": f'<|python_tag|>{{"name": "weather", "parameters": {WEATHER_JSON}}}<|eom_id|>',
+    "DSPy": "[[ ## next_thought ## ]]\nx\n[[ ## next_tool_name ## ]]\nweather\n[[ ## next_tool_args ## ]]\n"
+    f"{WEATHER_JSON}\n[[ ## completed ## ]]",
+}
+
+
+def test_each_row_of_the_wires_has_a_reply() -> None:
+    assert ON_THE_WIRE.keys() == WIRES.keys()
+
+
+@pytest.mark.parametrize("provider", ON_THE_WIRE)
+def test_a_providers_markup_is_a_call_read_by_its_own_form(provider: str) -> None:
+    for text in (ON_THE_WIRE[provider], f"{THOUGHT}\n\n{ON_THE_WIRE[provider]}"):
+        assert calls(text) == [("weather", {"city": "Lisbon", "days_ahead": 2})]
+    assert turn(f"{THOUGHT}\n\n{ON_THE_WIRE[provider]}").thought.startswith(THOUGHT)
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Thought: t\nAction: weather[city='Lisbon', days_ahead=2]",
-        'Thought: t\nAction: weather(city="Lisbon", days_ahead=2)',
-        'Thought: t\nAction: weather("Lisbon", 2)',
-        'Thought: t\nAction: weather {"city": "Lisbon", "days_ahead": 2}',
-        'Thought: t\nAction: weather: {"city": "Lisbon", "daysAhead": "2"}',
-        'Thought: t\nAction: weather\nAction Input: {"city": "Lisbon", "days_ahead": 2}',
-        'Thought: t\n**Action:** `weather`\n**Action Input:** {"city": "Lisbon", "days_ahead": 2}\nObservation:',
-        'Thought: t\nAction:\n```json\n{"action": "weather", "action_input": {"city": "Lisbon", "days_ahead": 2}}\n```',
-        'Thought: t\nAction: {"tool": "weather", "arguments": {"city": "Lisbon", "days_ahead": 2}}',
-        '<tool_call>\n{"name": "weather", "arguments": {"city": "Lisbon", "days_ahead": 2}}\n</tool_call>',
-        "thought: t\naction:\n  tool: weather\n  arguments:\n    city: Lisbon\n    days_ahead: 2",
-        "thought: t\nactions:\n  - tool: weather\n    arguments:\n      city: Lisbon\n      days_ahead: 2",
-    ],
+    "provider",
+    [name for name in ON_THE_WIRE if name not in ("Mistral, earlier", "Llama and Granite", "DSPy")],
 )
-def test_a_call_is_the_same_call_in_every_form_of_text(text: str) -> None:
-    assert calls(text) == [("weather", {"city": "Lisbon", "days_ahead": 2})]
+def test_several_calls_on_a_wire_are_read_in_their_order(provider: str) -> None:
+    one = ON_THE_WIRE[provider]
+    two = f"{one}\n{one.replace('Lisbon', 'Porto')}"
+    assert [arguments["city"] for _, arguments in calls(two)] == ["Lisbon", "Porto"]
 
 
-arguments_ = st.dictionaries(
-    st.sampled_from(["words", "limit"]), st.text(max_size=20) | st.integers(0, 99), min_size=1
-).map(lambda found: {"words": "x", **found})
+@pytest.mark.parametrize("provider", ON_THE_WIRE)
+def test_markup_that_is_not_whole_is_asked_for_again_and_is_never_an_argument_or_an_answer(
+    provider: str,
+) -> None:
+    whole = ON_THE_WIRE[provider]
+    assert has_markup(whole)
+    place = whole.index("2")
+    broken = f"{whole[:place]}<tool_call>{whole[place:]}"
+    for text in (whole[:place], broken, f"<answer>{whole}</answer>"):
+        reading = read_turn(CARDS, [text])
+        assert isinstance(reading, Unreadable), reading
+        assert not reading.is_unmarked
 
 
-@settings(deadline=None)
-@given(st.lists(arguments_, min_size=1, max_size=3))
-def test_the_transcripts_own_form_of_an_action_is_read(found: list[dict[str, Any]]) -> None:
-    actions = [Action("search", one) for one in found]
-    numbers = ["" if len(actions) == 1 else f" {number}" for number in range(1, len(actions) + 1)]
-    text = "Thought: t" + "".join(
-        f"\nAction{number}: {action.text}" for number, action in zip(numbers, actions, strict=True)
+def test_calls_of_the_protocol_are_read_beside_any_text() -> None:
+    last = json.dumps(
+        {"tool_calls": [{"name": "search", "arguments": '{"words": "a"}'}]}, separators=(",", ":")
     )
-    reading = read_actions(CARDS, text)
-    assert not isinstance(reading, Unreadable)
-    assert [(one.tool, one.arguments, one.fault) for one in reading[0].actions] == [
-        ("search", one, "") for one in found
-    ]
-
-
-def test_code_is_taken_out_of_its_fence() -> None:
-    text = "Thought: t\nAction: python\nAction Input:\n```python\nfor n in range(3):\n    print(n)\n```\nObservation: 0"
-    assert calls(text) == [("python", {"code": "for n in range(3):\n    print(n)"})]
-    assert calls("Action: python[print(max(1, 2))]") == [("python", {"code": "print(max(1, 2))"})]
+    assert calls(last) == [("search", {"words": "a"})]
+    reading = turn(f"I look it up.\nObservation: none yet.\n<answer>a guess</answer>\n{last}")
+    assert [action.tool for action in reading.actions] == ["search"]
+    assert reading.answer is None
 
 
 def test_several_calls_are_read_in_their_order() -> None:
     two = [("search", {"words": "a"}), ("now", {})]
-    as_data = [{"tool": "search", "input": "a"}, {"tool": "now"}]
+    as_data = [{"tool": "search", "arguments": {"words": "a"}}, {"tool": "now", "arguments": {}}]
     assert calls(json.dumps(as_data)) == two
     assert calls(json.dumps({"actions": as_data})) == two
-    assert calls("".join(f"<tool_call>{json.dumps(one)}</tool_call>\n" for one in as_data)) == two
-    assert calls("Action 1: search[a]\nAction 2: now[]") == two
-    assert calls("Action: search\nAction Input: a\nAction: now\nAction Input:") == two
+    assert calls("Action 1: search[a]\n**Action 2:** `now[]`") == two
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Thought: t\nFinal Answer: Hampshire",
-        "Thought: t\nAnswer: Hampshire",
-        "Thought: t\nAction: finish[Hampshire]",
-        "Thought: t\nAction: Final Answer\nAction Input: Hampshire",
+        "t\n<answer>Hampshire</answer>",
+        "t\nFinal Answer: Hampshire",
+        "t\nAction: finish[Hampshire]",
+        "t\nAction: Finish[Hampshire]\nAction: Finish[The task is now complete.]",
         '{"thought": "t", "action": "Final Answer", "action_input": "Hampshire"}',
         '{"thought": "t", "actions": [{"tool": "finish", "arguments": {"answer": "Hampshire"}}]}',
         '{"thought": "t", "actions": null, "answer": "Hampshire"}',
-        '{"thought": "t", "actions": "none", "answer": "Hampshire"}',
-        "She was born in Steventon. So the final answer is: Hampshire",
+        '{"thought": "t", "actions": [], "answer": "Hampshire"}',
     ],
 )
-def test_an_answer_is_handed_in_in_many_ways(text: str) -> None:
-    reading = read_actions(CARDS, text)
-    assert not isinstance(reading, Unreadable), reading.reason
-    assert (reading[0].actions, reading[0].answer) == ((), "Hampshire")
+def test_an_answer_is_marked_or_handed_in(text: str) -> None:
+    assert turn(text) == TurnRead("t", (), "Hampshire")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: search[a]\nAction: Finish[b]\nAction: search[c]",
+        '{"thought": "t", "actions": [{"tool": "search", "arguments": {"words": "a"}}], "answer": "b"}',
+        't\n{"tool": "search", "arguments": {"words": "a"}}\n<answer>b</answer>',
+    ],
+)
+def test_an_answer_beside_actions_cannot_be_taken(text: str) -> None:
+    reading = turn(text)
+    assert (reading.answer, reading.actions[1:]) == (None, (Action("finish", {"answer": "b"}),))
+    assert resolve_action(CARDS, reading.actions[1]) == Unreadable(EARLY)
 
 
 def test_what_follows_an_observation_of_the_writers_own_making_does_not_count() -> None:
-    text = (
-        "Thought: t\nAction: search[a]\nObservation: It is b.\nThought: Done.\nAction: search[b]\n"
-        "Final Answer: b"
-    )
-    reading = read_actions(CARDS, text)
-    assert not isinstance(reading, Unreadable)
-    assert (calls(text), reading[0].answer, reading[0].thought) == ([("search", {"words": "a"})], None, "t")
+    text = "t\nAction: search[a]\nObservation: It is b.\nAction: search[b]\n<answer>b</answer>"
+    assert turn(text) == TurnRead("t", (Action("search", {"words": "a"}),))
+    report = "A report.\n<answer>\nObservation: it is cold.\nAction: close the window.\n</answer>"
+    assert turn(report).answer == "Observation: it is cold.\nAction: close the window."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: search",
+        "Action: search a",
+        "Action: search\nAction Input: a",
+        "Action: search[a] and search[b]",
+        "Action: search[no end",
+        'search(words="a")',
+        '[search(words="a")]',
+        '```tool_code\nprint(search("a"))\n```',
+        "<search><words>a</words></search>",
+        "<tool_call>look for a</tool_call>",
+        '{"thought": "t", "actions": ["search a"]}',
+        '{"thought": "t", "actions": [{"tool": "search", "words": "a"}]}',
+    ],
+)
+def test_a_call_in_another_form_is_asked_for_again_and_is_never_an_answer(text: str) -> None:
+    assert read_turn(CARDS, [text]) == Unreadable(CANNOT)
+    assert read_turn(CARDS, [f"<answer>\n{text}\n</answer>"]) == Unreadable(CANNOT) or text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The form {"a": 1} is no call. <answer>4</answer>',
+        'She is {"name": "Ada", "age": 36}. <answer>4</answer>',
+        "Action: none is needed. <answer>4</answer>",
+    ],
+)
+def test_what_only_resembles_a_call_does_not_stand_in_the_way_of_an_answer(text: str) -> None:
+    assert (turn(text).actions, turn(text).answer) == ((), "4")
+
+
+def test_a_reply_with_neither_is_unmarked() -> None:
+    reading = read_turn(CARDS, ["I should look it up first."])
+    assert isinstance(reading, Unreadable)
+    assert reading.is_unmarked
 
 
 @pytest.mark.parametrize(
@@ -195,80 +255,82 @@ def test_what_follows_an_observation_of_the_writers_own_making_does_not_count() 
     ],
 )
 def test_no_argument_gets_lost(given_: tuple[str, dict[str, Any]], said: str) -> None:
-    found = resolve_action(CARDS, Written(*given_))
+    found = resolve_action(CARDS, Action(*given_))
     assert isinstance(found, Unreadable)
     assert said in found.reason
 
 
 @given(st.text("abcdefgh_", min_size=1, max_size=9), st.text(max_size=9))
 def test_the_only_argument_of_a_tool_goes_by_any_name(name: str, value: str) -> None:
-    assert resolve_action(CARDS, Written("python", {name: value})) == Action("python", {"code": value})
+    assert resolve_action(CARDS, Action("python", {name: value})) == Action("python", {"code": value})
 
 
 def test_a_tool_whose_arguments_nobody_knows_is_given_all() -> None:
     cards = (ToolCard("any"), ToolCard("more", "", {"properties": {"a": {}}, "additionalProperties": True}))
-    assert resolve_action(cards, Written("any", {"x": 1})) == Action("any", {"x": 1})
-    assert resolve_action(cards, Written("more", {"a": 1, "x": 1})) == Action("more", {"a": 1, "x": 1})
+    assert resolve_action(cards, Action("any", {"x": 1})) == Action("any", {"x": 1})
+    assert resolve_action(cards, Action("more", {"a": 1, "x": 1})) == Action("more", {"a": 1, "x": 1})
 
 
-def test_every_action_line_is_an_action_or_the_answer() -> None:
-    text = (
-        "Thought: x\nAction 1: Search[cats [big]]\nAction: dance(now)\nAction: Finish[42]\nAction: Search[no]"
-    )
-    actions, answer = action_lines((SEARCH,), text)
-    assert [one.tool for one in actions] == ["Search", "dance", "Search"]
-    assert actions[0].arguments == {"words": "cats [big]"}
-    assert answer == "42"
-
-
-brackets = st.recursive(
-    st.text("ab ,.", max_size=4),
-    lambda inner: st.lists(inner, max_size=3).map("\n".join).map("[{}]".format),
-)
-lines = st.one_of(
-    brackets.map(lambda given: (f"search[{given}]", given.strip() or None)),
-    st.sampled_from(
-        [
-            ('search[{"words": "cats", "limit": 3}]', {"words": "cats", "limit": 3}),
-            ("search[x ] y]", "x ] y"),
-            ('search[len("[")]', 'len("[")'),
-            ("search(cats).", "cats"),
-            ("pair[1, 2]", None),
-            ("search[a] and search[b]", None),
-            ("search[no end", None),
-            ("I look it up", None),
-            ("", None),
-            ("now[today]", None),
-        ]
+MARKS = (
+    *(
+        "Action:",
+        "search[",
+        "]",
+        "(",
+        "\n",
+        "<tool_call>",
+        "</tool_call>",
+        "<function=search>",
+        "<parameter=words>",
+    ),
+    *(
+        "[TOOL_CALLS]",
+        "[ARGS]",
+        "<arg_key>",
+        "<answer>",
+        "</answer>",
+        '{"tool": "search"',
+        "}",
+        "Observation:",
+        "x",
     ),
 )
-lead = st.sampled_from(["Action: ", "action 2:", "**Action:** ", "- Action 3 : ", "> ACTION: `"])
-between = st.sampled_from(["", "\n", "\nThought: the Action: next [", "\n\nso"])
+pieces = st.sampled_from(MARKS)
 
 
-@settings(deadline=None)
-@given(st.lists(st.tuples(lead, lines, between), min_size=1, max_size=5))
-def test_every_line_that_begins_an_action_is_one_or_says_what_is_wrong(written: list) -> None:
-    text = "I take Actions: two.\n" + "\n".join(f"{start}{line}{end}" for start, (line, _), end in written)
-    actions, answer = action_lines((SEARCH, NOW, PAIR), text)
-    assert (len(actions), answer) == (len(written), None)
-    for action, (_, (line, expected), _) in zip(actions, written, strict=True):
-        if expected is None:
-            assert action.fault
-            assert action.text.startswith(line[:5])
-        else:
-            wanted = expected if isinstance(expected, dict) else {"words": expected}
-            assert (action.tool, action.arguments, action.fault) == ("search", wanted, "")
+@given(st.text(max_size=200) | st.lists(pieces, max_size=12).map("".join))
+def test_whatever_is_read_has_no_markup_in_it(text: str) -> None:
+    reading = read_turn(CARDS, [text])
+    if not isinstance(reading, Unreadable):
+        assert not any(has_markup(action.text) for action in reading[0].actions)
+        assert reading[0].answer is None or not has_markup(reading[0].answer)
+        assert reading[0].actions or reading[0].answer
 
 
-@settings(deadline=None)
-@given(
-    st.text(max_size=200) | st.lists(st.sampled_from(["Action:", "a[", "]", "(", "\n", "x)"])).map("".join)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "<tool_call>",
+        "<function=f><parameter=a>",
+        "[TOOL_CALLS]",
+        "a",
+        "Action: a[",
+        "<arg_key>",
+        " ",
+        "[",
+        "a[ARGS]",
+    ],
 )
-def test_no_text_makes_the_reading_of_actions_stumble(text: str) -> None:
-    actions, _ = action_lines((SEARCH,), text)
-    reading = read_actions((SEARCH,), text)
-    assert isinstance(reading, Unreadable) or not actions or reading[0].actions or reading[0].answer
+def test_the_time_grows_with_the_length_and_not_with_its_square(shape: str) -> None:
+    def taken(length: int) -> float:
+        text, times = (shape * length)[:length], list[float]()
+        for _ in range(3):
+            start = process_time()
+            read_turn(CARDS, [text])
+            times.append(process_time() - start)
+        return min(times)
+
+    assert taken(64_000) < max(3 * taken(32_000), 0.05)
 
 
 def test_equal_calls_have_equal_texts_whatever_the_order_of_their_arguments() -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from reasonry.blocks.tournament import Contender, Ratings, Rules, Tournament, seeded_order
+from reasonry.blocks.tournament import Contender, Ratings, Rules, Tournament, borda, seeded_order
 
 RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
 
 
 def run(
-    rules: Rules, size: int, rate: Callable[[int], float], seed: int = 0, leader: int = 1
+    rules: Rules, size: int, rate: Callable[[int], float | None], seed: int = 0, leader: int = 1
 ) -> tuple[list[Ratings], int, list[int]]:
     """Return the verdicts, the rounds and the ranking of a tournament whose judge rates by number."""
     contenders = [Contender(number) for number in range(1, size + 1)]
@@ -35,6 +35,21 @@ def test_a_judge_that_knows_has_the_best_one_win(rules: Rules, size: int) -> Non
         _, _, ranking = run(rules, size, lambda number, best=best: 9 if number == best else 3)
         assert ranking[0] == best
         assert sorted(ranking) == list(range(1, size + 1))
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize(("rating", "first"), [(9.0, 1), (2.0, 2)])
+def test_a_candidate_that_the_judge_left_out_counts_as_the_middle(
+    rules: Rules, rating: float, first: int
+) -> None:
+    _, _, ranking = run(rules, 2, lambda number: rating if number == 1 else None)
+    assert ranking[0] == first
+
+
+def test_a_candidate_that_a_seat_left_out_stands_between_those_it_rated() -> None:
+    verdict = Ratings((1, 2, 3), (2.0, None, 9.0))
+    assert [borda(number, [verdict]) for number in (1, 2, 3)] == [0.0, 0.5, 1.0]
+    assert borda(2, [Ratings((1, 2, 3))]) == 0
 
 
 @pytest.mark.parametrize(("size", "pairs", "knockout"), [(2, 2, 2), (5, 12, 8), (8, 21, 14), (16, 45, 30)])

@@ -71,7 +71,8 @@ def test_an_id_that_stands_twice_and_an_empty_set_are_refused() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected", "same"),
     [
-        ("The answer is 0.50.", "1/2", True),
+        ("**0.50**", "1/2", True),
+        ("The answer is 0.50.", "1/2", False),
         ("18 dollars", 18, True),
         ("PARIS", "Paris", True),
         ("$1,000", "1000", True),

@@ -34,7 +34,7 @@ def test_which_session_a_call_means_is_decided_without_a_store_or_a_loop() -> No
     } | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported <= {
         *("__future__", "collections.abc", "contextlib", "dataclasses", "functools", "typing", "msgspec"),
-        *("errors", "ids", "reading.arguments", "records", "lines", "thinking_tool"),
+        *("errors", "ids", "records", "text", "lines", "thinking_tool"),
     }
 
 

@@ -133,7 +133,7 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
         assert (result.status, json.loads(result.answer or "")) == ("done", json.loads(good))
         trace = await trace_of(app.engine, result.run_id)
         *_, last = trace["questions"]
-        assert "the answer.letters must be of type integer" in last["prompt"]
+        assert "The answer.letters must be of type integer." in last["prompt"]
         assert (await app.engine.replay(result.run_id))["replay"]["identical"]
         with pytest.raises(UsageError, match="cannot be put into this form"):
             app.order(
@@ -152,9 +152,9 @@ async def test_an_answer_that_fits_as_it_stands_is_not_asked_for_again_and_one_t
     None
 ):
     fitting = CountingModel(reply=lambda question: '{"city": "Oslo", "letters": 4}')
-    never = answers(*["Oslo"] * 3)
+    never, same = answers("Oslo", "Oslo!", "It is Oslo."), answers(*["Oslo"] * 3)
     async with App("memory", environ={}, strategies=STRATEGIES) as app:
-        for model, status, calls in ((fitting, "done", 1), (never, "failed", 4)):
+        for model, status, calls in ((fitting, "done", 1), (never, "failed", 4), (same, "failed", 3)):
             participants = Participants(model=model)
             order, performers = app.order(
                 RunRequest(

@@ -205,8 +205,8 @@ def test_a_reply_that_cannot_be_read_is_asked_for_again_under_a_new_id() -> None
     (one,) = step.effects
     assert one.id == "e1.2"
     assert isinstance(one.effect, Ask)
-    assert one.effect.prompt.startswith("?")
-    assert "no idea" in one.effect.prompt
+    assert one.effect.prompt == "?"
+    assert [turn.reply for turn in one.effect.turns] == ["{no idea"]
     with pytest.raises(ConflictError):
         advance(small, step.snapshot, "e1", said("late"))
     step = advance(small, step.snapshot, "e1.2", Answered(""))
@@ -251,7 +251,7 @@ def test_a_reply_that_was_cut_off_is_asked_for_again_once(reply: type[Struct] | 
     step = advance(small, begin(small, "P").snapshot, "e1", cut)
     (one,) = step.effects
     assert isinstance(one.effect, Ask)
-    assert "cut off" in one.effect.prompt
+    assert "cut off" in one.effect.turns[-1].objection
     assert advance(small, step.snapshot, "e1.2", cut).snapshot.error == "output_invalid"
 
 

@@ -1,55 +1,164 @@
-"""Asking again: the question stays the beginning of the prompt, and what was wrong is shown, bounded."""
+"""Reading a reply, and asking again: the question stays, and each unusable reply is a turn with its objection."""
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.blocks.answers import OPEN_TASK
-from reasonry.core.effects import Ask
+from reasonry.blocks.answers import MARKED, ReasonedAnswer
+from reasonry.core.effects import Ask, Turn
 from reasonry.core.events import Answered
-from reasonry.core.reply_reading import MAX_EXCERPT, ask_again, question_text
+from reasonry.core.reply_reading import (
+    EXTRACT,
+    EXTRACT_LONG,
+    MAX_EXCERPT,
+    UNMARKED_MODE,
+    Reading,
+    ask_again,
+    is_last_try,
+    read_reply,
+)
+from reasonry.core.strategy import Stage
+from reasonry.reading.mark import ALL
 from reasonry.reading.parse import no_reply
 
-
-def test_what_was_replied_before_is_no_part_of_the_question() -> None:
-    two = '```json\n{"answer": "5"}\n```\n```json\n{"answer": "6"}\n```'
-    ask = Ask('How many? Reply with {"answer": "the number"}.')
-    reason = no_reply(two, question_text(ask))
-    assert reason is not None
-    again = ask_again(ask, Answered(two), reason)
-    assert question_text(again) == question_text(ask)
-    assert no_reply('{"answer": "6"}', question_text(again)) is None
-    assert no_reply('{"answer": "the number"}', question_text(again)) is not None
+STAGE = Stage("answering", ("final_response",), description="", guidance="", reply=ReasonedAnswer)
+ASK = Ask("How many?", "You count.", MARKED, "First count.")
+DATA = Ask(
+    "Which?", "You choose.", task='Reply with one JSON object:\n{"choice": "…"}', form={"type": "object"}
+)
 
 
-ASK = Ask("Which?", system="You choose.", form={"type": "object"})
+def read(ask: Ask, *texts: str, truncated: bool = False) -> Reading:
+    replies = [Answered(text) for text in texts]
+    replies[-1] = Answered(texts[-1], truncated=truncated)
+    return read_reply(STAGE, None, ask, replies)
 
 
-def test_asking_again_keeps_the_question_as_a_prefix_and_shows_what_was_wrong() -> None:
-    again = ask_again(ASK, Answered("blue"), "no JSON object was found in it")
-    assert again.prompt.startswith(ASK.prompt)
-    assert again.system == ASK.system
-    assert "blue" in again.prompt
-    assert "no JSON object was found in it" in again.prompt
-    third = ask_again(again, Answered("green"), "it is empty")
-    assert third.prompt.startswith(again.prompt)
+def asked_again(ask: Ask, *texts: str) -> Ask:
+    """Return the question after replies that could not be used."""
+    for place in range(len(texts)):
+        ask = ask_again(ask, Answered(texts[place]), read(ask, *texts[: place + 1]))
+    return ask
 
 
-def test_after_a_reply_that_was_cut_off_a_shorter_one_is_wished_for() -> None:
-    assert "briefly" in ask_again(ASK, Answered('{"thoughts": [', truncated=True), "cut off").prompt
+def answer_of(reading: Reading) -> tuple[str, str]:
+    assert reading.refusal is None, reading.refusal
+    return reading.value.text, reading.mode
+
+
+def test_a_correction_is_a_turn_and_the_question_stays() -> None:
+    again = asked_again(DATA, "blue", "green")
+    assert replace(again, turns=()) == DATA
+    assert [turn.reply for turn in again.turns] == ["blue", "green"]
+    broken = ask_again(DATA, Answered("blue"), Reading(refusal="no JSON object was found in it"))
+    assert broken.turns == (
+        Turn(
+            "blue",
+            "No JSON object was found in it. Answer the question again with one JSON object of the form asked for, and "
+            "nothing else.",
+        ),
+    )
+    assert broken.text == f"{DATA.text}\n\nblue\n\n{broken.turns[0].objection}"
+
+
+def test_the_turns_are_no_part_of_the_question() -> None:
+    form = 'Reply with {"answer": "the number"}.'
+    again = ask_again(Ask("How many?", task=form), Answered('{"answer": "6"}'), Reading(refusal="it is odd"))
+    assert no_reply('{"answer": "6"}', again.question) is None
+    assert no_reply('{"answer": "the number"}', again.question) is not None
+
+
+def test_a_reply_without_its_mark_is_asked_for_the_answer_alone_and_then_for_all_of_it() -> None:
+    once = asked_again(ASK, "There are five of them in all, as far as I can see.")
+    assert once.turns == (Turn("There are five of them in all, as far as I can see.", EXTRACT),)
+    twice = asked_again(ASK, "There are five of them in all, as far as I can see.", "As I said.")
+    assert "Answer the question again, and write the answer with <answer>" in twice.turns[1].objection
+    assert asked_again(ASK, "Five. " * 500).turns[0].objection == EXTRACT_LONG
+
+
+def test_two_marks_that_differ_and_an_empty_one_are_named_and_asked_for_the_answer_alone() -> None:
+    two = asked_again(ASK, "<answer>5</answer> or <answer>6</answer>").turns[0].objection
+    assert two == f"It marks two answers, '5' and '6'. {EXTRACT}"
+    empty = asked_again(ASK, "<answer></answer>").turns[0].objection
+    assert empty == f"Its <answer> is empty. {EXTRACT}"
+
+
+def test_the_reasoning_stays_where_the_answer_alone_is_asked_for() -> None:
+    reading = read(ASK, "2 + 3 = 5.", "<answer>5</answer>")
+    assert answer_of(reading) == ("5", "marked")
+    assert reading.value.reasoning == "2 + 3 = 5."
+
+
+def test_all_of_a_long_reply_may_be_the_answer() -> None:
+    essay = "Bridges fail. " * 300
+    assert answer_of(read(ASK, essay, f"<answer>{ALL}</answer>")) == (essay.strip(), "whole")
+
+
+@pytest.mark.parametrize(
+    ("texts", "whole"),
+    [
+        (
+            (
+                "There are five of them in all, as far as I can see.",
+                "As I said.",
+                "It is five, as I have said two times before.",
+            ),
+            "It is five, as I have said two times before.",
+        ),
+        (
+            (
+                "There are five of them in all, as far as I can see.",
+                "There are five of them in all, as far as I can see.",
+            ),
+            "There are five of them in all, as far as I can see.",
+        ),
+        (("Shall I count them?", "Shall I count them?"), "Shall I count them?"),
+    ],
+)
+def test_at_the_last_try_the_last_whole_reply_is_the_answer_unless_a_value_is_wanted(
+    texts: tuple[str, ...], whole: str
+) -> None:
+    before = texts[:-1]
+    ask = asked_again(ASK, *before)
+    assert answer_of(read(ask, *texts)) == (whole, UNMARKED_MODE)
+    assert read(replace(ask, wants_value=True), *texts).refusal is not None
+    assert read(asked_again(ASK, *before[:-1]), *before).unmarked
+
+
+def test_what_was_said_to_the_extraction_question_is_not_the_whole_reply() -> None:
+    ask = asked_again(replace(ASK, retries=1), "Bridges fail, since steel remembers.")
+    reading = read(ask, "Bridges fail, since steel remembers.", "That is all.")
+    assert answer_of(reading) == ("Bridges fail, since steel remembers.", UNMARKED_MODE)
+
+
+@given(st.integers(0, 3), st.lists(st.sampled_from("ab"), min_size=1, max_size=6))
+def test_the_same_reply_twice_ends_the_asking(retries: int, texts: list[str]) -> None:
+    replies = [Answered(text) for text in texts]
+    repeats = texts[-1:] == texts[-2:-1]
+    assert is_last_try(Ask("?", retries=retries), replies) == (repeats or len(texts) > retries)
+
+
+def test_a_reply_that_was_cut_off_is_wished_for_more_briefly_unless_its_mark_is_closed() -> None:
+    cut = read(ASK, "2 + 3 is <answer>5 and", truncated=True)
+    assert cut.refusal == "the reply was cut off before its end; answer more briefly"
+    again = ask_again(ASK, Answered("2 + 3 is <answer>5 and", truncated=True), cut)
+    assert "Answer the question again, much more briefly, and write" in again.turns[0].objection
+    assert answer_of(read(ASK, "<answer>5</answer> And now", truncated=True)) == ("5", "marked")
+    assert answer_of(read(ASK, "2 + 3 is <answer>5")) == ("5", "marked")
+
+
+def test_a_reply_that_was_declined_or_is_empty_is_asked_for_again() -> None:
+    declined = read_reply(STAGE, None, ASK, [Answered("No.", refused=True)])
+    assert declined.refusal == "the answer was declined; answer the question as asked"
+    assert "the reply was empty" in (read(ASK, " ").refusal or "")
+    assert asked_again(ASK, " ").turns[0].reply == "(nothing)"
 
 
 @given(st.text(max_size=20) | st.just("x" * 1_000_000))
 def test_asking_again_shows_a_bounded_part_of_any_reply(text: str) -> None:
-    again = ask_again(ASK, Answered(text), "it is no good")
-    assert len(again.prompt) < len(ASK.prompt) + MAX_EXCERPT + 500
-    again.prompt.encode()
-
-
-def test_where_a_text_may_be_asked_for_it_may_come_without_the_form() -> None:
-    ask = Ask(f"Write a poem.\n{OPEN_TASK}", form={"type": "object"})
-    assert ask_again(ask, Answered("…"), "it is empty").prompt.endswith("with that alone.")
-    closed = replace(ask, prompt="What is 2 + 2?")
-    assert ask_again(closed, Answered("…"), "it is empty").prompt.endswith("and nothing else.")
+    again = ask_again(ASK, Answered(text), Reading(refusal="it is no good"))
+    assert len(again.text) < len(ASK.text) + MAX_EXCERPT + 500
+    again.text.encode()

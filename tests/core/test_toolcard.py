@@ -9,6 +9,7 @@ from reasonry.core.toolcard import (
     cards_text,
     convert_types,
     one_text_fault,
+    tools_data,
 )
 from reasonry.reading.fit import Unreadable
 
@@ -71,3 +72,13 @@ def test_texts_become_the_numbers_a_tool_wants() -> None:
         "more": "x",
     }
     assert convert_types(SEARCH, {"limit": "many"}) == {"limit": "many"}
+    assert convert_types(SEARCH, {"tags": '["a", "b"]'}) == {"tags": ["a", "b"]}
+    assert convert_types(SEARCH, {"tags": '{"a": 1}'}) == {"tags": '{"a": 1}'}
+
+
+def test_a_question_gives_the_tools_with_the_whole_schema_of_their_arguments() -> None:
+    assert tools_data((NOW, PAIR, ToolCard("any"))) == (
+        {"name": "now", "description": "The time.", "parameters": NOW.parameters},
+        {"name": "pair", "description": "", "parameters": {"type": "object", **PAIR.parameters}},
+        {"name": "any", "description": "", "parameters": {"type": "object", "properties": {}}},
+    )

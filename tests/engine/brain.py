@@ -12,7 +12,7 @@ from typing import Any
 from reasonry.core.describe import describe
 from reasonry.core.json_schema import faults
 from reasonry.strategies import STRATEGIES
-from tests.filling import fill
+from tests.filling import TEXTS, fill
 from tests.servers import ChatRequest
 
 EXAMPLES: list[tuple[set[str], dict[str, Any]]] = [
@@ -42,13 +42,15 @@ def play(request: ChatRequest) -> Any:
     if example is None or rng.random() < 0.5:
         example = fill(form, rng)
     # A run that is killed at every commit is to have several: nobody answers at once.
-    if "actions" in form.get("properties", {}) and "Turn 1" not in request.prompt:
-        example = example_of(form)
+    if request.body.get("tools") and "Turn 1" not in request.prompt:
+        return next(example for names, example in EXAMPLES if "actions" in names)
+    if "<answer>" in request.prompt:
+        return f"It was counted.\n\n<answer>{rng.choice(TEXTS[:-1])}</answer>"
     if "subQuestion" in form.get("properties", {}) and "Follow up:" not in request.prompt:
         example = {"thought": "It rests on their sizes.", "subQuestion": "How large is each?", "answer": None}
     if "verdict" in form.get("properties", {}) and "A solution by someone else" in request.prompt:
         return {"quote": "", "reason": "Each step was checked.", "verdict": "holds"}
-    if "```python" in request.system:
+    if "```python" in request.prompt:
         return f"```python\n{'print(6 * 7)' if 'What failed:' in request.prompt else 'print(1 / 0)'}\n```"
     if "planning" in example:
         example = example_of(form)

@@ -79,7 +79,9 @@ async def test_what_another_caller_was_shown_is_not_referred_to() -> None:
     shown = await coach.start(order(strategy, options), NOBODY)
     run_id, (question,) = shown["run_id"], shown["questions"]
     assert question["id"] == "e1/e1,e2/e1"
-    first = await coach.answer(run_id, {"e1/e1": ["a", "b"]}, by(NOBODY))
+    first = await coach.answer(
+        run_id, {"e1/e1": ["Add 4 and 6 first, for 10", "Subtract 1 from 6 first, for 5"]}, by(NOBODY)
+    )
     valued = next(one for one in first["questions"] if one["id"].startswith("e1/"))
     assert any(f"[#{text_id}]" in valued["prompt"] for text_id in first["shared"])
     # The second caller knows only what its own question showed.

@@ -18,7 +18,7 @@ from reasonry.engine.coached_answers import MAX_ANSWER_CHARS
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
-from reasonry.errors import ConflictError, TooLargeError, UsageError
+from reasonry.errors import AnswerRefusedError, ConflictError, TooLargeError, UsageError
 from reasonry.stores import open_store
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -60,6 +60,37 @@ async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_res
     shown = await coached.answer(shown["run_id"], answers, by(NOBODY))
     assert (shown["status"], shown["questions"]) == ("done", [])
     assert shown["result"]["answer"] == '{"n": 1}'
+    assert await coached.status(shown["run_id"]) == shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [
+        ("11", "11"),
+        (" eleven balls\n", "eleven balls"),
+        ({"answer": "11"}, "11"),
+        ({"reasoning": "5 + 6 = 11.", "answer": 11}, "11"),
+        ("They are <answer>11</answer> in all.", "11"),
+        ("Answer: 11", "11"),
+    ],
+)
+async def test_where_a_reply_reasons_the_answer_is_a_field_and_a_bare_line_is_taken_at_its_word(
+    answer: Any, taken: str
+) -> None:
+    coached = coach()
+    shown = await coached.start(order(strategy=STRATEGIES["chain_of_thought"]), NOBODY)
+    (question,) = shown["questions"]
+    assert "<answer>" not in question["prompt"]
+    assert question["answer_schema"]["properties"].keys() == {"reasoning", "answer"}
+    shown = await coached.answer(shown["run_id"], {question["id"]: answer}, by(NOBODY))
+    assert (shown["status"], shown["result"]["answer"]) == ("done", taken)
+
+
+async def test_several_lines_without_a_field_are_not_taken_for_the_answer() -> None:
+    coached = coach()
+    shown = await coached.start(order(strategy=STRATEGIES["chain_of_thought"]), NOBODY)
+    with pytest.raises(AnswerRefusedError, match="it has no <answer>"):
+        await coached.answer(shown["run_id"], {"e1": "First I count.\nThey are 11."}, by(NOBODY))
     assert await coached.status(shown["run_id"]) == shown
 
 

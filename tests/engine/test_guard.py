@@ -75,7 +75,7 @@ async def test_a_long_prompt_is_estimated_by_its_length() -> None:
     estimate = await reserve(
         guard(tokens=10_000), Question("e1", "stage", Ask("x" * 4_000, system="y" * 400))
     )
-    assert estimate.tokens == 1_100
+    assert estimate.tokens == 1_101
 
 
 async def test_only_limits_that_a_crash_could_forget_are_written_down() -> None:

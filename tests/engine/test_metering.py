@@ -105,6 +105,17 @@ def test_choices_nobody_asked_for_and_reasoning_are_estimated_too() -> None:
     assert usage.output_tokens == 4 * estimate_tokens(REPLY)
 
 
+@pytest.mark.parametrize("samples", [2, 5, 20])
+def test_of_several_samples_a_figure_is_believed_only_where_it_can_cover_them_all(samples: int) -> None:
+    one, replies = estimate_tokens(REPLY), [REPLY] * samples
+    all_of_them = estimate_tokens("".join(replies))
+    of_the_first = meter(Stated(200, one), PROMPT, replies)
+    assert of_the_first.input_tokens == 200
+    assert of_the_first.output_tokens == of_the_first.estimated_tokens == all_of_them
+    for stated in (all_of_them, int(all_of_them * 0.7), all_of_them * 3):
+        assert meter(Stated(200, stated), PROMPT, replies) == Usage(input_tokens=200, output_tokens=stated)
+
+
 @pytest.mark.parametrize(
     ("said", "booked"),
     [

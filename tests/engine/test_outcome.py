@@ -6,19 +6,27 @@ import random
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.core.bodies import Conclusion
-from reasonry.core.events import Stopped
+from reasonry.core.effects import Verify
+from reasonry.core.events import Stopped, Verified
+from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
+from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, Settled
-from reasonry.engine.result import result_of, row_after
+from reasonry.engine.policy import Performers
+from reasonry.engine.result import Result, result_of, row_after
 from reasonry.engine.run import Run
 from reasonry.records import RunRow
+from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
 from ..test_every_strategy import each_driven, options, seeds, world
+from .playing import CountingModel
+from .running import accept, drive, order_of
 
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -58,3 +66,46 @@ def test_only_a_run_that_came_to_its_own_end_has_an_answer(
     assert (ended.certainty == "proved") or result.outcome != "solved"
     row = row_after(RunRow("r", "s", strategy.name, "m", "p", "active", 1, 1), run, 2)
     assert (row.outcome, row.reason) == (result.outcome, result.termination.reason)
+
+
+PROSE = ("Bridges fail where steel tires.", "That is all of it.", "Bridges fail, since steel remembers.")
+
+
+class Undecided:
+    """A verifier that cannot say."""
+
+    name = "undecided"
+
+    async def verify(self, claim: Verify) -> Verified:
+        return Verified("unknown")
+
+
+async def answered_in_prose(**options: Any) -> Result:
+    """Return the result of a run whose model never says where its answer is."""
+    engine, strategy = Engine(MemoryStore(), STRATEGIES), STRATEGIES["chain_of_thought"]
+    replies = iter(PROSE)
+    model = CountingModel(reply=lambda question: next(replies))
+    order = order_of(
+        strategy, "Why do bridges fail?", read_options(strategy, options), warnings=("a notice",)
+    )
+    result = await drive(engine, await accept(engine, order), Performers(model, verifier=Undecided()))
+    assert model.calls == len(PROSE)
+    return result
+
+
+@pytest.mark.anyio
+async def test_a_text_without_its_mark_is_taken_whole_at_the_last_try_and_said_to_be_so_first() -> None:
+    result = await answered_in_prose()
+    assert (result.outcome, result.answer) == ("answered", PROSE[-1])
+    assert result.warnings == (
+        "unmarked: a reply never said where its answer is, so it was taken whole",
+        "a notice",
+    )
+
+
+@pytest.mark.anyio
+async def test_where_a_verifier_wants_a_value_the_last_whole_reply_is_only_the_best_so_far() -> None:
+    result = await answered_in_prose(verify=True)
+    assert (result.outcome, result.termination.code) == ("error", "output_invalid")
+    assert (result.answer, result.best_answer) == (None, PROSE[-1])
+    assert result.warnings == ("a notice",)

@@ -13,7 +13,7 @@ from reasonry.core.machine import Pending
 from reasonry.core.strategy import LONG_REPLY, SHORT_REPLY
 from reasonry.engine.policy import REASONING_TOKENS, Policy
 from reasonry.errors import UsageError
-from reasonry.reading.no_answer import ENDLESS_CHARS
+from reasonry.reading.thinking import ENDLESS_CHARS
 from reasonry.strategies import STRATEGIES
 from tests.servers import ModelServer
 

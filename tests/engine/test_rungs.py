@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
+from reasonry.core.bodies import Body, Conclusion, go, replies
 from reasonry.core.budget import Budget
+from reasonry.core.effects import Ask
+from reasonry.core.strategy import Stage, Strategy
+from reasonry.strategies import STRATEGIES
 from tests.servers import Fault, ModelServer
 
 from .running import trace_of
@@ -17,13 +22,44 @@ from .running import trace_of
 pytestmark = pytest.mark.anyio
 
 
+class Pick(Struct, frozen=True):
+    choice: str
+    reason: str
+
+
+class State(Struct, frozen=True):
+    problem: str
+    options: Struct
+    choice: str = ""
+
+
+def pick(s: State) -> Body:
+    (reply,) = yield from replies(s, Pick, Ask(s.problem))
+    return go(State(s.problem, s.options, reply.choice), "final_response")
+
+
+PICK = Strategy(
+    name="pick",
+    title="Pick",
+    source="a test",
+    summary="Asks for data.",
+    state=State,
+    conclude=lambda s: Conclusion(s.choice or None),
+    stages=(
+        Stage("picking", ("final_response",), body=pick, reply=Pick),
+        Stage("final_response"),
+    ),
+)
+DATA = '{"choice": "7", "reason": "It is odd."}'
+
+
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
-    async with App("memory") as app:
+    async with App("memory", strategies={**STRATEGIES, "pick": PICK}) as app:
         order, performers = app.order(
             RunRequest(
                 problem="?",
-                strategy="react",
+                strategy=PICK,
                 budget=Budget(),
                 participants=Participants(model=server.model),
             )
@@ -46,7 +82,7 @@ async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     ],
 )
 async def test_what_came_of_the_requests_before_is_told(kind: Any, code: str) -> None:
-    with ModelServer(reply=lambda _: '{"answer": "7"}', faults=[Fault(kind=kind, first=1)]) as server:
+    with ModelServer(reply=lambda _: DATA, faults=[Fault(kind=kind, first=1)]) as server:
         (question,) = await recorded(server)
     (tried,) = question["tried"]
     assert tried.startswith(code)
@@ -56,11 +92,11 @@ async def test_what_came_of_the_requests_before_is_told(kind: Any, code: str) ->
 @pytest.mark.parametrize(
     ("reply", "read"),
     [
-        ('{"thought": "It is 7.", "actions": [], "answer": "7"}', "native"),
-        ('{"answer": "7"}', "json"),
-        ('Here it is:\n```json\n{"answer": "7"}\n```', "fenced"),
-        ('I think {"answer": "7"} will do.', "embedded"),
-        ("{'answer': '7',}", "repaired"),
+        (DATA, "native"),
+        (DATA.replace("choice", "Choice"), "json"),
+        (f"Here it is:\n```json\n{DATA}\n```", "fenced"),
+        (f"I think {DATA} will do.", "embedded"),
+        ("{'choice': '7', 'reason': 'odd',}", "repaired"),
     ],
 )
 async def test_how_a_reply_came_to_be_read_is_told(reply: str, read: str) -> None:
@@ -70,8 +106,8 @@ async def test_how_a_reply_came_to_be_read_is_told(reply: str, read: str) -> Non
 
 
 async def test_a_reply_that_could_not_be_read_says_why_and_the_next_question_stands_beside_it() -> None:
-    replies = iter(["no idea", '{"answer": "7"}'])
+    replies = iter(["no idea", DATA])
     with ModelServer(reply=lambda _: next(replies)) as server:
         first, second = await recorded(server)
     assert first["read"].startswith("unreadable: ")
-    assert (second["read"], second["reply"]) == ("json", '{"answer": "7"}')
+    assert (second["read"], second["reply"]) == ("native", DATA)

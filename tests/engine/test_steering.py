@@ -123,7 +123,9 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
 
 
 async def test_what_a_limit_had_refused_goes_out_once_it_is_raised() -> None:
-    slow = CountingModel(latency_s=0.05, usage=Usage(usd=0.1))
+    slow = CountingModel(
+        latency_s=0.05, usage=Usage(usd=0.1), reply=lambda question: f"<answer>{question.id}</answer>"
+    )
     engine = Engine(MemoryStore(), ALL)
     run_id = await accept(
         engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6), Budget(calls=3))

@@ -30,14 +30,14 @@ HEARS_ALL = {"self_consistency", "best_of_n", "refine", "program_of_thought", "c
 
 
 class Tireless(World):
-    """Answers each try of a question alike, but for the questions that it mumbles at."""
+    """Answers each try of a question alike, but for those that it never answers."""
 
-    mumbled: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
     def answer(self, one: Pending) -> Event:
         first = first_try(one.id)
         event = super().answer(replace(one, id=first))
-        return Answered("{{{[", event.at_ms) if first in self.mumbled else event
+        return Answered("", event.at_ms) if first in self.unanswered else event
 
 
 def first_try(effect_id: str) -> str:
@@ -45,9 +45,9 @@ def first_try(effect_id: str) -> str:
     return outer + slash + own.partition(".")[0]
 
 
-def mumbling(answers: World, *questions: str) -> Tireless:
+def leaving_open(answers: World, *questions: str) -> Tireless:
     tireless = Tireless(answers.seed, 0.0, answers.examples)
-    tireless.mumbled = questions
+    tireless.unanswered = questions
     return tireless
 
 
@@ -57,10 +57,10 @@ async def ended(engines: Engine, run_id: str) -> dict[str, Any]:
 
 
 async def failing(strategy: Strategy[Any, Any], answers: World, question: str) -> tuple[Engine, str] | None:
-    """Return a run that failed because this question was mumbled at."""
+    """Return a run that failed because this question was never answered."""
     engines = engine()
     run_id = await accept(engines, order(strategy, options(strategy, answers.seed)))
-    result = await drive(engines, run_id, performers_of(mumbling(answers, question), free=True))
+    result = await drive(engines, run_id, performers_of(leaving_open(answers, question), free=True))
     entries, _ = journal.read(run_id, await engines.store.lines(run_id))
     # A failure that its stage hears ends nothing; what comes of it later, in another stage, is another failure.
     before, after = (fold(entries[:-end], STRATEGIES).snapshot for end in (2, 1))
@@ -78,7 +78,7 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
         answers = world(strategy, seed, 0.0)
         engines = engine()
         run_id = await accept(engines, order(strategy, options(strategy, seed)))
-        await drive(engines, run_id, performers_of(mumbling(answers), free=True))
+        await drive(engines, run_id, performers_of(leaving_open(answers), free=True))
         whole = await ended(engines, run_id)
         asked = [
             (one["stage"], first_try(one["id"])) for one in (await trace_of(engines, run_id))["questions"]
@@ -93,12 +93,12 @@ async def test_whatever_question_stayed_unanswered_the_run_goes_on_to_the_end_it
                 engines, other = failed
                 before = len((await trace_of(engines, other))["events"])
                 if coached:
-                    await coach_on(engines, other, mumbling(answers))
+                    await coach_on(engines, other, leaving_open(answers))
                 else:
                     await resume(
                         engines,
                         other,
-                        performers_of(mumbling(answers), free=True),
+                        performers_of(leaving_open(answers), free=True),
                         participants=ParticipantNames("world"),
                     )
                 assert await ended(engines, other) == whole
@@ -122,8 +122,8 @@ async def test_each_time_it_is_taken_up_a_question_has_fresh_tries() -> None:
         assert question["id"] == ("e1" if number == 1 else f"e1.{number}")
         tries = (number - 1) % 3 + 1
         assert question["prompt"].endswith(f"(This is try {tries} of 3.)") == (tries > 1)
-        shown = await record_answers(engines, run_id, {question["id"]: "typo"}, nobody)
+        shown = await record_answers(engines, run_id, {question["id"]: f"typo {number}"}, nobody)
         assert shown["status"] == ("failed" if tries == 3 else "active")
         if tries == 3:
             shown = await take_over(engines, run_id, nobody)
-    assert "It cannot be used" in shown["questions"][0]["prompt"]
+    assert "Answer the question again" in shown["questions"][0]["prompt"]

@@ -93,7 +93,7 @@ def test_the_die_is_thought_about_along_a_plan_to_216_of_431(tmp_path: Path) -> 
     assert doubt in lines
     assert "  - [Done] After 3: q = 1/6 (1-r) + 1/6 (1-q) + 4/6 (1-p)" in lines
     assert "- [Done] Conclusion: 216/431" in lines
-    assert lines[-1] == "Solution: The probability of an odd number of rolls is 216/431, about 0.5012."
+    assert lines[-1] == "Solution: 216/431"
 
 
 def test_a_key_value_service_stores_a_session_as_one_document(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces.thinking import in_camel_case, thinking_input
+from reasonry.surfaces.sequential_thinking import in_camel_case, thinking_input
 
 from .desk import Desk, desk
 from .walking import filled

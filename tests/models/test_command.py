@@ -13,7 +13,7 @@ from reasonry import solve
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.core.effects import Ask
+from reasonry.core.effects import Ask, Turn
 from reasonry.engine.ports import BrokenReplyError, Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.choose import open_model
@@ -43,6 +43,13 @@ async def reply(code: str, timeout_s: float = 20.0) -> str:
 
 async def test_the_question_comes_on_standard_input_and_the_reply_is_what_it_prints() -> None:
     assert await reply("import sys; print(sys.stdin.read().upper())") == "ANSWER.\n\nWHAT IS 6 TIMES 7?"
+
+
+async def test_turns_come_on_standard_input_as_plain_text_without_labels() -> None:
+    asked = Ask("What is 6 times 7?", "You count.", turns=(Turn("24", "That is wrong."),))
+    echo = CommandModel(command("import sys; print(sys.stdin.read())"), ENVIRON)
+    answered = await echo.answer(Question("e1", "reason", asked, timeout_s=20))
+    assert answered.text == "You count.\n\nWhat is 6 times 7?\n\n24\n\nThat is wrong."
 
 
 async def test_it_runs_in_an_empty_folder_without_a_key_in_its_environment() -> None:

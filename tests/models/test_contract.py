@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from reasonry.core.budget import Usage
+from reasonry.core.effects import Turn
 from reasonry.engine.calls import takes_samples
 from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.ports import BrokenReplyError, OnText
@@ -143,6 +144,25 @@ async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the
     body = server.bodies[0]
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["response_format"]["json_schema"]["strict"] is True
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_each_turn_goes_out_as_a_message_of_the_assistant_and_one_of_the_user(
+    server: ModelServer, transport: str
+) -> None:
+    server.reset(faults=[], replies=["four"])
+    turns = (Turn("five", "That is wrong."), Turn("Four, I think.", "Write the answer alone."))
+    async with model_over(server, transport) as model:
+        await model.answer(question("What is 2 + 2?", system="You count.", turns=turns))
+    (body,) = server.bodies
+    assert [(message["role"], message["content"]) for message in body["messages"]] == [
+        ("system", "You count."),
+        ("user", "What is 2 + 2?"),
+        ("assistant", "five"),
+        ("user", "That is wrong."),
+        ("assistant", "Four, I think."),
+        ("user", "Write the answer alone."),
+    ]
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -49,6 +49,19 @@ async def test_it_proposes_legal_moves_and_one_that_leads_to_the_target() -> Non
     assert all(0 <= score < 1 for score in scores.values())
 
 
+@pytest.mark.parametrize("kind", ["reason", "sample"])
+async def test_a_question_for_the_whole_solution_is_answered_at_once(kind: str) -> None:
+    reply = await ask(kind=kind)
+    puzzle = read_puzzle(PROBLEM)
+    assert puzzle is not None
+    assert check(reply["answer"], puzzle) == (True, "")
+    moves = reply.get("reasoning", "").split("\n\n")
+    assert (len(moves), follow(puzzle, moves).fault if kind == "reason" else "") == (
+        3 if kind == "reason" else 1,
+        "",
+    )
+
+
 async def test_a_thought_holds_as_many_moves_as_the_depth_asks_for() -> None:
     thoughts = (await ask(kind="propose", path=[], count=2, steps_left=1))["thoughts"]
     scores = (await ask(kind="value", path=[], thoughts=thoughts, steps_left=0))["scores"]

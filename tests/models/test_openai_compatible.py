@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonry.blocks.actions import Action, read_turn, resolve_action
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
+from reasonry.core.toolcard import ToolCard, tools_data
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
 from reasonry.models.openai_wire import (
@@ -22,10 +24,13 @@ from reasonry.models.openai_wire import (
     refusal_of_request,
     request_body,
     retry_after,
+    with_calls,
 )
-from tests.servers import Fault, ModelServer
+from reasonry.models.providers import _to_answer
+from reasonry.reading.fit import Unreadable
+from tests.servers import ChatRequest, Fault, ModelServer
 
-from .asking import FORM, KEY, model_over, question
+from .asking import FORM, KEY, TRANSPORTS, model_over, question
 
 
 @pytest.mark.anyio
@@ -285,3 +290,88 @@ def test_calls_of_tools_are_a_reply(key: str) -> None:
         gathered.take(json.dumps({"choices": [choice]}).encode(), "server")
     said = json.loads(gathered.to_answers("m", {}, lambda taken, made, cached: None, "server")[0].text)
     assert said == {"tool_calls": [{"name": "search", "arguments": "".join(halves)}]}
+
+
+TOOL = {"name": "search", "description": "Finds pages.", "parameters": {"type": "object", "properties": {}}}
+ASKED = {"mark": "Mark it.", "task": "Now act.", "tools": (TOOL,), "by_hand": "Write a call as JSON."}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_tools_go_along_as_tools_with_no_schema_and_not_a_word_of_how_to_write_them(
+    transport: str,
+) -> None:
+    with ModelServer(replies=["I know it."]) as server:
+        async with model_over(server, transport) as model:
+            ask = Ask("Which?", "You search.", form=FORM, **ASKED).spelled_out(
+                takes_tools=getattr(model, "takes_tools", False)
+            )
+            await model.answer(msgspec.structs.replace(question(), ask=ask))
+        (body,) = server.bodies
+    assert [tool["function"]["name"] for tool in body["tools"]] == ["search"]
+    assert body["tools"][0]["function"]["parameters"]["properties"] == {}
+    assert "response_format" not in body
+    assert [message["content"] for message in body["messages"]] == [
+        "You search.",
+        "Which?\n\nMark it.\n\nNow act.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        "registry.ollama.ai/library/gemma3 does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "no endpoints found that support tool use.",
+    ],
+)
+def test_a_dialect_leaves_tools_out_that_were_refused(complaint: str) -> None:
+    dialect, ask = Dialect(), Ask("Which?", **ASKED).spelled_out(takes_tools=True)
+    assert dialect.degrade(request_body("m", ask, "s", dialect, stream=False), complaint)
+    assert "tools" not in request_body("m", ask, "s", dialect, stream=False)
+
+
+def test_a_tool_goes_by_a_name_that_providers_take_and_is_found_by_it() -> None:
+    card = ToolCard("python.climate", "", {"properties": {"city": {"type": "string"}}})
+    ask = Ask("Which?", tools=tools_data((card,)), by_hand="x").spelled_out(takes_tools=True)
+    body = request_body("m", ask, "s", Dialect(), stream=False)
+    assert body["tools"][0]["function"]["name"] == "python_climate"
+    reply = with_calls("", [("python_climate", '{"city": "Oslo"}')])
+    reading = read_turn((card,), [reply])
+    assert not isinstance(reading, Unreadable)
+    assert resolve_action((card,), reading[0].actions[0]) == Action("python.climate", {"city": "Oslo"})
+
+
+@pytest.mark.anyio
+async def test_a_server_that_takes_no_tools_is_told_of_them_in_words_from_then_on() -> None:
+    def reply(request: ChatRequest) -> str:
+        if "tools" in request.body:
+            raise ValueError("tools param requires --jinja flag")
+        return "I know it."
+
+    asked = msgspec.structs.replace(question(), ask=Ask("Which?", **ASKED).spelled_out(takes_tools=True))
+    with ModelServer(reply=reply) as server:
+        async with model_over(server) as model:
+            with pytest.raises(ModelError) as caught:
+                await model.answer(asked)
+            assert (caught.value.retryable, caught.value.details["degraded"]) == (True, True)
+            assert (await model.answer(asked)).text == "I know it."
+        told = server.bodies[-1]["messages"][-1]["content"]
+    assert told == "Which?\n\nWrite a call as JSON.\n\nMark it.\n\nNow act."
+
+
+def test_calls_that_an_sdk_returns_are_written_as_those_of_the_own_transport() -> None:
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+
+    parts = [TextPart("I look it up."), ToolCallPart("search", {"query": "mill"}), ToolCallPart("now", "{}")]
+    answer = _to_answer(ModelResponse(parts), "m", False, "p", lambda taken, made, cached: None)
+    text, _, calls = answer.text.partition("\n")
+    assert (text, json.loads(calls)) == (
+        "I look it up.",
+        {
+            "tool_calls": [
+                {"name": "search", "arguments": {"query": "mill"}},
+                {"name": "now", "arguments": "{}"},
+            ]
+        },
+    )

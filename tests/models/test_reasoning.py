@@ -79,7 +79,7 @@ class Listening:
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         self.asked.append(question.ask)
-        return Answered("3 + 4 = 7. The answer is 7.", usage=Usage())
+        return Answered("3 + 4 = 7. <answer>7</answer>", usage=Usage())
 
     async def close(self) -> None:
         pass

@@ -228,8 +228,16 @@ def test_the_time_taken_is_in_proportion_to_the_length() -> None:
         assert time.process_time() - before < 3
 
 
-@pytest.mark.parametrize("corpus", ["corpus", "natural"])
-def test_no_reply_that_a_person_has_read_is_called_false(corpus: str) -> None:
+def replies_of(row: dict) -> list[str]:
+    return [row["reply"]] if "reply" in row else [reply["text"] for reply in row["replies"]]
+
+
+@pytest.mark.parametrize("corpus", ["minds", "never_wrong"])
+def test_no_reply_is_called_false_but_the_one_that_is(corpus: str) -> None:
     rows = [json.loads(line) for line in (READING / f"{corpus}.jsonl").read_text("utf-8").splitlines()]
-    found = {row["id"]: false_equations(str(row["reply"]), about=str(row.get("problem", ""))) for row in rows}
-    assert {name: faults for name, faults in found.items() if faults} == {}
+    read = [(row["problem"], text) for row in rows for text in replies_of(row)]
+    assert len(read) >= 60
+    found = {text: false_equations(text, about=problem) for problem, text in read}
+    # One mind of the runs added wrongly.
+    false = ["236800 + 37888 is 274688, not 274588"] if corpus == "minds" else []
+    assert [fault for faults in found.values() for fault in faults] == false

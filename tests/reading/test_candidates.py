@@ -15,8 +15,8 @@ from reasonry.reading.candidates import (
     parse_scored_thoughts,
     parse_scores,
     parse_thoughts,
-    read_score,
 )
+from reasonry.reading.verdicts import read_score
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,6 @@ from reasonry.reading.candidates import (
         ("1. a\n2. b", ["a", "b"], "list"),
         ("1) a\n2) b", ["a", "b"], "list"),
         ("1: a\n2: b", ["a", "b"], "list"),
-        ("Step 1: a\nStep 2: b", ["a", "b"], "list"),
         ("Here you go:\n1. a\n   goes on\n2. b\n\nI hope this helps!", ["a\ngoes on", "b"], "list"),
         ("1. a\n\nand why\n\n2. b", ["a\nand why", "b"], "list"),
         ("1. a\n- with a part\n2. b", ["a\n- with a part", "b"], "list"),
@@ -74,7 +73,7 @@ words = st.text(alphabet="abcdefgh ", min_size=1, max_size=12).map(str.strip).fi
 
 @given(
     st.lists(words, min_size=1, max_size=9),
-    st.sampled_from(["{n}. {t}", "{n}) {t}", "{n}: {t}", "Step {n}: {t}", "- {t}"]),
+    st.sampled_from(["{n}. {t}", "{n}) {t}", "{n}: {t}", "- {t}"]),
 )
 def test_every_way_of_listing_gives_the_same_thoughts(thoughts: list[str], form: str) -> None:
     text = "\n".join(form.format(n=n, t=t) for n, t in enumerate(thoughts, start=1))
@@ -97,14 +96,11 @@ def objects(name: str, score: str) -> list[dict[str, Any]]:
     "reply",
     [
         json.dumps({"thoughts": objects("thought", "score")}),
-        json.dumps({"candidates": objects("content", "Score")}),
-        json.dumps(objects("text", "value")),
+        json.dumps({"thoughts": objects("content", "Rating")}),
+        json.dumps(objects("text", "score")),
         json.dumps({"thoughts": [text for text, _ in TWO], "scores": [0.7, 0.2]}),
         json.dumps({"thoughts": [text for text, _ in TWO], "scores": {"1": 0.7, "2": "20%"}}),
         "Here they are:\n```json\n" + json.dumps({"thoughts": objects("step", "score")}) + "\n```",
-        "\n".join(f"{number}. {text} (score: {score})" for number, (text, score) in enumerate(TWO, 1)),
-        "\n".join(f"- {text} - score {score}" for text, score in TWO),
-        json.dumps({"thoughts": [f"{text}, score {score}" for text, score in TWO]}),
     ],
 )  # fmt: skip
 def test_thoughts_are_read_with_their_scores(reply: str) -> None:
@@ -118,6 +114,9 @@ def test_thoughts_are_read_with_their_scores(reply: str) -> None:
     [
         ('{"thoughts": ["13 - 9 = 4 (left: 4 0.5)"]}', [("13 - 9 = 4 (left: 4 0.5)", None)]),
         ("1. 6 * 4 = 24 (left: 24)", [("6 * 4 = 24 (left: 24)", None)]),
+        ("1. walk (score: 0.7)", [("walk (score: 0.7)", None)]),
+        ("1. walk: 0.7", [("walk: 0.7", None)]),
+        ('{"thoughts": ["walk, score 0.7"]}', [("walk, score 0.7", None)]),
         ('{"thoughts": [{"thought": "walk", "score": 7}]}', [("walk", None)]),
         (
             '{"thoughts": [{"thought": "walk"}, {"thought": "run", "score": 1}]}',
@@ -146,10 +145,6 @@ def test_whatever_is_replied_with_scores_nothing_is_raised(data: Any) -> None:
 @pytest.mark.parametrize(
     ("reply", "thoughts"),
     [
-        ("1. 3 - 8/3 = 1/3 (left: 8 1/3) - 0.99", [("3 - 8/3 = 1/3 (left: 8 1/3)", 0.99)]),
-        ("1. 8 / 2 = 4 (left: 4 6): 0.98", [("8 / 2 = 4 (left: 4 6)", 0.98)]),
-        ("1. 8 - 2 = 6 (left: 4 6) – score 0.98", [("8 - 2 = 6 (left: 4 6)", 0.98)]),
-        ('{"thoughts": [{"thought": "4 * 6 = 24 (left: 24) - 1"}]}', [("4 * 6 = 24 (left: 24)", 1.0)]),
         ('{"thought": "4 * 6 = 24", "score": 1}', [("4 * 6 = 24", 1.0)]),
         ('{"thoughts": [{"thought": "6 * 6 = 36", "score": 0}]}', [("6 * 6 = 36", 0.0)]),
         # Each of these numbers may belong to the step.
@@ -187,8 +182,6 @@ THREE = ["4 + 9 = 13", "b c", "c"]
         ("85/100", 0.85),
         ("7 out of 10", 0.7),
         ("**0.7**", 0.7),
-        ("0.7 - promising", 0.7),
-        ("0.9 (very)", 0.9),
         ({"score": 0.4, "reason": "so so"}, 0.4),
     ],
 )
@@ -208,6 +201,8 @@ def test_a_score_is_read_with_its_scale(value: Any, score: float) -> None:
         "3/2",
         "1/0",
         "0,7",
+        "0.7 - promising",
+        "0.9 (very)",
         "1 step is left",
         "2 of them",
         "high",
@@ -244,9 +239,8 @@ def test_what_has_no_known_scale_is_refused_and_never_cut_down(value: Any) -> No
         ('```json\n{"scores": {"1": 0.1, "2": 0.2, "3": 0.3}}\n```', [0.1, 0.2, 0.3], "fenced"),
         ('I say {"scores": {"1": 0.1, "2": 0.2, "3": 0.3}}.', [0.1, 0.2, 0.3], "embedded"),
         ("1: 0.7\n2: 0.7/1.0\n3: 90%", [0.7, 0.7, 0.9], "list"),
-        ("1. 4 + 9 = 13: 0.7\n2. b c (score: 0.3)\n3. c - score 0.1", [0.7, 0.3, 0.1], "list"),
-        ("Thought 1: 0.8 - because\n**2**: 0.3\n3) 0", [0.8, 0.3, 0.0], "list"),
-        ("0.1\n0.2\n0.3", [0.1, 0.2, 0.3], "list"),
+        ("Thought 1: 0.8\n**2**: 0.3\n3) 0", [0.8, 0.3, 0.0], "list"),
+        ("1: 0.7, 2: 0.2, 3: 0.1", [0.7, 0.2, 0.1], "list"),
     ],
 )
 def test_scores_are_understood_in_each_of_their_forms(text: str, scores: list[float], mode: str) -> None:
@@ -263,6 +257,12 @@ def test_scores_are_understood_in_each_of_their_forms(text: str, scores: list[fl
         ("1: 85\n2: 0.4", {"t2": 0.4}),
         ("They are all fine.", {}),
         ("1.0\n2.0", {}),
+        ("0.1\n0.2\n0.3", {}),
+        ("1. 4 + 9 = 13: 0.7\n2. b c (score: 0.3)\n3. c - score 0.1", {}),
+        ("1: 0.8, because it holds\n2: 0.3", {"t2": 0.3}),
+        ("| candidate | score |\n|---|---|\n| 1 | 0.8 |\n| 2 | 0.3 |", {}),
+        ("## 1: first\nScore: 0.8\n## 2: second\nScore: 0.3", {}),
+        ("1: 0.8\n2: 0.3\nOn second thought:\n1: 0.2", {}),
         ("", {}),
     ],
 )

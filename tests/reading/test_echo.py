@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.reading.no_answer import echo_in
+from reasonry.reading.thinking import echo_in
 
 SHOWN = 'Reply with JSON: {"reasoning": "what follows", "answer": "the answer alone", "kind": "A plant" or "An animal"}'
 FORM: dict[str, Any] = {
@@ -23,7 +23,6 @@ PROBLEM = "Which is larger, a red ant or a red kite?"
     "value",
     [
         {"reasoning": "A kite flies.", "answer": "The answer alone."},
-        {"reasoning": "A kite flies.", "answer": "The answer is: the answer alone"},
         {"answer": "The answer alone, in the form asked for"},
         {"answer": PROBLEM},
         {"answer": "which is larger a red ant or a red kite"},
@@ -32,7 +31,6 @@ PROBLEM = "Which is larger, a red ant or a red kite?"
         {"answer": '"..."'},
         {"reasoning": "…", "answer": "A red kite"},
         ["the answer alone"],
-        "The answer is...",
     ],
 )
 def test_what_only_repeats_the_question_is_an_echo(value: Any) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.blocks.answers import AnswerReply
-from reasonry.reading.conclusion import Subject
+from reasonry.blocks.answers import AnswerReply, CheckReply
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.json_in_text import is_whole
 from reasonry.reading.parse import read_form
-from reasonry.strategies.analysis.forms import JudgedKnowledgeReply, JudgedLogicReply, QualityReply
+from reasonry.reading.thinking import without_thinking
 
 
 class Steps(Struct, frozen=True):
@@ -31,6 +30,15 @@ class Rated(Struct, frozen=True):
 
 class Closed(Struct, frozen=True):
     answer: str | None
+
+
+class Asked(Struct, frozen=True):
+    sub_question: str
+    note: str = ""
+
+
+class Judged(Struct, frozen=True):
+    verdict: Literal["holds", "fails", "unsure"]
 
 
 @pytest.mark.parametrize(
@@ -56,15 +64,65 @@ def test_a_form_is_read_on_the_first_rung_that_holds(text: str, thoughts: list[s
 @pytest.mark.parametrize(
     "text",
     [
-        'As in the example {"thoughts": ["example"]}, I say {"thoughts": ["mine"]}',
-        '{"thoughts": ["example"]}\nThis is mine:\n```json\n{"thoughts": ["mine"]}\n```\nThat was {"another": 1}.',
         '<think>maybe {"thoughts": ["no"]}</think>{"thoughts": ["mine"]}',
+        '{"thoughts": ["mine"]}\nThat is:\n```json\n{"thoughts": ["mine"]}\n```\nNot {"another": 1}.',
     ],
 )
-def test_of_several_objects_the_last_that_fits_counts(text: str) -> None:
-    reading = read_form(text, Steps)
+def test_one_object_of_the_form_counts_wherever_it_stands(text: str) -> None:
+    reading = read_form(without_thinking(text), Steps)
     assert isinstance(reading, tuple)
     assert reading[0] == Steps(["mine"])
+
+
+def test_two_objects_of_the_form_that_differ_are_none() -> None:
+    text = 'As in the example {"thoughts": ["example"]}, I say {"thoughts": ["mine"]}'
+    assert read_form(text, Steps) == Unreadable("it has two JSON objects that differ; give one")
+
+
+@pytest.mark.parametrize(
+    "key", ["sub_question", "subQuestion", "SUB-QUESTION", "Sub Question", "subquestion"]
+)
+def test_a_key_is_its_field_whatever_its_case_and_its_dashes(key: str) -> None:
+    assert read_form(json.dumps({key: "Who?"}), Asked) == (Asked("Who?"), "json")
+
+
+@pytest.mark.parametrize("key", ["question", "followup", "sub_questions", "sub_question_text"])
+def test_no_other_key_is(key: str) -> None:
+    assert isinstance(read_form(json.dumps({key: "Who?", "note": "x"}), Asked), Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("data", "reply"),
+    [
+        ({"correct": "yes"}, CheckReply(reason="r", correct=True)),
+        ({"correct": "False."}, CheckReply(reason="r", correct=False)),
+        ({"correct": 1}, CheckReply(reason="r", correct=True)),
+        ({"correct": False, "answer": 7}, CheckReply(reason="r", correct=False, answer=7)),
+        ({"correct": False, "answer": "none"}, CheckReply(reason="r", correct=False, answer="none")),
+        ({"correct": True, "answer": None}, CheckReply(reason="r", correct=True)),
+        ({"correct": True, "answer": ""}, CheckReply(reason="r", correct=True)),
+    ],
+)
+def test_a_review_says_yes_or_no_and_an_answer_word_for_word(data: Any, reply: CheckReply) -> None:
+    assert read_form(json.dumps({"reason": "r", **data}), CheckReply) == (reply, "json")
+
+
+@pytest.mark.parametrize("word", ["perhaps", "yes, but no", "not true", "correct", "ja", "I think so"])
+def test_no_other_word_is_a_truth_value(word: str) -> None:
+    assert isinstance(read_form(json.dumps({"reason": "r", "correct": word}), CheckReply), Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("written", "choice"),
+    [("holds", "holds"), ("HOLDS", "holds"), ("confirmed", "holds"), ("refuted", "fails"), (False, "fails")],
+)
+def test_words_of_one_verdict_stand_for_one_another(written: Any, choice: str) -> None:
+    assert read_form(json.dumps({"verdict": written}), Judged) == (Judged(choice), "json")  # pyright: ignore
+
+
+@pytest.mark.parametrize("written", ["accept", "holds: all of it", "holds or fails", None, 2])
+def test_no_other_word_is_a_choice(written: Any) -> None:
+    assert isinstance(read_form(json.dumps({"verdict": written}), Judged), Unreadable)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +149,8 @@ def test_what_does_not_fit_is_unreadable_and_says_why(text: str, form: type[Stru
 
 def test_a_letter_that_begins_with_a_bracket_is_no_list() -> None:
     letter = "[Your name]\n\nDear landlord,\n\nthe oven smells of gas.\n\nYours sincerely,\n[Your name]"
-    found = read_form(letter, AnswerReply, subject=Subject("Structure a letter to the landlord."))
-    assert found == (AnswerReply(answer=letter), "stated")
+    found = read_form(f"<answer>\n{letter}\n</answer>", AnswerReply)
+    assert found == (AnswerReply(answer=letter), "marked")
 
 
 def test_numbers_may_come_as_text() -> None:
@@ -139,7 +197,7 @@ def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str) -> Non
         if isinstance(reading, tuple):
             value, mode = reading
             assert isinstance(value, form)
-            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "lines", "stated", "plain")
+            assert mode in ("json", "fenced", "embedded", "repaired", "yaml", "marked", "stated")
         else:
             assert reading.reason
 
@@ -176,19 +234,3 @@ def test_a_form_in_prose_is_found(before: dict[str, Any], thoughts: list[str]) -
         Steps([one.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for one in thoughts]),
         "embedded",
     )
-
-
-@pytest.mark.parametrize("form", [JudgedKnowledgeReply, JudgedLogicReply])
-@pytest.mark.parametrize("text", ["Paris is the capital of France.", "Accepted. Paris is the capital."])
-def test_a_result_in_plain_text_is_no_verdict_on_itself(form: type[Struct], text: str) -> None:
-    reading = read_form(text, form)
-    assert isinstance(reading, Unreadable)
-    assert "`quality`" in reading.reason
-    assert "none of" not in reading.reason
-    assert all(f"`{name}`" in reading.reason for name in form.__struct_fields__[:2])
-
-
-def test_a_verdict_in_plain_text_is_one_with_its_reason() -> None:
-    reading = read_form("Accepted: all of it is quoted.", QualityReply)
-    assert not isinstance(reading, Unreadable)
-    assert (reading[0].quality, reading[1]) == ("ACCEPTED", "plain")

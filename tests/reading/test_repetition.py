@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.reading.no_answer import ENDLESS_CHARS, Endless, repeats_itself
+from reasonry.reading.thinking import ENDLESS_CHARS, Endless, repeats_itself
 
 LOOP = "The bakery should not open on Sundays.\n\nThe next thought is:\n\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 
 import pytest
 from hypothesis import given
@@ -12,81 +13,52 @@ from reasonry.reading.vote import agree, confidence, is_settled, lead_confidence
 
 SAME = [
     ("0.5", "0.50", "1/2", ".5", "½", "5e-1", "\\frac{1}{2}", "$\\dfrac{1}{2}$", "x = 0.5"),
-    (
-        "18",
-        "$18",
-        "18.00",
-        "18 dollars",
-        "The answer is 18.",
-        "**18**",
-        "So the final answer is: $18!",
-        "\\boxed{18}",
-    ),
+    ("18", "$18", "18.00", "18 dollars", "**18**", "$18!", "\\boxed{18}", "<answer>18</answer>", "`18`"),
     ("1000", "1,000", "1e3", "+1000", "1\u00a0000", "1\u202f000"),
     ("1000000.5", "1,000,000.5", "1\u2009000\u2009000.5"),
     ("-3", "−3", "- 3", "-3.0", "(-3)", "\u20133", "(\u20133)"),
     ("3/2", "1½", "1 1/2", "1.5"),
-    ("5 km", "5km", "5 kilometres", "5 Kilometers"),
-    ("50%", "50 percent", "50"),
-    ("B", "(B)", "b)", "b.", "Answer: B"),
-    ("Paris", "paris", " PARIS. ", '"Paris"', "The answer is Paris"),
+    ("5 km", "5km", "5 KM", "5"),
+    ("50%", "50 percent", "50 %", "50"),
+    ("B", "(B)", "b)", "b."),
+    ("Paris", "paris", " PARIS. ", '"Paris"', "**Paris**"),
     ("blue  whale", "Blue Whale"),
-    (
-        "3.5 hours",
-        "3 hours 30 minutes",
-        "3 h 30 min",
-        "210 minutes",
-        "3h30",
-        "3 hours and 30 minutes",
-        "3½ hours",
-        "3 and a half hours",
-        "It takes 3 hours and 30 minutes.",
-        "\\boxed{3.5 \\text{ hours}}",
-    ),
-    (
-        "$60",
-        "60 dollars (total)",
-        "She takes in $60.",
-        "60 dollars in total",
-        "US$60",
-        "USD 60",
-        "\\$60",
-        "Therefore, she takes in **$60**.",
-        "60 USD",
-        "The farm makes $60.00 a day.",
-    ),
+    ("3.5 hours", "\\boxed{3.5 \\text{ hours}}", "7/2 hours"),
+    ("$60", "60 dollars", "US$60", "USD 60", "\\$60", "60 USD", "$60.00"),
+    ("€47.50", "47,50 €", "47.5 euros", "EUR 47.50"),
     ("0.75", "\\(\\frac{3}{4}\\)", "$\\frac34$", "\\[\\dfrac{3}{4}\\]", "3/4", "75e-2"),
     ("-0.5", "-\\frac{1}{2}", "$-\\frac12$"),
-    ("1.5 km", "1500 m", "1 km 500 m", "The walk is 1.5 km."),
     ("3000", "3 \\times 10^3", "3 × 10^{3}", "$3 \\cdot 10^{3}$"),
-    ("52 eggs", "There are 52 eggs.", "There are 52 eggs left.", "52"),
+    ("52 eggs", "52"),
+    ("20 July 1969", "July 20, 1969", "1969-07-20", "20.07.1969", "20th of July 1969", "Jul. 20, 1969"),
 ]
 DIFFERENT = [
     ("5 km", "5 m"),
     ("50%", "0.5"),
     ("1,5", "15"),
+    ("1,5", "1.5"),
     ("1.2.3", "1.2"),
     ("yes", "no"),
     ("1/0", "0"),
     ("18 eggs and 3 ducks", "18"),
+    ("18 or more", "18"),
     ("12", "21"),
     ("-3", "3"),
     ("1 000", "1000"),
     ("1\u20133", "1-3 of them"),
     ("(-1, 3)", "-1"),
-    ("3 hours 30 minutes", "3.3 hours"),
     ("3.5 hours", "3.5 minutes"),
-    ("3 hours", "3 km"),
-    ("30 minutes 3 hours", "3.5 hours"),
     ("$60", "60 euros"),
-    ("She takes in $60 and pays $20.", "60"),
-    ("He is at least 18.", "18"),
     ("It is not 60.", "60"),
+    ("The answer is 60.", "60"),
+    ("about 60", "60"),
     ("Boeing 747", "747"),
-    ("World War 2", "2"),
-    ("Apollo 11", "11"),
     ("It is 18 of 20.", "18"),
-    ("There are 52 eggs.", "52 ducks"),
+    ("52 eggs", "52 ducks"),
+    ("none", "no"),
+    ("20 July 1969", "21 July 1969"),
+    ("13.13.1969", "1969-13-13"),
+    ("U.S.", "US"),
 ]
 answers = st.lists(st.sampled_from(["A", "B", "C", "1", "1.0", "1 km", "1 m", "2"]), max_size=14)
 
@@ -106,29 +78,16 @@ def test_answers_that_differ_do_not_agree(one: str, other: str) -> None:
 @given(st.integers(-(10**9), 10**9), st.integers(1, 10**6))
 def test_a_number_is_the_same_however_it_is_written(numerator: int, denominator: int) -> None:
     fraction = normalise(f"{numerator}/{denominator}")
-    assert agree(fraction, normalise(f"The answer is {numerator * 7}/{denominator * 7}."))
+    assert agree(fraction, normalise(f"**{numerator * 7}/{denominator * 7}**"))
     assert agree(normalise(f"{numerator}"), normalise(f"{numerator:,}.000"))
-    assert agree(normalise(f"{numerator} kg"), normalise(f"{numerator}kilograms"))
+    assert agree(normalise(f"{numerator} kg"), normalise(f"{numerator}kg"))
 
 
-@given(
-    st.integers(0, 99),
-    st.sampled_from(["hours", "h"]),
-    st.integers(1, 59),
-    st.sampled_from(["min", "minutes"]),
-)
-def test_a_length_of_time_is_the_same_in_one_unit_and_in_two(
-    hours: int, long: str, minutes: int, short: str
-) -> None:
-    whole = 60 * hours + minutes
-    for text in (
-        f"{hours} {long} {minutes} {short}",
-        f"{hours} {long} and {minutes} {short}",
-        f"{60 * whole} s",
-    ):
-        assert agree(normalise(text), normalise(f"{whole} {short}")), text
-        assert not agree(normalise(text), normalise(f"{whole + 1} {short}"))
-        assert not agree(normalise(text), normalise(f"{whole} km"))
+@given(st.dates())
+def test_a_day_is_the_same_however_it_is_written(day: date) -> None:
+    year = f"{day.year:04}"
+    for text in (f"{day.day} {day:%B} {year}", f"{day:%B} {day.day}, {year}", f"{day:%d.%m}.{year}"):
+        assert agree(normalise(text), normalise(day.isoformat())), text
 
 
 quantities = st.builds(
@@ -136,7 +95,7 @@ quantities = st.builds(
     st.sampled_from(["3", "3.5", "210", "1/2", "60", "-2"]),
     st.sampled_from(["", "hours", "h", "min", "km", "m", "dollars", "euros", "%", "eggs"]),
     st.sampled_from(
-        ["{} {}", "It is {} {}.", "{} {} (total)", "$\\frac{{3}}{{4}}$", "There are {} {} and 7 more."]
+        ["{} {}", "It is {} {}.", "**{} {}**", "$\\frac{{3}}{{4}}$", "There are {} {} and 7 more."]
     ),
 )
 
@@ -145,13 +104,6 @@ quantities = st.builds(
 def test_to_agree_is_mutual(one: str, other: str) -> None:
     assert agree(normalise(one), normalise(other)) == agree(normalise(other), normalise(one))
     assert agree(normalise(one), normalise(one))
-
-
-@given(
-    st.integers(0, 10**6), st.integers(0, 10**6), st.sampled_from(["She has {} and {}.", "It is {} or {}."])
-)
-def test_a_sentence_with_two_different_numbers_is_no_number(one: int, other: int, form: str) -> None:
-    assert normalise(form.format(one, other)).number is None
 
 
 @given(st.text(max_size=60))
@@ -168,15 +120,12 @@ def test_monstrous_answers_are_read_quickly(text: str) -> None:
     assert normalise(text).text or not text
 
 
-def test_a_tidy_answer_keeps_its_case_and_unit() -> None:
-    assert tidy(" The final answer is: **New York**. ") == "New York"
-    assert [tidy(one) for one in ("12.", "$18", "\\boxed{1/2}", "...", "5 km.")] == [
-        "12",
-        "$18",
-        "1/2",
-        "...",
-        "5 km",
-    ]
+def test_a_tidy_answer_keeps_its_case_and_unit_and_loses_its_marks_in_pairs_only() -> None:
+    assert tidy(" **New York**. ") == "New York"
+    plain = {"12.": "12", "$18": "$18", "\\boxed{1/2}": "1/2", "...": "...", "5 km.": "5 km", "U.S.": "U.S."}
+    assert {text: tidy(text) for text in plain} == plain
+    for text in ("**Paris** — the city", "Paris** (since 987)", "**a** or **b**", "The answer is 4"):
+        assert tidy(text) == text
 
 
 def test_most_votes_win_and_a_tie_goes_to_the_first_to_have_as_many() -> None:
@@ -238,33 +187,3 @@ def test_the_beta_rule_is_fair_at_a_tie_and_sure_at_a_landslide() -> None:
     for _ in range(50):
         a, b = rng.randint(0, 50), rng.randint(0, 50)
         assert lead_confidence(a, b) + lead_confidence(b, a) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("answers", "counts"),
-    [
-        (
-            [
-                "16 pieces, 30 cm",
-                "16 whole pieces and 30 cm left over",
-                "16 pieces and 0.3 m",
-                "16 pieces, 30 mm",
-            ],
-            [3, 1],
-        ),
-        (
-            [
-                r"16 \text{ whole pieces and } 30 \text{ cm left over}",
-                "30 cm and 16 pieces",
-                "16 pieces, 30 cm",
-            ],
-            [2, 1],
-        ),
-        (["612 tonnes a year; Leer", "612 tonnes per year, Leer", "612 tonnes a year; Emden"], [2, 1]),
-        (["Anna 3, Ben 4", "Ben 3, Anna 4", "Anna: 3, Ben: 4"], [2, 1]),
-        ([r"3431.5\ \text{kg},\ 4817.60\ \text{€}", "3,431.5 kg and €4,817.60"], [2]),
-        (["4, 5", "4, not 5", "4 and 5"], [2, 1]),
-    ],
-)
-def test_answers_of_several_parts_agree_by_part_unit_and_order(answers: list[str], counts: list[int]) -> None:
-    assert [vote.count for vote in tally(answers)] == counts

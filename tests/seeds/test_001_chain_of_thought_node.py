@@ -62,11 +62,11 @@ def test_solve_a_problem_step_by_step_by_maintaining_and_executing_a_structured_
 def test_critically_evaluate_the_previous_steps_reasoning_and_results_before_proceeding() -> None:
     blind = {**FIRST, "current_thinking": "So 4 litres are left."}
     walked = run(FIRST, blind, SECOND)
-    assert "evaluation of the previous thought" in walked.asks[-1].prompt
+    assert "evaluation of the previous thought" in walked.asks[-1].text
     assert len(walked.conclusion.document["evolution"]) == 2
     # Nothing is built upon the thought that concludes, and its solution is not lost.
     concluding = {**SECOND, "current_thinking": "So 4 litres are left."}
-    assert run(FIRST, concluding).conclusion.answer == "So 4 litres are left."
+    assert run(FIRST, concluding).conclusion.answer == SECOND["planning"][-1]["result"]
 
 
 def test_refine_the_plan_by_breaking_down_complex_steps_into_nested_sub_steps() -> None:
@@ -115,12 +115,14 @@ def test_provide_a_detailed_trace_of_the_thinking_process_and_plan_evolution() -
 def test_generate_a_final_conclusion_summarizing_the_solution_when_the_plan_is_complete() -> None:
     early = {**FIRST, "next_thought_needed": False}
     walked = run(early, FIRST, SECOND)
-    assert "next_thought_needed may be false only when the conclusion is executed" in walked.asks[1].prompt
-    assert walked.conclusion.answer == SECOND["current_thinking"]
+    assert "`next_thought_needed` may be false only when the conclusion is executed" in walked.asks[1].text
+    assert walked.conclusion.answer == "4 litres in the 5-litre jug"
 
 
-def test_the_current_thinking_content_becomes_the_solution() -> None:
-    assert run(FIRST, SECOND).conclusion.answer == SECOND["current_thinking"]
+def test_the_current_thinking_content_becomes_the_solution_where_the_conclusion_has_no_result() -> None:
+    planning = [*SECOND["planning"][:-1], {"description": "Conclusion", "status": "Done"}]
+    assert run(FIRST, {**SECOND, "planning": planning}).conclusion.answer == SECOND["current_thinking"]
+    assert run(FIRST, SECOND).conclusion.answer == SECOND["planning"][-1]["result"]
 
 
 def test_a_single_node_that_calls_itself_until_no_more_thinking_is_needed() -> None:
@@ -225,7 +227,7 @@ next_thought_needed: true
 def test_the_prompt_holds_the_problem_the_history_and_the_last_known_plan() -> None:
     first, second = run(FIRST, SECOND).asks
     assert first.prompt.startswith(f"Problem: {PROBLEM}")
-    assert "thought 1: set up the plan" in first.prompt
+    assert first.task.startswith("Now write thought 1: plan in short steps")
     assert FIRST["current_thinking"] in second.prompt
     assert "  - [Done] Leave 2 in the 5: Fill 5, pour into 3" in second.prompt
 
@@ -243,5 +245,5 @@ def test_a_missing_key_is_asked_for_again_instead_of_asserted() -> None:
     for key in FIRST:
         broken = {name: value for name, value in FIRST.items() if name != key}
         walked = run(broken, FIRST, SECOND)
-        assert key in walked.asks[1].prompt.partition("It cannot be used")[2]
+        assert key in walked.asks[1].turns[0].objection
         assert walked.snapshot.status == "done"

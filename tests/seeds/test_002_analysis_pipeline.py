@@ -110,12 +110,12 @@ def test_analyze_the_incoming_query_to_understand_its_complexity_before_generati
 def test_level_and_typical_tasks(level: str, tasks: tuple[int, int]) -> None:
     assert TASKS[level] == tasks
     walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
-    assert f"{tasks[0]} to {tasks[1]} tasks" in asked(walked, "plan_generation")[0].prompt
+    assert f"{tasks[0]} to {tasks[1]} tasks" in asked(walked, "plan_generation")[0].text
 
 
 def test_what_gets_analyzed() -> None:
     walked = analyse()
-    prompt = asked(walked, "complexity_analysis")[0].prompt
+    prompt = asked(walked, "complexity_analysis")[0].text
     for field in ("dimensions", "key_challenges", "sequential_dependencies", "iteration_strategy"):
         assert field in prompt
         assert walked.conclusion.document["complexity"][field]
@@ -124,8 +124,8 @@ def test_what_gets_analyzed() -> None:
 def test_errors_from_previous_iterations_what_went_wrong_before() -> None:
     walked = analyse({"quality_evaluation": [REJECTED], "iteration_decision": [ON]})
     first, second = asked(walked, "complexity_analysis")
-    assert "unsupported" not in first.prompt
-    assert "unsupported" in second.prompt
+    assert "unsupported" not in first.text
+    assert "unsupported" in second.text
 
 
 def test_generate_multiple_candidate_plans_1_to_5_default_3() -> None:
@@ -150,7 +150,7 @@ def test_maximum_tasks_24_per_plan_safety_limit() -> None:
 
 def test_when_multiple_plans_exist_evaluate_and_select_the_best_one() -> None:
     (together,) = asked(seed_example(), "plan_evaluation")
-    assert all(f"Plan {letter}:" in together.prompt for letter in "ABC")
+    assert all(f"Plan {letter}:" in together.text for letter in "ABC")
     assert not asked(analyse(candidate_plans=1), "plan_evaluation")
 
 
@@ -163,7 +163,7 @@ def test_max_of_the_evaluations_takes_the_first_of_equals() -> None:
 
 
 def test_the_evaluation_criteria() -> None:
-    prompt = asked(seed_example(), "plan_evaluation")[0].prompt
+    prompt = asked(seed_example(), "plan_evaluation")[0].text
     for criterion in ("right resource", "order", "covered", "carried out"):
         assert criterion in prompt
 
@@ -181,7 +181,7 @@ def test_execute_tasks_sequentially_with_immediate_quality_evaluation() -> None:
 def test_sequential_execution_sends_requests_one_at_a_time_with_a_prefix_to_be_cached() -> None:
     walked = seed_example()
     assert len({one.system for one in walked.asks}) == 1
-    prompts = [one.prompt for one in asked(walked, "quality_evaluation")]
+    prompts = [one.text for one in asked(walked, "quality_evaluation")]
     history = prompts[0].partition("A task was carried out")[0]
     assert all(prompt.startswith(history) for prompt in prompts)
 
@@ -198,10 +198,10 @@ def test_accepted_write_to_analysis_history_rejected_log_reason_skip_writing_nex
         }
     )
     assert statuses(walked) == ["ACCEPTED", "REJECTED", "ACCEPTED"]
-    third = asked(walked, "task_execution")[2].prompt
+    third = asked(walked, "task_execution")[2].text
     assert "an accepted finding" in third
     assert "a rejected finding" not in third
-    synthesis = asked(walked, "synthesis")[0].prompt
+    synthesis = asked(walked, "synthesis")[0].text
     assert "an accepted finding" in synthesis
     assert "a rejected finding" not in synthesis
     assert walked.conclusion.document["tasks"][1]["reason"] == "unsupported"
@@ -215,12 +215,12 @@ def test_passthrough_tools_receive_task_queries_directly() -> None:
         tools=(ToolCard("py_executor"),),
     )
     assert not asked(walked, "query_conversion")
-    assert "sum the primes below 100" in asked(walked, "task_execution")[0].prompt
+    assert "sum the primes below 100" in asked(walked, "task_execution")[0].text
 
 
 def test_decision_factors() -> None:
     walked = seed_example()
-    prompt = asked(walked, "iteration_decision")[0].prompt
+    prompt = asked(walked, "iteration_decision")[0].text
     fields = [
         "continue_iterations",
         "quality_summary",
@@ -267,7 +267,7 @@ def test_in_iteration_2_the_system_sees_accepted_results_feedback_and_errors() -
         }
     )
     for stage in ("complexity_analysis", "plan_generation"):
-        prompt = asked(walked, stage)[1].prompt
+        prompt = asked(walked, stage)[1].text
         assert "an accepted finding" in prompt
         assert "speed was not addressed" in prompt
         assert "measure speed" in prompt
@@ -287,7 +287,7 @@ def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedbac
         },
         context="for a small team",
     )
-    prompt = asked(walked, "synthesis")[0].prompt
+    prompt = asked(walked, "synthesis")[0].text
     expected = [
         QUERY,
         "for a small team",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -447,7 +448,7 @@ def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) ->
     walked = search_as_seed(World({"a": said}, otherwise=0.3), max_depth=1)
     asked = [one for one in walked.performed if one.stage == "branch_evaluation"]
     assert [one.id for one in asked] == ["e2", "e2.2"]
-    assert "candidate 1" in walked.asks[2].prompt
+    assert "candidate 1" in walked.asks[2].text
     by_text = {one["content"]: one["score"] for one in walked.conclusion.document["candidates"]}
     assert by_text == {"a": 0.5, "b": 0.3, "c": 0.3}
     assert diagnostics(walked)["unscored"] == ["node_2"]
@@ -493,9 +494,14 @@ def test_the_retries_are_counted_for_each_phase_and_node() -> None:
 @pytest.mark.parametrize("retries", [0, 1, 2])
 @pytest.mark.parametrize("said", ["no idea", {"thoughts": []}, {"thoughts": ["", "  "]}])
 def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, said: Any) -> None:
-    walked = search_as_seed(
-        World(say=lambda kind, facts: said if kind == "propose" else None), max_parse_retries=retries
-    )
+    tries = count(1)
+
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        if kind != "propose":
+            return None
+        return f"{said} ({next(tries)})" if isinstance(said, str) else {**said, "try": next(tries)}
+
+    walked = search_as_seed(World(say=say), max_parse_retries=retries)
     assert walked.conclusion.reason == "error"
     assert walked.snapshot.error == "output_invalid"
     assert len(walked.asks) == retries + 1

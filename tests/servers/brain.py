@@ -18,7 +18,7 @@ class ChatRequest(Struct, frozen=True):
     """A request for a completion, opened up for whoever makes the reply.
 
     Args:
-        prompt: The last user message.
+        prompt: All user messages, joined: the question, then the objections to replies.
         system: All system messages, joined.
         form: JSON schema of the wanted reply, if the request has one.
         number: Which request this is, counted from 1 in the order of arrival.
@@ -76,7 +76,7 @@ def open_request(body: Mapping[str, Any], number: int, sample: int) -> ChatReque
     schema = wanted.get("json_schema") if isinstance(wanted, dict) else None
     form = schema.get("schema") if isinstance(schema, dict) else None
     return ChatRequest(
-        prompt=users[-1] if users else "",
+        prompt="\n\n".join(users),
         system="\n".join(systems),
         form=form if isinstance(form, dict) else None,
         number=number,
@@ -97,8 +97,13 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def by_form(request: ChatRequest) -> Any:
-    """Return data that fits the request's form, or a sentence where it has none."""
+    """Return data that fits the request's form, or a sentence where it has none, with the answer marked as it asks."""
     chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
     if request.form is None:
-        return f"The answer is {chance.randrange(100)}."
+        answer = chance.randrange(100)
+        return (
+            f"The answer is <answer>{answer}</answer>."
+            if "<answer>" in request.prompt
+            else f"The answer is {answer}."
+        )
     return fill(request.form, chance, whole=True)

@@ -232,7 +232,7 @@ def distort(kind: str, text: str) -> Said:
     """Return what is said instead under a fault of content; other kinds leave the text alone."""
     match kind:
         case "fenced":
-            return Said(f"Sure, here it is:\n```json\n{text}\n```\nAnything else?")
+            return Said(f"Sure, here it is:\n```json\n{text}\n```" if text.startswith(("{", "[")) else text)
         case "malformed":
             return Said(re.sub(r"([}\]])\s*$", r",\1", text.replace('"', "'", 2)) + " and no more.")
         case "truncated":

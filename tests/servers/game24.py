@@ -22,8 +22,8 @@ from reasonry.puzzles.term import Puzzle, Term
 from .brain import ChatRequest
 
 _ITEM = re.compile(r"^\W*(\d+)[.):\]]+\s+(.*)$")
-_QUOTED = re.compile(r"^<<<$.*?^>>>$", re.DOTALL | re.MULTILINE)
-"""A reply of one's own that is shown because it cannot be used: no part of the question."""
+_TASK = re.compile(r"^Propose .*", re.DOTALL | re.MULTILINE)
+"""What to do now, with examples of steps: no part of the path."""
 _REFUTED = re.compile(r"^[^\n]*\btried here\b[^\n]*:$.*?(?=^$|\Z)", re.DOTALL | re.MULTILINE)
 """Steps that are shown because they lead nowhere: no part of the path."""
 
@@ -47,14 +47,15 @@ class Player:
         if puzzle is None:
             return None
         wanted = set((request.form or {}).get("properties", {}))
-        shown = _REFUTED.sub("", _QUOTED.sub("", request.prompt))
+        shown = _REFUTED.sub("", _TASK.sub("", request.prompt))
         chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
         if "scores" in wanted:
             path, candidates = _split(shown)
             return {"scores": self._values(puzzle, path, candidates, chance)}
         path = [line for line in shown.splitlines() if read_moves(line)]
-        if "answer" in wanted:
-            return {"answer": final_expression(puzzle, follow(puzzle, path))}
+        if "answer" in wanted or "<answer>" in request.prompt:
+            answer = final_expression(puzzle, follow(puzzle, path))
+            return {"answer": answer} if wanted else f"<answer>{answer or 'null'}</answer>"
         return {"thoughts": self._thoughts(puzzle, path, chance)}
 
     def _thoughts(self, puzzle: Puzzle, path: list[str], chance: random.Random) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonry.blocks.programs import WHERE_IT_RUNS
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import advance, begin, open_effects
@@ -49,7 +50,7 @@ def test_complexity_can_be_switched_off() -> None:
     assert ("problem_reception", "plan_generation") in walked.edges
     assert not asked(walked, "complexity_analysis")
     assert walked.conclusion.document["complexity"] is None
-    assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].prompt
+    assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].text
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_complexity_can_be_switched_off() -> None:
 )
 def test_the_level_says_how_many_tasks_a_plan_should_have(level: str, range: str) -> None:
     walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
-    assert range in asked(walked, "plan_generation")[0].prompt
+    assert range in asked(walked, "plan_generation")[0].text
     assert walked.conclusion.document["complexity"]["complexity_level"] == level
 
 
@@ -84,7 +85,7 @@ def test_candidate_plans_are_asked_for_side_by_side() -> None:
         assert [one.effect.sample for one in step.effects if isinstance(one.effect, Ask)] == list(
             range(count)
         )
-        assert len({one.effect.prompt for one in step.effects if isinstance(one.effect, Ask)}) == count
+        assert len({one.effect.text for one in step.effects if isinstance(one.effect, Ask)}) == count
 
 
 @pytest.mark.parametrize(
@@ -98,14 +99,14 @@ def test_candidate_plans_are_asked_for_side_by_side() -> None:
         (plan(*["again"] * 25), "24"),
         (plan("  "), "task_query is empty"),
         (plan(("knowledge", "x", [1])), "earlier tasks only"),
-        ("no JSON at all", "no JSON object"),
+        ("no JSON at all", "No JSON object"),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_dropped(
     broken: Any, reason: str
 ) -> None:
     walked = analyse({"plan_generation": [broken]})
-    assert reason in asked(walked, "plan_generation")[1].prompt
+    assert reason in asked(walked, "plan_generation")[1].text
     assert walked.snapshot.status == "done"
 
     good = plan("only this one")
@@ -130,20 +131,23 @@ def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most
         assert len(statuses(walked)) == (least if again else count)
         if again:
             tasks = "1 task" if count == 1 else f"{count} tasks"
-            assert f"the plan has {tasks}; a {level} query has {least} to {most}" in again[0].prompt
-        assert f"{least} to {most} tasks" in first.prompt
+            assert f"The plan has {tasks}; a {level} query has {least} to {most}" in again[0].text
+        assert f"{least} to {most} tasks" in first.text
 
 
 def test_without_a_level_a_plan_has_two_to_six_tasks() -> None:
     script = {"plan_generation": [plan("alone"), plan("a", "b")]}
     walked = analyse(script, enforce_task_counts=True, complexity_analysis=False)
-    assert "the plan has 1 task; a plan has 2 to 6" in asked(walked, "plan_generation")[1].prompt
+    assert "The plan has 1 task; a plan has 2 to 6" in asked(walked, "plan_generation")[1].text
     assert len(statuses(walked)) == 2
 
 
 def test_a_plan_that_keeps_its_number_of_tasks_is_carried_out_at_the_last_try() -> None:
     complexity = {**USUAL["complexity_analysis"], "complexity_level": "highly_complex"}
-    script = {"complexity_analysis": complexity, "plan_generation": [plan("alone")] * 3}
+    script = {
+        "complexity_analysis": complexity,
+        "plan_generation": [plan("one"), plan("alone"), plan("alone")],
+    }
     walked = analyse(script, enforce_task_counts=True)
     assert walked.snapshot.status == "done"
     assert len(asked(walked, "plan_generation")) == 3
@@ -219,7 +223,7 @@ def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_or
     walked = analyse(script, candidate_plans=3, votes=3)
     questions = asked(walked, "plan_evaluation")
     assert len(questions) == 3, "two rounds do not settle it"
-    orders = [re.findall(r"Plan ([A-C]):\n1\. knowledge: (\w+)", ask.prompt) for ask in questions]
+    orders = [re.findall(r"Plan ([A-C]):\n1\. knowledge: (\w+)", ask.text) for ask in questions]
     named = {("A", "first"), ("B", "second"), ("C", "third")}
     assert [set(order) for order in orders] == [named] * 3
     assert [order[0][0] for order in orders] == ["A", "B", "C"]
@@ -231,9 +235,9 @@ def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_or
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        (scores(50), "give each of the plans A, B one score"),
-        ({"evaluations": scores(50)["evaluations"] * 2}, "give each of the plans A, B one score"),
-        ({"evaluations": [{"plan": "Z", "overall_score": 1}]}, "give each of the plans A, B one score"),
+        (scores(50), "Give each of the plans A, B one score"),
+        ({"evaluations": scores(50)["evaluations"] * 2}, "Give each of the plans A, B one score"),
+        ({"evaluations": [{"plan": "Z", "overall_score": 1}]}, "Give each of the plans A, B one score"),
         (scores(50, 101), "101"),
     ],
 )
@@ -242,7 +246,7 @@ def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason
 ) -> None:
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [said, scores(1, 2)]}
     walked = analyse(script, candidate_plans=2)
-    assert reason in asked(walked, "plan_evaluation")[1].prompt
+    assert reason in asked(walked, "plan_evaluation")[1].text
     assert walked.conclusion.document["selected_plan"]["number"] == 2
 
 
@@ -271,8 +275,8 @@ def test_plans_their_scores_and_the_selected_one_are_told_in_thoughts() -> None:
 def test_tasks_are_carried_out_one_after_another_and_see_what_was_accepted_before() -> None:
     walked = analyse({"knowledge": [{"answer": "Scrapy is Python's.", "confidence": 1}, None]})
     first, second = asked(walked, "task_execution")
-    assert "Scrapy" not in first.prompt
-    assert "Scrapy is Python's." in second.prompt
+    assert "Scrapy" not in first.text
+    assert "Scrapy is Python's." in second.text
     stages = [one.stage for one in walked.performed]
     assert stages[2:6] == ["task_execution", "quality_evaluation"] * 2
     assert walked.edges[3:6] == [
@@ -295,11 +299,11 @@ def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() ->
         }
     )
     assert statuses(walked) == ["REJECTED", "ACCEPTED", "ACCEPTED", "ACCEPTED"]
-    judged = next(n for n, one in enumerate(walked.asks) if secret in one.prompt)
-    assert [n for n, one in enumerate(walked.asks) if secret in one.prompt] == [judged]
+    judged = next(n for n, one in enumerate(walked.asks) if secret in one.text)
+    assert [n for n, one in enumerate(walked.asks) if secret in one.text] == [judged]
     assert secret not in json.dumps([one.facts for one in walked.asks[judged + 1 :]])
-    assert "It says […], which is made up." in asked(walked, "complexity_analysis")[1].prompt
-    assert "made up" not in asked(walked, "synthesis")[0].prompt
+    assert "It says […], which is made up." in asked(walked, "complexity_analysis")[1].text
+    assert "made up" not in asked(walked, "synthesis")[0].text
     assert walked.conclusion.document["tasks"][0]["result"]["answer"] == secret, (
         "kept for people, in the document"
     )
@@ -323,7 +327,7 @@ def test_conversion_is_skipped_for_py_executor() -> None:
     )
     assert ("plan_generation", "task_execution") in walked.edges
     assert not asked(walked, "query_conversion")
-    assert "multiply 6 by 7" in asked(walked, "task_execution")[0].prompt
+    assert "multiply 6 by 7" in asked(walked, "task_execution")[0].text
     assert CallTool("py_executor", {"code": "6 * 7"}, "iteration-1/task-1") in [
         one.effect for one in walked.performed
     ]
@@ -345,8 +349,8 @@ def test_code_that_fails_is_shown_to_the_model_which_may_correct_it(crash: Any) 
     }
     walked = analyse(script, {"py_executor": [crash, {"status": "ok", "value": 1}]}, tools=(CODE_TOOL,))
     _, second = asked(walked, "task_execution")
-    assert "The last program was:\nx\n" in second.prompt
-    assert "NameError: name 'x' is not defined" in second.prompt
+    assert "The last program was:\nx\n" in second.text
+    assert "NameError: name 'x' is not defined" in second.text
     assert statuses(walked) == ["ACCEPTED"]
 
     walked = analyse(script, {"py_executor": [crash]}, tools=(CODE_TOOL,), execution_retry_limit=0)
@@ -386,8 +390,8 @@ def test_a_tool_gets_an_input_that_fits_it_and_the_error_when_it_fails() -> None
         tools=(SEARCH,),
     )
     asks = asked(walked, "query_conversion")
-    assert "tool_input.q is missing" in asks[1].prompt
-    assert "- quota" in asks[2].prompt
+    assert "Tool_input.q is missing" in asks[1].text
+    assert "- quota" in asks[2].text
     calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
     assert [call.arguments for call in calls] == [{"q": "Scrapy", "n": 3}, {"q": "Scrapy docs"}]
     assert {(call.tool, call.about) for call in calls} == {("search", "iteration-1/task-1")}
@@ -420,14 +424,14 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
     assert CallTool("check_claim", {"claim": "x > 1 -> x > 0"}, "iteration-1/task-1") in [
         one.effect for one in walked.performed
     ]
-    assert '"claim": "(> (* x x) 4)"' in asked(walked, "task_execution")[0].prompt, "an example, no schema"
+    assert '"claim": "(> (* x x) 4)"' in asked(walked, "task_execution")[0].text, "an example, no schema"
     assert walked.conclusion.document["tasks"][0]["result"] == {**claimed, "check": {"verdict": "proved"}}
 
     script = {"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]}
     walked = analyse(script, {"check_claim": [Failed("tool_timeout", "took too long")]}, tools=(CHECKER,))
     check = walked.conclusion.document["tasks"][0]["result"]["check"]
     assert check == {"verdict": "unknown", "detail": "took too long"}
-    judged = asked(walked, "quality_evaluation")[0].prompt
+    judged = asked(walked, "quality_evaluation")[0].text
     assert "took too long" not in judged, "a check that failed says nothing of the deduction"
 
     walked = analyse({"plan_generation": plan(("logic_kernel", "deduce")), "logic_kernel": [claimed]})
@@ -436,7 +440,7 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
 
 def test_the_checker_is_no_resource_of_a_plan() -> None:
     walked = analyse({"plan_generation": [plan(("check_claim", "x"))]}, tools=(CHECKER,))
-    assert "there is no tool 'check_claim'" in asked(walked, "plan_generation")[1].prompt
+    assert "there is no tool 'check_claim'" in asked(walked, "plan_generation")[1].text
 
 
 def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> None:
@@ -447,9 +451,9 @@ def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> 
         {"search_documents": [found]},
         tools=(card,),
     )
-    assert "[1] (notes.md, line 3) Scrapy is fast." in asked(walked, "task_execution")[0].prompt
+    assert "[1] (notes.md, line 3) Scrapy is fast." in asked(walked, "task_execution")[0].text
     assert walked.conclusion.document["tasks"][0]["result"]["passages"] == found["passages"]
-    assert "search_documents" not in asked(walked, "plan_generation")[0].prompt, (
+    assert "search_documents" not in asked(walked, "plan_generation")[0].text, (
         "it is the knowledge resource that searches"
     )
 
@@ -469,10 +473,8 @@ def test_small_documents_are_shown_instead_of_searched_and_planners_see_them() -
     calls = [one.effect for one in walked.performed if isinstance(one.effect, CallTool)]
     assert calls == [CallTool("search_documents", {"query": QUERY, "overview": True})]
     shown = "[1] (notes.md, line 3) Scrapy is fast."
-    seen = [one.facts["kind"] for one in walked.asks if shown in one.prompt]
-    assert seen == ["plan", "perform", "quality"], "not the deduction, and not the history"
-    told = [one.facts["kind"] for one in walked.asks if "notes.md (15 characters): Scrapy is" in one.prompt]
-    assert told == ["complexity"]
+    seen = [one.facts["kind"] for one in walked.asks if shown in one.text]
+    assert seen == ["complexity", "plan", "perform", "quality"], "not the deduction, and not the history"
     assert walked.conclusion.document["tasks"][0]["result"]["passages"] == SMALL["passages"]
 
 
@@ -521,7 +523,7 @@ def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> 
         nonlocal letters
         event = desk.answer(one)
         if isinstance(one.effect, Ask):
-            letters += len(one.effect.prompt) + len(one.effect.system) + len(event.text)
+            letters += len(one.effect.text) + len(one.effect.system) + len(event.text)
         return event
 
     query = "A customer bought shoes 20 days ago, unused and in the box. May she return them, and when is the refund?"
@@ -529,7 +531,7 @@ def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> 
     walked = walk(ANALYSIS, query, answer, {"focused_answer_type": "yes/no", "tools": tools})
     assert (walked.conclusion.answer, len(walked.asks)) == ("Yes", 11)
     assert letters < 0.7 * 34_433
-    assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].prompt
+    assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].text
 
 
 def test_planners_see_how_large_documents_begin_and_those_are_searched() -> None:
@@ -541,8 +543,8 @@ def test_planners_see_how_large_documents_begin_and_those_are_searched() -> None
         tools=(ToolCard("search_documents"),),
     )
     for stage in ("complexity_analysis", "plan_generation"):
-        assert "long.md (90000 characters): # All about scrapers" in asked(walked, stage)[0].prompt
-    assert "[1] (long.md, line 900) Deep inside." in asked(walked, "task_execution")[0].prompt
+        assert "long.md (90000 characters): # All about scrapers" in asked(walked, stage)[0].text
+    assert "[1] (long.md, line 900) Deep inside." in asked(walked, "task_execution")[0].text
 
 
 @pytest.mark.parametrize("said", [None, "no", {"documents": "many"}, {"documents": [], "passages": "all"}])
@@ -553,7 +555,7 @@ def test_a_retriever_that_cannot_say_what_there_is_is_only_searched(said: Any) -
         tools=(ToolCard("search_documents"),),
     )
     assert walked.snapshot.status == "done"
-    assert "(none fit)" in asked(walked, "task_execution")[0].prompt
+    assert "(none fit)" in asked(walked, "task_execution")[0].text
 
 
 def test_questions_show_results_as_text_and_not_as_json() -> None:
@@ -570,7 +572,7 @@ def test_questions_show_results_as_text_and_not_as_json() -> None:
         },
         tools=(CODE_TOOL, SEARCH, CHECKER),
     )
-    prompt = asked(walked, "synthesis")[0].prompt
+    prompt = asked(walked, "synthesis")[0].text
     for text in (
         "It can do much.\nConfidence: 0.9",
         "A holds\nso B holds\nConclusion: B\nFormal claim: (p)\nCheck of the claim: verdict: proved",
@@ -594,7 +596,7 @@ def test_a_result_of_ten_megabytes_is_cut() -> None:
         {"search": ["x" * 10_000_000]},
         tools=(SEARCH,),
     )
-    assert max(len(one.prompt) for one in walked.asks) < 30_000
+    assert max(len(one.text) for one in walked.asks) < 30_000
 
 
 def test_the_quality_gate_is_voted_on_and_stops_when_it_is_settled() -> None:
@@ -609,8 +611,8 @@ def test_the_quality_gate_is_voted_on_and_stops_when_it_is_settled() -> None:
 
 def test_programs_are_planned_only_where_they_can_be_run() -> None:
     walked = analyse({"plan_generation": [plan(("py_executor", "x"))]})
-    assert "there is no tool 'py_executor'" in asked(walked, "plan_generation")[1].prompt
-    assert "Monty, no imports." in asked(analyse(tools=(CODE_TOOL,)), "plan_generation")[0].prompt
+    assert "there is no tool 'py_executor'" in asked(walked, "plan_generation")[1].text
+    assert WHERE_IT_RUNS in asked(analyse(tools=(CODE_TOOL,)), "plan_generation")[0].text
     gone = Failed("sandbox_unavailable", "no sandbox can be used here")
     walked = analyse(
         {"plan_generation": plan(("py_executor", "x"), "y")},
@@ -700,13 +702,13 @@ def test_a_search_that_returns_nothing_found_nothing() -> None:
     walked = analyse(
         {"plan_generation": plan("a")}, {"search_documents": [None]}, tools=(ToolCard("search_documents"),)
     )
-    assert "(none fit)" in next(ask.prompt for ask in walked.asks if ask.facts["kind"] == "perform")
+    assert "(none fit)" in next(ask.text for ask in walked.asks if ask.facts["kind"] == "perform")
     assert walked.conclusion.document["tasks"][0]["result"]["passages"] == []
 
 
 def test_only_concurrent_plans_are_asked_what_depends_on_what() -> None:
-    assert "depends_on" not in asked(analyse(), "plan_generation")[0].prompt
-    assert "depends_on" in asked(analyse(concurrent_tasks=True), "plan_generation")[0].prompt
+    assert "depends_on" not in asked(analyse(), "plan_generation")[0].text
+    assert "depends_on" in asked(analyse(concurrent_tasks=True), "plan_generation")[0].text
 
 
 def test_a_task_whose_forerunner_failed_still_runs() -> None:
@@ -738,14 +740,14 @@ def test_continuing_goes_back_to_the_first_stage_with_results_feedback_and_error
     )
     assert ("iteration_decision", "complexity_analysis") in walked.edges
     for stage in ("complexity_analysis", "plan_generation"):
-        prompt = asked(walked, stage)[1].prompt
+        prompt = asked(walked, stage)[1].text
         assert "Scrapy is fast." in prompt
         assert "speed is still open" in prompt
         assert "look at speed" in prompt
         assert "quota used up" in prompt
         assert "made up" in prompt
         assert "Rubbish in here." not in prompt
-    synthesis = asked(walked, "synthesis")[0].prompt
+    synthesis = asked(walked, "synthesis")[0].text
     assert "speed is still open" in synthesis
     assert "quota used up" not in synthesis
     assert [task["iteration"] for task in walked.conclusion.document["tasks"]] == [1, 1, 1, 2]
@@ -775,7 +777,7 @@ def test_sufficient_quality_ends_the_run_and_says_so() -> None:
 def test_the_minimum_binds_only_where_it_is_enforced() -> None:
     given = {"min_iterations": 2, "max_iterations": 3}
     assert len(analyse(**given).conclusion.document["iterations"]) == 1
-    assert "at least 2 are wanted" in asked(analyse(**given), "iteration_decision")[0].prompt
+    assert "at least 2 are wanted" in asked(analyse(**given), "iteration_decision")[0].text
     assert len(analyse(**given, enforce_iterations=True).conclusion.document["iterations"]) == 2
 
 
@@ -821,26 +823,55 @@ def test_the_result_document_has_every_part() -> None:
 
 def test_a_caption_is_asked_for_only_with_an_image() -> None:
     plain = analyse()
-    assert "image_caption" not in asked(plain, "synthesis")[0].prompt
+    assert "image_caption" not in asked(plain, "synthesis")[0].text
     walked = analyse({"synthesis": [None, {**USUAL["synthesis"], "image_caption": "A spider"}]}, image=True)
-    assert "image_caption is missing" in asked(walked, "synthesis")[1].prompt
+    assert "Image_caption is missing" in asked(walked, "synthesis")[1].text
     assert walked.conclusion.document["image_caption"] == "A spider"
 
 
 def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_in_unchecked() -> None:
-    walked = analyse({"synthesis": ['["Python, I would say."]'] * 3})
+    walked = analyse({"synthesis": [""] * 3})
     assert walked.snapshot.status == "done"
     assert "What can Python do?\nIt can do much." in walked.conclusion.answer
-    assert "I would say" not in walked.conclusion.answer
     assert walked.conclusion.document["verification"] == "unchecked"
     assert "could not be read" in walked.conclusion.document["unchecked"]
     down = analyse({"synthesis": [Failed("provider_error", "down")]})
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
-def test_prose_is_a_synthesis_and_what_it_states_the_final_answer() -> None:
-    walked = analyse({"synthesis": ["It has more tools, and they are older. So the answer is Python."]})
-    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "Python")
+def test_a_synthesis_is_reasoning_with_its_answer_and_what_stands_beside_it_in_marks() -> None:
+    text = """Python has more tools, and they are older.
+<key_findings>
+- Python has Scrapy
+- both can drive a browser
+</key_findings>
+<title>Scrapers</title>
+<headline>Python leads</headline>
+<image_caption>A spider</image_caption>
+<answer>
+<title>Kept</title> Python!
+</answer>"""
+    walked = analyse({"synthesis": [text]}, image=True)
+    document = walked.conclusion.document
+    assert walked.conclusion.answer == document["final_answer"] == "<title>Kept</title> Python!"
+    assert document["synthesis"] == {
+        "answer": "Python has more tools, and they are older.",
+        "key_findings": ["Python has Scrapy", "both can drive a browser"],
+    }
+    assert (document["title"], document["headline"], document["image_caption"]) == (
+        "Scrapers",
+        "Python leads",
+        "A spider",
+    )
+
+
+def test_a_synthesis_without_a_mark_is_asked_for_its_answer_alone() -> None:
+    said = ["It has more tools, and they are older. So I would take Python.", "<answer>Python</answer>"]
+    walked = analyse({"synthesis": said})
+    _, again = asked(walked, "synthesis")
+    assert again.turns[-1].objection.startswith("Now write the answer of that reply alone")
+    assert walked.conclusion.answer == "Python"
+    assert walked.conclusion.document["synthesis"]["answer"] == said[0]
 
 
 def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
@@ -866,7 +897,7 @@ def test_what_an_agent_said_it_checked_goes_where_its_result_goes() -> None:
         "reason": "lists from memory",
     }
     walked = analyse({"knowledge": [known]}, judge_own_results=True)
-    assert "Checked: lists from memory" in asked(walked, "synthesis")[0].prompt
+    assert "Checked: lists from memory" in asked(walked, "synthesis")[0].text
 
 
 def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
@@ -907,7 +938,7 @@ def test_anything_else_is_asked_for_again_and_then_a_typed_failure(kind: str) ->
     good = {"value": 7 if kind == "number" else focus_of(kind).words[0]}  # type: ignore[union-attr]
     walked = analyse({"focused_answer": [wrong, good]}, focused_answer_type=kind)
     assert walked.snapshot.status == "done"
-    assert "value must be" in asked(walked, "focused_answer")[1].prompt
+    assert "Value must be" in asked(walked, "focused_answer")[1].text
     walked = analyse({"focused_answer": [wrong] * 9, "synthesis": open_end}, focused_answer_type=kind)
     assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "focused_answer_failed")
     assert walked.conclusion.answer is None
@@ -1022,7 +1053,7 @@ def test_a_limited_run_stays_within_the_limit_and_still_ends_with_a_synthesis(ca
 
 def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     free, limited = analyse(candidate_plans=3), analyse(candidate_plans=3, usd=0.01, cost_limit=10)
-    assert [one.prompt for one in free.asks] == [one.prompt for one in limited.asks]
+    assert [one.text for one in free.asks] == [one.text for one in limited.asks]
     assert free.conclusion == limited.conclusion
 
 
@@ -1049,12 +1080,12 @@ def test_with_nothing_accepted_and_nothing_left_the_run_fails() -> None:
 
 
 def test_unusable_replies_count_and_are_not_asked_for_again_beyond_the_limit() -> None:
-    walked = analyse({"knowledge": [{"nonsense": 1}] * 30}, usd=0.01, cost_limit=0.12)
+    walked = analyse({"knowledge": [{"nonsense": n} for n in range(30)]}, usd=0.01, cost_limit=0.12)
     assert len(walked.asks) <= 12
     assert walked.conclusion.reason == "cost_limit"
     walked = analyse({"complexity_analysis": ["nonsense"] * 30}, usd=0.01, cost_limit=0.04)
     assert len(walked.asks) <= 4
-    assert "Your last reply could not be used" in walked.asks[1].prompt
+    assert "That reply could not be used: " in walked.asks[1].text
 
 
 def test_before_a_price_is_known_one_call_goes_out_alone() -> None:
@@ -1145,11 +1176,15 @@ def test_a_reason_stands_before_its_verdict_in_form_and_prompt(stage: str, first
     ask = asked(walked, stage)[0]
     fields = list(ask.form["properties"]) if ask.form else fields
     assert fields.index(first) < fields.index(then)
-    shown = list(shown_form(ask.prompt))
+    if ask.mark:
+        assert ask.text.endswith(f"{ask.mark}\n\n{ask.task}")
+        assert "reason" in ask.task
+        return
+    shown = list(shown_form(ask.text))
     assert shown.index(first) < shown.index(then)
 
 
-def test_every_question_ends_with_a_form_that_is_json() -> None:
+def test_every_question_for_data_ends_with_a_form_that_is_json() -> None:
     walked = analyse(
         {
             "plan_generation": plan("a", ("logic_kernel", "b"), ("py_executor", "c"), ("search", "d")),
@@ -1162,7 +1197,8 @@ def test_every_question_ends_with_a_form_that_is_json() -> None:
         focused_answer_type="yes/no",
     )
     for ask in walked.asks:
-        assert isinstance(shown_form(ask.prompt), dict), ask.facts["kind"]
+        assert ask.mark or isinstance(shown_form(ask.text), dict), ask.facts["kind"]
+    assert {ask.facts["kind"] for ask in walked.asks if ask.mark} == {"synthesis", "focus"}
     assert len({ask.facts["kind"] for ask in walked.asks}) == 9
 
 
@@ -1196,7 +1232,7 @@ def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_a
 def test_a_reply_that_was_cut_off_is_asked_for_again() -> None:
     cut = Answered('{"quality": "ACCEPTED", "reason": "so', truncated=True)
     walked = analyse({"quality_evaluation": [cut]})
-    assert "cut off" in asked(walked, "quality_evaluation")[1].prompt
+    assert "cut off" in asked(walked, "quality_evaluation")[1].text
 
 
 # -- with a verifier
@@ -1222,7 +1258,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_prove
     assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "JavaScript.")
     assert walked.conclusion.reason == "quality_sufficient"
     assert [(one.path[-1], one.final) for one in claims] == [("Python.", True), ("JavaScript.", True)]
-    assert "too slow" in asked(walked, "synthesis")[1].prompt
+    assert "too slow" in asked(walked, "synthesis")[1].text
     document = walked.conclusion.document
     assert document["verification"] == "proved"
     assert document["objections"] == ['The answer "Python." was checked and is wrong. too slow']

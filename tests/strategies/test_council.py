@@ -9,9 +9,11 @@ import pytest
 
 from reasonry import solve
 from reasonry.app.wiring import App
+from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
+from reasonry.strategies.council import SYNTHESISE
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +28,8 @@ class Member:
     async def answer(self, question: Any, on_text: Any = None) -> Answered:
         ask = question.ask
         self.asked.append(ask)
-        return Answered(json.dumps(self._reply(ask)))
+        reply = self._reply(ask)
+        return Answered(reply if isinstance(reply, str) else json.dumps(reply))
 
     def _reply(self, ask: Ask) -> Any:
         if ask.facts["kind"] == "judge":
@@ -34,8 +37,8 @@ class Member:
             values = [next((v for word, v in self.ratings.items() if word in text), 5) for text in shown]
             return {"reason": "traced", "ratings": dict(zip(ask.facts["labels"], values, strict=False))}
         if ask.facts["kind"] == "synthesis":
-            return {"differences": "one counts the tax twice", "answer": f"{self.said}, settled"}
-        return {"steps": ["worked out"], "answer": self.said}
+            return f"one counts the tax twice\n\n<answer>{self.said}, settled</answer>"
+        return f"worked out\n\n<answer>{self.said}</answer>"
 
     async def close(self) -> None:
         """Nothing is open."""
@@ -79,6 +82,11 @@ async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from
     prompts = [ask.text for each in (*members, chair) for ask in each.asked]
     assert not [prompt for prompt in prompts if "vendor" in prompt]
     assert result.details["models"] == ["vendor-1", "vendor-2", "vendor-3"]
+    (written,) = chair.asked
+    assert "Answer 1:\nworked out\nAnswer: birch\n\nAnswer 2:" in written.prompt
+    assert not any(word in written.text for word in ("given by", "put before", "%"))
+    assert written.question.endswith(f"{MARKED}\n\n{SYNTHESISE}")
+    assert written.spelled_out().form is None
 
 
 @pytest.mark.parametrize("seed", range(6))

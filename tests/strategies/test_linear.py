@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
+from reasonry.blocks.answers import MARKED
+from reasonry.core.effects import Ask
 from reasonry.core.events import Failed, Verified
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.core.registry import resolve
+from reasonry.core.reply_reading import EXTRACT
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.linear import LINEAR
+from reasonry.strategies.linear import LINEAR, THOUGHT
 
 from .walking import in_order, reply, shown_form, walk
 
@@ -15,21 +18,26 @@ PLAN = {"approach": "Look for factors of 24.", "totalThoughts": 2}
 SOUND = {"sound": True, "reason": "Right."}
 CONCLUDE = {"next": "hypothesis_generation", "reason": "That is enough."}
 ON_TO_HYPOTHESIS = {"next": "hypothesis_generation"}
-HYPOTHESIS = {"hypothesis": "4 * 6 * 1 * 1 = 24"}
+STATEMENT = "4 * 6 * 1 * 1 makes 24."
+HYPOTHESIS = f"{STATEMENT}\n<answer>4 * 6 * 1 * 1</answer>"
 HOLDS = {"holds": True, "reason": "Each number once."}
 FAILS = {"holds": False, "reason": "The 1s are not used."}
-ANSWER = {"answer": "4 * 6 * 1 * 1"}
+ANSWER = "<answer>4 * 6 * 1 * 1</answer>"
 
 
-def think(text: str) -> dict:
-    return {"thought": text}
+def think(text: str) -> str:
+    return f"<answer>{text}</answer>"
 
 
-def test_a_straight_run_is_thought_evaluation_hypothesis_test_and_solution() -> None:
+def revised(text: str, **way_on: object) -> dict:
+    return {"thought": text, **way_on}
+
+
+def test_a_straight_run_is_thought_evaluation_hypothesis_and_test() -> None:
     sound = {**SOUND, **ON_TO_HYPOTHESIS}
-    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS, ANSWER))
+    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS))
     assert (walked.conclusion.answer, walked.conclusion.reason) == ("4 * 6 * 1 * 1", "success")
-    assert len(walked.asks) == 6
+    assert len(walked.asks) == 5
     assert [one.stage for one in walked.thoughts] == [
         "initial_thought_planning",
         "thought_generation",
@@ -37,8 +45,8 @@ def test_a_straight_run_is_thought_evaluation_hypothesis_test_and_solution() -> 
         "continuation_decision",
         "hypothesis_generation",
         "hypothesis_verification",
-        "solution_finalization",
     ]
+    assert walked.edges[-1] == ("solution_finalization", "final_response")
 
 
 def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge() -> None:
@@ -47,8 +55,8 @@ def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge(
         LINEAR,
         PROBLEM,
         in_order(
-            *(PLAN, think("4 * 6 is 25."), {"sound": False, "reason": "It is 24."}, think("4 * 6 is 24.")),
-            *({"next": "thought_adjustment", "totalThoughts": 5}, think("The 1s are left."), SOUND, branch),
+            *(PLAN, think("4 * 6 is 25."), {"sound": False, "reason": "It is 24."}, revised("4 * 6 is 24.")),
+            *({"next": "thought_adjustment", "thoughtsLeft": 3}, think("The 1s are left."), SOUND, branch),
             *(
                 think("4 + 6 is 10."),
                 {**SOUND, **ON_TO_HYPOTHESIS},
@@ -57,7 +65,6 @@ def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge(
                 CONCLUDE,
                 HYPOTHESIS,
                 HOLDS,
-                ANSWER,
             ),
         ),
     )
@@ -72,10 +79,10 @@ def test_a_revision_names_the_thought_it_replaces() -> None:
     walked = walk(
         LINEAR,
         PROBLEM,
-        in_order(PLAN, think("Add."), earlier, think("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS, ANSWER),
+        in_order(PLAN, think("Add"), earlier, revised("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS),
     )
     (revision,) = [one for one in walked.thoughts if one.stage == "thought_revision"]
-    assert (revision.text, walked.thoughts[revision.revises - 1].text) == ("Multiply.", "Add.")
+    assert (revision.text, walked.thoughts[revision.revises - 1].text) == ("Multiply.", "Add")
     assert "Thought 1 (replaced): Multiply." in walked.asks[-1].prompt
 
 
@@ -84,10 +91,10 @@ def test_an_unsound_thought_is_the_one_revised_where_none_is_named() -> None:
     walked = walk(
         LINEAR,
         PROBLEM,
-        in_order(PLAN, think("Add."), unsound, think("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS, ANSWER),
+        in_order(PLAN, think("Add"), unsound, revised("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS),
     )
     (revision,) = [one for one in walked.thoughts if one.stage == "thought_revision"]
-    assert walked.thoughts[revision.revises - 1].text == "Add."
+    assert walked.thoughts[revision.revises - 1].text == "Add"
 
 
 def test_a_branch_leaves_the_line_of_the_thought_it_names() -> None:
@@ -103,7 +110,7 @@ def test_a_branch_leaves_the_line_of_the_thought_it_names() -> None:
         PROBLEM,
         in_order(
             *(PLAN, think("a"), branch(1), think("b"), branch(2), think("c"), {**SOUND, **ON_TO_HYPOTHESIS}),
-            *(HYPOTHESIS, HOLDS, ANSWER),
+            *(HYPOTHESIS, HOLDS),
         ),
     )
     generated = [one for one in walked.thoughts if one.stage == "thought_generation"]
@@ -126,12 +133,12 @@ def test_a_thought_that_does_not_exist_is_asked_about_again() -> None:
         LINEAR,
         PROBLEM,
         in_order(
-            *(PLAN, think("a"), nowhere, {"sound": False}, think("b"), branch, CONCLUDE),
-            *(HYPOTHESIS, HOLDS, ANSWER),
+            *(PLAN, think("a"), nowhere, {"sound": False}, revised("b"), branch, CONCLUDE),
+            *(HYPOTHESIS, HOLDS),
         ),
     )
-    assert "there is no thought 9; there is thought 1" in walked.asks[3].prompt
-    assert "there is no thought 0; there is thought 1" in walked.asks[6].prompt
+    assert "There is no thought 9; there is thought 1." in walked.asks[3].turns[-1].objection
+    assert "There is no thought 0; there is thought 1." in walked.asks[6].turns[-1].objection
 
 
 def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -> None:
@@ -139,10 +146,9 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
         replies = {
             "initial_thought_planning": PLAN,
             "thought_generation": think("and so on"),
-            "thought_evaluation": {**SOUND, "next": "thought_adjustment", "totalThoughts": 10_000},
+            "thought_evaluation": {**SOUND, "next": "thought_adjustment", "thoughtsLeft": 10_000},
             "hypothesis_generation": HYPOTHESIS,
             "hypothesis_verification": FAILS,
-            "solution_finalization": ANSWER,
         }
         return reply(replies[one.stage])
 
@@ -154,13 +160,13 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
 
 
 def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> None:
-    on = {**SOUND, "next": "thought_adjustment", "totalThoughts": 1}
+    on = {**SOUND, "next": "thought_adjustment"}
     walked = walk(
         LINEAR,
         PROBLEM,
         in_order(
             *({**PLAN, "totalThoughts": 1}, think("a"), on, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}),
-            *(HYPOTHESIS, HOLDS, ANSWER),
+            *(HYPOTHESIS, HOLDS),
         ),
     )
     (adjusted,) = [one for one in walked.thoughts if one.stage == "thought_adjustment"]
@@ -169,7 +175,7 @@ def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> No
 
 def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
     unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
-    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, unknown, HOLDS, {"answer": "4 + 6"})
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, "<answer>4 + 6</answer>", unknown, HOLDS)
     walked = walk(LINEAR, PROBLEM, in_order(*start, wrong, ANSWER, Verified("right")), {"verify": True})
     assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (
         "4 * 6 * 1 * 1",
@@ -196,7 +202,7 @@ def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
         PLAN,
         think("a"),
         {**SOUND, **ON_TO_HYPOTHESIS},
-        {"hypothesis": "4 + 6"},
+        "<answer>4 + 6</answer>",
         Verified("wrong", "10."),
     )
     events = in_order(*start, CONCLUDE, HYPOTHESIS, Verified("right"))
@@ -206,18 +212,32 @@ def test_a_hypothesis_proved_wrong_is_not_tested_by_a_model() -> None:
     assert 'The answer "4 + 6" was checked and is wrong. 10.' in walked.asks[-1].prompt
 
 
-def test_what_cannot_be_read_at_the_end_leaves_the_hypothesis_as_the_answer_unchecked() -> None:
-    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS})
-    alone = {**HYPOTHESIS, "finalAnswer": "4 * 6 * 1 * 1"}
-    untested = walk(LINEAR, PROBLEM, in_order(*start, alone, *["Hm."] * 3))
-    unsaid = walk(LINEAR, PROBLEM, in_order(*start, HYPOTHESIS, HOLDS, *["{{{["] * 3))
-    for walked, answer in ((untested, alone["finalAnswer"]), (unsaid, HYPOTHESIS["hypothesis"])):
-        assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "success")
-        assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (answer, "unchecked")
-        assert "could be read" in walked.conclusion.document["unchecked"]
-    assert untested.conclusion.document["holds"] is None
-    down = walk(LINEAR, PROBLEM, in_order(*start, alone, Failed("provider_error", "down")))
+def test_where_the_test_of_a_hypothesis_cannot_be_read_it_is_the_answer_unchecked() -> None:
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS)
+    walked = walk(LINEAR, PROBLEM, in_order(*start, "Hm.", "Hm!", "Hm?"))
+    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "success")
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (
+        "4 * 6 * 1 * 1",
+        "unchecked",
+    )
+    assert "could be read" in walked.conclusion.document["unchecked"]
+    assert walked.conclusion.document["holds"] is None
+    down = walk(LINEAR, PROBLEM, in_order(*start, Failed("provider_error", "down")))
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
+
+
+def test_a_thought_or_hypothesis_without_a_mark_is_asked_for_it_and_a_thought_will_do_as_a_whole() -> None:
+    plain = ("4 * 6 is 24.", "As I said.", "4 * 6 is 24, truly.")
+    found = ("It is 4 * 6 * 1 * 1.", ANSWER)
+    events = in_order(PLAN, *plain, {**SOUND, **ON_TO_HYPOTHESIS}, *found, HOLDS)
+    walked = walk(LINEAR, PROBLEM, events)
+    assert [len(one.turns) for one in walked.asks] == [0, 0, 1, 2, 0, 0, 1, 0]
+    assert walked.asks[2].turns[0].objection == walked.asks[6].turns[0].objection == EXTRACT
+    assert "Thought 1: 4 * 6 is 24, truly." in walked.asks[-1].prompt
+    assert (walked.conclusion.answer, walked.conclusion.document["hypothesis"]) == (
+        "4 * 6 * 1 * 1",
+        "It is 4 * 6 * 1 * 1.",
+    )
 
 
 def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_taken_from() -> None:
@@ -225,10 +245,10 @@ def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_take
         PLAN,
         think("a"),
         {**SOUND, **ON_TO_HYPOTHESIS},
-        {"hypothesis": "It is 4 + 6.", "finalAnswer": "4 + 6"},
+        "It is 4 + 6.\n<answer>4 + 6</answer>",
     )
     verdicts = (Verified("unknown"), HOLDS, Verified("wrong", "It makes 10."))
-    walked = walk(LINEAR, PROBLEM, in_order(*start, *verdicts, *["{{{["] * 3), {"verify": True})
+    walked = walk(LINEAR, PROBLEM, in_order(*start, *verdicts, "{{{[", "{{[[", "{[[["), {"verify": True})
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
 
 
@@ -238,24 +258,23 @@ def test_a_model_that_fails_ends_the_run() -> None:
 
 
 def test_each_prompt_begins_with_the_thoughts_before() -> None:
-    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), SOUND, CONCLUDE, HYPOTHESIS, HOLDS, ANSWER))
+    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), SOUND, CONCLUDE, HYPOTHESIS, HOLDS))
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+        assert after.prompt.startswith(before.prompt)
 
 
 def test_it_goes_by_the_names_of_the_seed() -> None:
     assert resolve("base-sequential", STRATEGIES) is resolve("Sequential", STRATEGIES) is LINEAR
 
 
-ANSWERED = {**HYPOTHESIS, "finalAnswer": "4 * 6 * 1 * 1"}
-ON = {**SOUND, "next": "thought_adjustment", "totalThoughts": 9}
+ON = {**SOUND, "next": "thought_adjustment", "thoughtsLeft": 9}
 
 
 @pytest.mark.parametrize("thoughts", [1, 2, 5])
 def test_n_thoughts_cost_three_calls_and_two_for_each(thoughts: int) -> None:
     more = [reply for n in range(thoughts - 1) for reply in (think(f"step {n}"), ON)]
-    last = (think("done"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    last = (think("done"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS)
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, *more, *last))
     assert (walked.conclusion.answer, len(walked.asks)) == ("4 * 6 * 1 * 1", 3 + 2 * thoughts)
     assert walked.edges[-1] == ("solution_finalization", "final_response")
@@ -267,9 +286,9 @@ def test_what_a_revision_and_a_failed_test_say_of_how_to_go_on_is_not_asked_agai
         LINEAR,
         PROBLEM,
         in_order(
-            *(PLAN, think("a"), wrong, {**think("b"), **ON_TO_HYPOTHESIS}, ANSWERED),
+            *(PLAN, think("a"), wrong, revised("b", **ON_TO_HYPOTHESIS), HYPOTHESIS),
             *({**FAILS, "next": "branch_creation", "branchFromThought": 1}, think("c")),
-            *({**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS),
+            *({**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS),
         ),
     )
     assert walked.conclusion.answer == "4 * 6 * 1 * 1"
@@ -279,9 +298,12 @@ def test_what_a_revision_and_a_failed_test_say_of_how_to_go_on_is_not_asked_agai
 
 def test_an_answer_that_came_with_the_hypothesis_is_proved_or_asked_for_again() -> None:
     unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
-    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, unknown, HOLDS)
+    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, unknown, HOLDS)
     walked = walk(
-        LINEAR, PROBLEM, in_order(*start, wrong, {"answer": "6 * 4"}, Verified("right")), {"verify": True}
+        LINEAR,
+        PROBLEM,
+        in_order(*start, wrong, "<answer>6 * 4</answer>", Verified("right")),
+        {"verify": True},
     )
     assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("6 * 4", "proved")
     assert "It makes 10." in walked.asks[-1].prompt
@@ -294,16 +316,16 @@ def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
         PLAN,
         think("a"),
         unsound,
-        {**think("b"), "next": "thought_adjustment"},
+        revised("b", next="thought_adjustment"),
         think("c"),
         sound,
         think("d"),
     )
-    walked = walk(LINEAR, PROBLEM, in_order(*replies, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS))
-    asked = [one.prompt for one in walked.asks if one.facts["kind"] == "think"]
-    for number, prompt in enumerate(asked, 1):
-        assert f"Now think the next thought, number {number}." in prompt
-    assert walked.asks[-1].prompt.split("\n\n")[1:-1] == [
+    walked = walk(LINEAR, PROBLEM, in_order(*replies, {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS))
+    asked = [one.task for one in walked.asks if one.facts["kind"] == "think"]
+    for number, task in enumerate(asked, 1):
+        assert f"Now think the next thought, number {number}:" in task
+    assert walked.asks[-1].prompt.split("\n\n")[1:] == [
         "Approach: Look for factors of 24.",
         "Thought 1: a",
         "Evaluation: No.",
@@ -312,7 +334,7 @@ def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
         "Evaluation: Right.",
         "Thought 3 (branch-1): d",
         "Evaluation: Right.",
-        f"Hypothesis: {HYPOTHESIS['hypothesis']}",
+        f"Hypothesis: {STATEMENT}\nAnswer: 4 * 6 * 1 * 1",
     ]
 
 
@@ -321,17 +343,16 @@ def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
     [
         ({"revisesThought": 0}, "hypothesis_generation"),
         ({"revisesThought": None}, "hypothesis_generation"),
-        ({"revisesThought": "none"}, "hypothesis_generation"),
-        ({"next": None, "then": "Hypothesis Generation"}, "hypothesis_generation"),
+        ({"revisesThought": ""}, "hypothesis_generation"),
+        ({"next": "Hypothesis Generation"}, "hypothesis_generation"),
         ({"sound": False, "revisesThought": 0}, "thought_revision"),
         ({"sound": False, "revisesThought": "thought 1"}, "thought_revision"),
-        ({"next": "thought_adjustment", "totalThoughts": "3-4"}, "thought_adjustment"),
+        ({"next": "thought_adjustment", "thoughtsLeft": "2-3"}, "thought_adjustment"),
         ({"next": "branch_creation", "branchFromThought": "Thought 1"}, "branch_creation"),
     ],
 )
 def test_a_flat_evaluation_is_taken_as_models_write_it(changed: dict, to: str) -> None:
     given = {**SOUND, **ON_TO_HYPOTHESIS, **changed}
-    given = {name: value for name, value in given.items() if not (name == "next" and value is None)}
     step = begin(LINEAR, PROBLEM)
     edges = []
     for one in ({**PLAN, "totalThoughts": "3-4"}, think("a"), given):
@@ -343,18 +364,18 @@ def test_a_flat_evaluation_is_taken_as_models_write_it(changed: dict, to: str) -
 
 
 def test_a_way_on_in_an_object_of_its_own_is_asked_about_again() -> None:
-    nested = {**SOUND, "then": {"next": "branch_creation", "branchFromThought": 1}}
-    events = in_order(PLAN, think("a"), nested, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    nested = {**SOUND, "next": {"next": "branch_creation", "branchFromThought": 1}}
+    events = in_order(PLAN, think("a"), nested, {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS)
     walked = walk(LINEAR, PROBLEM, events)
-    assert "is none of: branch_creation, hypothesis_generation, thought_adjustment" in walked.asks[3].prompt
+    assert "is none of: branch_creation, hypothesis_generation, thought_adjustment" in walked.asks[3].text
     assert "branch_creation" not in {stage for edge in walked.edges for stage in edge}
 
 
 def test_a_range_of_thoughts_that_a_revision_names_is_asked_about_again() -> None:
     both = {"reason": "Both.", "sound": False, "revisesThought": "1 and 2"}
-    events = in_order(PLAN, think("a"), both, {**SOUND, **ON_TO_HYPOTHESIS}, ANSWERED, HOLDS)
+    events = in_order(PLAN, think("a"), both, {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS)
     walked = walk(LINEAR, PROBLEM, events)
-    assert "names several thoughts; name one" in walked.asks[3].prompt
+    assert "names several thoughts; name one" in walked.asks[3].text
 
 
 FORMS = [stage for stage in LINEAR.stages if stage.reply is not None]
@@ -367,14 +388,17 @@ def test_a_form_asks_for_the_reason_before_the_verdict(stage) -> None:
         assert fields[0] in ("reason", "thought")
 
 
-def test_every_question_ends_with_a_form_in_json() -> None:
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(
-            *(PLAN, think("a"), {"sound": False}, think("b"), CONCLUDE, HYPOTHESIS, HOLDS, ANSWER),
-        ),
-    )
+def test_a_question_ends_with_the_form_of_its_data_or_has_a_mark() -> None:
+    unsound, wrong = {"sound": False}, Verified("wrong")
+    events = (PLAN, think("a"), unsound, revised("b"), CONCLUDE, HYPOTHESIS, wrong, CONCLUDE, HYPOTHESIS)
+    rest = (Verified("unknown"), HOLDS, wrong, ANSWER, Verified("right"))
+    walked = walk(LINEAR, PROBLEM, in_order(*events, *rest), {"verify": True})
+    marked = {"think": THOUGHT, "hypothesize": MARKED, "finalize": MARKED}
     for one in walked.performed:
-        assert list(shown_form(one.effect.prompt)) == list(LINEAR.by_name[one.stage].form["properties"])
+        if not isinstance(one.effect, Ask):
+            continue
+        kind = one.effect.facts["kind"]
+        assert one.effect.mark == marked.get(kind, "")
+        if kind not in marked:
+            assert list(shown_form(one.effect.task)) == list(LINEAR.by_name[one.stage].form["properties"])
     assert len({one.facts["kind"] for one in walked.asks}) == 8

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 
-from reasonry.blocks.plan import PlanStep, thought_faults
 from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import advance, begin
-from reasonry.strategies.planned_thinking import PLANNED_THINKING, SYSTEM
+from reasonry.core.reply_reading import EXTRACT
+from reasonry.strategies.planned_thinking import (
+    BEGIN,
+    CONCLUDE,
+    FORM,
+    LAST,
+    PLANNED_THINKING,
+    THINK,
+)
 
 from .walking import in_order, reply, walk
 
@@ -40,7 +45,7 @@ THIRD = thought(OK + "The result is 84.", plan("Done", "Done", "Done"), False)
 def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
     assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "success")
-    assert walked.conclusion.answer == THIRD["current_thinking"]
+    assert walked.conclusion.answer == "84"
     think, stay = ("problem_reception", "think"), ("think", "think")
     assert walked.edges == [think, stay, stay, ("think", "conclude"), ("conclude", "final_response")]
     assert set(walked.edges) == set(PLANNED_THINKING.edges)
@@ -51,39 +56,35 @@ def test_a_plan_is_worked_off_and_every_edge_walked() -> None:
     )
 
 
-ESSAY = "Write an essay on why bridges fail, with an introduction, two sections and a conclusion."
-INTRODUCTION, WIND, RUST, END = (
-    f"## {heading}\n\n{text}"
-    for heading, text in (
-        ("Introduction", "A bridge is a promise."),
-        ("Wind", "The Tacoma Narrows bridge twisted."),
-        ("Rust", "Steel remembers."),
-        ("Conclusion", "People forget."),
-    )
-)
-CODE = "```python\ndef add(a, b):\n    return a + b\n```"
+ESSAY = "# Why bridges fail\n\nA bridge is a promise.\n\n## Rust\n\nSteel remembers."
 
 
-@pytest.mark.parametrize(
-    ("problem", "written", "answer"),
-    [
-        (ESSAY, ("The thesis first.", INTRODUCTION, f"{WIND}\n\n{RUST}", END), (1, 2, 3)),
-        (ESSAY, ("The thesis first.", INTRODUCTION, f"{INTRODUCTION}\n\n{WIND}\n\n{END}"), (2,)),
-        (ESSAY, (INTRODUCTION, "Too short.", f"{INTRODUCTION} Made of steel.", WIND, END), (2, 3, 4)),
-        ("Write a function that adds two numbers.", (CODE, "It is complete."), (0, 1)),
-        ("Write a function that adds two numbers.", (CODE, f"Corrected:\n{CODE}"), (1,)),
-        (PROBLEM, (INTRODUCTION, END), (1,)),
-    ],
-)
-def test_a_text_that_was_written_in_parts_is_handed_over_whole(
-    problem: str, written: tuple[str, ...], answer: tuple[int, ...]
-) -> None:
-    replies = [thought(text, plan("Done", "Pending", "Pending")) for text in written]
-    replies[-1] = thought(written[-1], plan("Done", "Done", "Done"), needed=False)
-    for later in replies[1:]:
-        later["evaluation"] = "It is right."
-    walked = walk(PLANNED_THINKING, problem, in_order(*replies))
-    assert walked.conclusion.answer == "\n\n".join(written[place] for place in answer)
+def test_the_result_of_the_conclusion_is_the_solution_and_without_one_the_thought_is() -> None:
+    for result, answer in ((ESSAY, ESSAY), (None, "The result is 84."), (" ", "The result is 84.")):
+        end = thought("The result is 84.", plan("Done", "Done", "Done"), False)
+        end["planning"][-1]["result"] = result
+        walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, end))
+        assert (walked.conclusion.answer, walked.conclusion.short) == (answer, None)
+
+
+def test_a_solution_that_is_written_whole_instead_stands_in_its_mark() -> None:
+    written = f"I checked it.\n<answer>\n{ESSAY}\n</answer>"
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, written))
+    assert (walked.conclusion.answer, walked.conclusion.reason) == (ESSAY, "success")
+    last = walked.conclusion.document["evolution"][-1]
+    assert (last["current_thinking"], last["next_thought_needed"]) == ("I checked it.", False)
+    assert [step["status"] for step in last["planning"]] == ["Done", "Done", "Done"]
+
+
+def test_a_text_without_a_mark_is_asked_for_it_where_the_conclusion_is_to_be_written() -> None:
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, ESSAY, f"<answer>{ESSAY}</answer>"))
+    assert walked.asks[3].turns[0].objection == EXTRACT
+    assert walked.conclusion.answer == ESSAY
+    whole = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, ESSAY, ESSAY))
+    assert (whole.conclusion.answer, len(whole.asks)) == (ESSAY, 4)
+    too_early = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, ESSAY, SECOND, THIRD))
+    assert "No JSON object was found in it" in too_early.asks[2].turns[0].objection
+    assert too_early.conclusion.answer == "84"
 
 
 def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
@@ -102,9 +103,11 @@ def test_the_full_evolution_of_the_plan_is_kept_and_shown() -> None:
 def test_each_question_shows_all_thoughts_before_it_and_the_plan_as_it_stands() -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD))
     assert f"Thought 1\n17 + 25 = 42.\n\nThought 2\n{SECOND['current_thinking']}" in walked.asks[2].prompt
-    assert "The plan as it stands:\n- [Done] Add: 42\n- [Done] Double: 84\n" in walked.asks[2].prompt
+    shown = "\n\nThe plan as it stands:\n- [Done] Add: 42\n- [Done] Double: 84\n- [Pending] Conclusion"
+    assert walked.asks[2].prompt.endswith(shown)
     assert walked.asks[2].prompt.count("[Done] Add") == 1
-    assert "execute the conclusion" in walked.asks[2].prompt
+    tasks = (BEGIN, THINK.format(number=2, before=1), CONCLUDE.format(number=3, before=2))
+    assert tuple(one.task for one in walked.asks) == tuple(f"{task} {FORM}" for task in tasks)
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
@@ -113,19 +116,19 @@ def test_each_question_shows_all_thoughts_before_it_and_the_plan_as_it_stands() 
 BROKEN = {
     "the previous thought is not evaluated": (
         thought("42 * 2 = 84.", plan("Done", "Done", "Pending")),
-        "the evaluation of the previous thought is missing",
+        "The evaluation of the previous thought is missing",
     ),
     "the word is there, the evaluation is not": (
         thought("Let me evaluate 42 * 2: 84.", plan("Done", "Done", "Pending")),
-        "the evaluation of the previous thought is missing",
+        "The evaluation of the previous thought is missing",
     ),
     "the evaluation is blank": (
         {"evaluation": " ", **thought("42 * 2 = 84.", plan("Done", "Done", "Pending"))},
-        "the evaluation of the previous thought is missing",
+        "The evaluation of the previous thought is missing",
     ),
     "it concludes without an open step": (
         thought(OK + "It is 84.", plan("Done", "Done", "Done")[2:], False),
-        'the conclusion is Done, but these steps are not: 2 ("Double")',
+        'The conclusion is Done, but these steps are not: 2 ("Double")',
     ),
     "the run ends with steps left open": (
         thought(OK + "It is 84.", plan("Done", "Pending", "Pending"), False),
@@ -133,12 +136,12 @@ BROKEN = {
     ),
     "the conclusion is executed before a step is": (
         thought(OK + "It is 84.", plan("Done", "Pending", "Done"), False),
-        "the conclusion is Done, but these steps are not: 2",
+        "The conclusion is Done, but these steps are not: 2",
     ),
     "a status is none": (thought(OK, plan("Done", "Halfway", "Pending")), 'has the status "Halfway"'),
     "a step is done without a result": (
         thought(OK, plan("Done", "Pending", "Pending", result=None)),
-        'step 1 ("Add") is Done, but has no result',
+        'Step 1 ("Add") is Done, but has no result',
     ),
     "a doubt has no mark": (
         thought(OK, plan("Verification Needed", "Pending", "Pending")),
@@ -162,7 +165,7 @@ BROKEN = {
 def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[str, Any], str]) -> None:
     bad, reason = broken
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, SECOND, THIRD))
-    assert reason in walked.asks[2].prompt
+    assert reason in walked.asks[2].turns[0].objection
     assert walked.snapshot.status == "done"
     assert len(walked.conclusion.document["evolution"]) == 3
 
@@ -173,12 +176,12 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
 )
 def test_a_first_plan_ends_with_the_conclusion(planning: list[dict[str, Any]]) -> None:
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(thought("x", planning), FIRST, SECOND, THIRD))
-    assert 'must end with a step called "Conclusion"' in walked.asks[1].prompt
+    assert 'must end with a step called "Conclusion"' in walked.asks[1].turns[0].objection
     assert walked.conclusion.reason == "success"
 
 
 def test_what_a_plan_leaves_out_stands_as_it_stood_and_statuses_go_by_their_words() -> None:
-    changed = [{"description": "Double", "status": "completed", "result": "84"}]
+    changed = [{"description": "Double", "status": "done", "result": "84"}]
     over = [{"description": "conclusion", "status": "DONE."}]
     walked = walk(
         PLANNED_THINKING,
@@ -199,21 +202,15 @@ def test_an_open_step_that_vanishes_is_pending_and_is_executed_before_the_conclu
     without = thought(OK + "42 it is.", [FIRST["planning"][0], FIRST["planning"][2]])
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, without, SECOND, THIRD))
     assert "- [Pending] Double" in walked.asks[2].prompt
-    assert "execute the next step" in walked.asks[2].prompt
+    assert walked.asks[2].task.startswith(THINK.format(number=3, before=2))
     assert walked.conclusion.reason == "success"
 
 
-def test_the_example_in_the_prompt_is_a_legal_thought_and_quoting_it_is_no_reply() -> None:
-    example = json.loads(SYSTEM[SYSTEM.index("{") :])
-    assert thought_faults_of(example) == []
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(f"Sure: {json.dumps(example)}", FIRST, SECOND, THIRD))
-    assert "It cannot be used" in walked.asks[1].prompt
+def test_quoting_the_form_of_the_prompt_is_no_reply() -> None:
+    quoted = FORM[FORM.index("{") :]
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(quoted, FIRST, SECOND, THIRD))
+    assert len(walked.asks[1].turns) == 1
     assert walked.conclusion.reason == "success"
-
-
-def thought_faults_of(example: dict[str, Any]) -> list[str]:
-    planning = msgspec.convert(example["planning"], tuple[PlanStep, ...])
-    return list(thought_faults(example["current_thinking"], planning, True, first=False, evaluation="x"))
 
 
 def test_a_plan_that_is_worked_off_costs_fewer_letters_than_showing_every_plan_again() -> None:
@@ -240,7 +237,7 @@ def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
     judged = [{"evaluation": "Bewertung von Gedanke 1: richtig.", **thought("84.", SECOND["planning"])}]
     judged += [{"evaluation": "Stimmt.", **thought("Es sind 84.", THIRD["planning"], False)}]
     walked = walk(PLANNED_THINKING, "Was ist (17 + 25) * 2?", in_order(FIRST, *judged))
-    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "Es sind 84.")
+    assert (walked.snapshot.status, walked.conclusion.answer) == ("done", "84")
     assert [one.get("evaluation") for one in walked.conclusion.document["evolution"]] == [
         None,
         "Bewertung von Gedanke 1: richtig.",
@@ -259,7 +256,7 @@ def test_a_model_that_keeps_breaking_a_rule_leaves_the_latest_thought_unchecked_
 
 
 def test_without_a_result_to_give_an_unreadable_thought_fails_the_run() -> None:
-    unread = ["Hm."] * 3
+    unread = ["{[", "[{", "{{"]
     idle = thought("Set up.", plan("Pending", "Pending", "Pending"))
     refuted = (FIRST, SECOND, THIRD, Verified("wrong", "Doubled twice."))
     for before, options in (((), {}), ((idle,), {}), (refuted, {"verify": True})):
@@ -300,7 +297,7 @@ def test_a_model_that_never_ends_stops_at_its_limit_with_the_best_so_far() -> No
     assert len(walked.asks) == 4
     assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_thoughts")
     assert walked.conclusion.answer == OK + "Still adding."
-    assert "the last one there is room for" in walked.asks[3].prompt
+    assert walked.asks[3].task == f"{LAST.format(number=4)} {FORM}"
     think, stay = ("problem_reception", "think"), ("think", "think")
     assert walked.edges == [think, stay, stay, stay, ("think", "conclude"), ("conclude", "final_response")]
     assert set(walked.edges) == set(PLANNED_THINKING.edges)

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.blocks.programs import computes, program_in
+from reasonry.blocks.programs import WHERE_IT_RUNS, computes, program_in
 from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, Failed
+from reasonry.core.machine import advance, begin, open_effects
 from reasonry.models.scripted import ScriptedModel
+from reasonry.strategies.program_of_thought import PROGRAM_OF_THOUGHT, REPAIR, WRITE, Options
 
 pytestmark = pytest.mark.anyio
 
@@ -48,10 +51,27 @@ def test_a_program_that_only_prints_computes_nothing() -> None:
     assert computes("for n in (1, 2):\n    print(n)")
 
 
+def test_the_task_comes_last_and_the_repair_shows_what_failed() -> None:
+    step = begin(PROGRAM_OF_THOUGHT, "How many eggs?", Options())
+    (first,) = open_effects(step.snapshot)
+    assert first.effect.text == f"Problem: How many eggs?\n\n{WRITE}"
+    step = advance(PROGRAM_OF_THOUGHT, step.snapshot, first.id, Answered("```python\nx = 1 / 0\n```"))
+    (run,) = open_effects(step.snapshot)
+    step = advance(PROGRAM_OF_THOUGHT, step.snapshot, run.id, Failed("tool_error", "ZeroDivisionError"))
+    (again,) = open_effects(step.snapshot)
+    shown = "Problem: How many eggs?\n\nx = 1 / 0\n\nWhat failed:\nZeroDivisionError"
+    assert (again.effect.prompt, again.effect.task) == (shown, REPAIR)
+
+
 async def test_an_error_goes_back_with_the_program_until_it_runs() -> None:
     result = await run("x = 1 / 0\nprint(x)", "x = 9 * 2\nprint(x)")
     assert (result.answer, result.usage.calls, result.details["rounds"]) == ("18", 2, 2)
     assert "ZeroDivisionError" in result.details["samples"][0]["dropped"]["text"]
+
+
+async def test_the_last_line_that_a_program_prints_is_the_answer() -> None:
+    result = await run("for day in (1, 2):\n    print('day', day)\nprint(9 * 2)")
+    assert (result.answer, result.usage.calls) == ("18", 1)
 
 
 async def test_after_the_last_round_the_error_is_the_reason() -> None:
@@ -92,4 +112,5 @@ async def test_the_writer_is_told_what_the_sandbox_can_run() -> None:
 
     model = Listening.of(program("x = 9 * 2\nprint(x)"))
     await solve("How many?", strategy="program_of_thought", model=model, store="memory")
-    assert "no third-party packages" in asked[0].system
+    assert (asked[0].system, asked[0].prompt) == ("", f"Problem: How many?\n\n{WRITE}")
+    assert f"Where it runs: {WHERE_IT_RUNS}" in WRITE

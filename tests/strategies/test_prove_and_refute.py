@@ -131,11 +131,57 @@ async def test_thoughts_are_searched_for_claims_without_a_reader_and_a_run_settl
     assert (claim["verdict"], claim["settled_by"], len(reader.asked)) == ("confirmed", "run", asked)
 
 
+@pytest.mark.parametrize("said", ["This claim is false: it takes minutes.", "| claim | verdict |", "FAIL"])
+async def test_a_claim_whose_readers_cannot_be_read_is_undecided_and_the_run_goes_on(said: str) -> None:
+    class Unread(Reader):
+        async def answer(self, question: Any, on_text: Any = None) -> Answered:
+            if f'"{COUNT}"' not in question.ask.prompt:
+                return await super().answer(question, on_text)
+            self.asked.append(question.ask)
+            return Answered(said)
+
+    found = await refute(Unread({("copy", "true"): "fails"}), COPY, COUNT)
+    assert [found[claim]["verdict"] for claim in (COPY, COUNT)] == ["refuted", "undecided"]
+    found = await refute(Unread({}), COUNT)
+    assert (found[COUNT]["verdict"], found[COUNT]["reason"]) == ("undecided", "no reader gave a verdict")
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ({"quote": "Counting", "reason": "shown", "verdict": "REFUTED"}, "refuted"),
+        ({"quote": "Counting", "reason": "shown", "holds": False}, "refuted"),
+        ({"reason": "shown", "verdict": "confirmed"}, "confirmed"),
+        ("It takes minutes, as a count reads all.\n\nVerdict: inconclusive", "undecided"),
+        ("I counted: 20 s.\n\n**Verdict:** holds", "confirmed"),
+    ],
+)
+async def test_a_verdict_may_come_in_any_word_of_the_table(reply: Any, verdict: str) -> None:
+    class Other(Reader):
+        async def answer(self, question: Any, on_text: Any = None) -> Answered:
+            return Answered(reply if isinstance(reply, str) else json.dumps(reply))
+
+    assert (await refute(Other({}), COUNT))[COUNT]["verdict"] == verdict
+
+
+def test_a_plain_text_is_not_said_to_have_thoughts() -> None:
+    plain = walk(PROVE_AND_REFUTE, PLAN, lambda one: reply({"claims": [{"claim": COUNT}]}), {}).asks[0]
+    assert plain.facts["kind"] == "selection"
+    assert "thought" not in plain.task
+    for ask in (plain, *prove(solutions=[BAD]).asks):
+        assert ask.question.endswith(ask.task)
+        assert ask.system.count(".") == 1
+
+
 PROBLEM = "Is n(n + 1) even for every whole n? Prove it."
 GOOD = {"reasoning": "One of n and n + 1 is even, so the product is even.", "answer": "Yes"}
 BAD = {"reasoning": "n is even, so the product is even.", "answer": "Yes, as n is even"}
 HOLDS = {"quote": "", "reason": "each step was checked", "verdict": "holds"}
 FAILS = {"quote": "n is even", "reason": "n = 3 is a counterexample", "verdict": "fails"}
+
+
+def marked(solution: dict[str, str]) -> str:
+    return f"{solution['reasoning']}\n\n<answer>{solution['answer']}</answer>"
 
 
 def prove(*, solutions: list[Any], revised: Any = BAD, verdict: Any = "unknown", **options: Any) -> Walked:
@@ -148,9 +194,9 @@ def prove(*, solutions: list[Any], revised: Any = BAD, verdict: Any = "unknown",
         assert isinstance(one.effect, Ask)
         match one.effect.facts["kind"]:
             case "proof":
-                return Answered(f"SECRET: I guess. {json.dumps(next(written))} SECRET")
+                return Answered(f"{marked(next(written))} SECRET: I guessed.")
             case "revision":
-                return reply(revised)
+                return Answered(marked(revised))
             case _:
                 return reply(FAILS if BAD["reasoning"] in one.effect.prompt else HOLDS)
 

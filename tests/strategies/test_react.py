@@ -11,7 +11,7 @@ from reasonry.core.effects import CallTool, Verify
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin
 from reasonry.core.toolcard import ToolCard
-from reasonry.strategies.react import REACT, Options
+from reasonry.strategies.react import REACT, TASK, Options
 from reasonry.surfaces.present import thought_lines
 
 from .walking import Walked, in_order, reply, walk
@@ -63,7 +63,7 @@ def test_the_prover_is_offered_only_where_nothing_can_be_looked_up() -> None:
     prover, python, search = (ToolCard(name) for name in ("check_claim", "py_executor", "search_documents"))
     for cards, offered in (((prover, python), True), ((prover, python, search), False)):
         asked = walk(REACT, "p", in_order(finish("x")), {"tools": cards}).asks[0]
-        assert ("check_claim" in asked.system) is offered
+        assert ("check_claim" in asked.text) is offered
 
 
 def test_the_table_is_the_one_of_the_flow_engine() -> None:
@@ -103,7 +103,7 @@ def test_the_papers_example_on_the_colorado_orogeny() -> None:
     assert walked.conclusion.document == {"steps": 5, "tool_calls": 4}
     assert set(walked.edges) == set(REACT.edges)
     assert walked.snapshot.rounds == 5
-    assert "Observation: The eastern sector extends into the High Plains." in walked.asks[-1].prompt
+    assert "Observation: The eastern sector extends into the High Plains." in walked.asks[-1].text
 
 
 def test_every_thought_is_in_a_stage_and_there_is_one_for_each_answer() -> None:
@@ -164,8 +164,8 @@ def test_a_repeated_action_is_pointed_out_to_the_model() -> None:
     walked = walk(
         REACT, "p", in_order(SEARCH, ToolReturned("x"), SEARCH, ToolReturned("x"), finish("y")), TOOLS
     )
-    assert "You took this very action before, in turn 1" in walked.asks[-1].prompt
-    assert "You took this very action" not in walked.asks[1].prompt
+    assert "You took this very action before, in turn 1" in walked.asks[-1].text
+    assert "You took this very action" not in walked.asks[1].text
 
 
 def test_the_same_action_twice_in_a_turn_is_taken_once() -> None:
@@ -186,36 +186,78 @@ def test_actions_are_the_same_if_the_same_call_is_made(first: tuple, second: tup
         return lambda one: ToolReturned(1) if isinstance(one.effect, CallTool) else reply(replies.pop(0))
 
     turns = walk(REACT, "p", answer([act("a", first), act("b", second), finish("x")]), options)
-    assert "You took this very action before, in turn 1" in turns.asks[-1].prompt
+    assert "You took this very action before, in turn 1" in turns.asks[-1].text
     both = walk(REACT, "p", answer([act("a", first, second), finish("x")]), options)
     assert both.conclusion.document["tool_calls"] <= 1
-    assert "The same as action 1 of this turn" in both.asks[-1].prompt
+    assert "The same as action 1 of this turn" in both.asks[-1].text
 
 
 def test_a_line_that_is_no_call_is_observed_beside_those_that_are() -> None:
     pair = {"name": "pair", "parameters": {"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}}
     options = {"tools": [*TOOLS["tools"], pair]}
-    text = (
-        "Thought: I take two Actions now.\nAction: search[A]\nAction: pair[a, b]\nAction: search[multi\nline]"
-    )
+    text = "I take two Actions now.\nAction: search[A]\nAction: pair[a, b]\nAction: search[B [b]]"
     walked = walk(REACT, "p", in_order(text, ToolReturned("1"), ToolReturned("2"), finish("x")), options)
     assert walked.thoughts[0].text == "I take two Actions now."
-    assert walked.performed[2].effect == CallTool("search", {"entity": "multi\nline"})
+    assert walked.performed[2].effect == CallTool("search", {"entity": "B [b]"})
     assert observations(walked) == [
-        "1\nError: pair takes several arguments (a, b): write them as a JSON object\n2"
+        "1\nError: pair has no argument input; it is called pair(a: any, b: any)\n2"
     ]
-    assert "\nAction: pair[a, b]\n" in walked.asks[-1].prompt
+    assert '{"tool":"pair","arguments":{"input":"a, b"}}' in walked.asks[-1].text
 
 
-def test_a_turn_of_nothing_but_a_bad_action_is_observed_too() -> None:
-    walked = walk(REACT, "p", in_order("Thought: x\nAction: search", finish("x")), TOOLS)
-    assert observations(walked)[0].startswith("Error: write an action as `Action: tool[input]`")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: x\nAction: search",
+        "Action: search\nAction Input: A",
+        "Action: search[a] and search[b]",
+        '[search(entity="A")]',
+        '```tool_code\nprint(search("A"))\n```',
+        "<search><entity>A</entity></search>",
+        "<tool_call>search for A</tool_call>",
+        {"thought": "x", "actions": ["search A"]},
+        {"thought": "x", "actions": [{"tool": "search", "entity": "A"}]},
+    ],
+)
+def test_a_call_in_no_form_that_is_read_is_asked_for_again_and_is_never_the_answer(text: object) -> None:
+    walked = walk(REACT, "p", in_order(text, finish("x")), TOOLS)
+    assert "A call in it cannot be read; call a tool as you were told." in walked.asks[1].text
+    assert (walked.conclusion.answer, walked.conclusion.document["tool_calls"]) == ("x", 0)
+    stubborn = walk(REACT, "p", in_order(text, text, text), TOOLS)
+    assert (stubborn.snapshot.status, stubborn.snapshot.error) == ("failed", "output_invalid")
+
+
+def test_tools_go_along_where_they_are_taken_and_are_told_of_where_they_are_not() -> None:
+    (ask,) = walk(REACT, "p", in_order(finish("x")), TOOLS).asks
+    told, given = ask.spelled_out(), ask.spelled_out(takes_tools=True)
+    assert (told.tools, given.form, told.form) == ((), None, None)
+    assert [tool["name"] for tool in given.tools] == ["search", "lookup"]
+    assert given.tools[0]["parameters"] == TEXT
+    assert "- search(entity: string): Looks an entity up." in told.prompt
+    assert told.text == given.text == ask.text
+    assert told.prompt.endswith(TASK)
+
+
+@pytest.mark.parametrize("nothing", ["none", "None", "N/A", "nothing"])
+def test_none_is_an_answer(nothing: str) -> None:
+    for said in ({"thought": "t", "actions": [], "answer": nothing}, f"t\n<answer>{nothing}</answer>"):
+        walked = walk(REACT, "p", in_order(said), TOOLS)
+        assert (walked.conclusion.answer, len(walked.asks)) == (nothing, 1)
+
+
+def test_reasoning_with_the_answer_in_its_mark_ends_the_run() -> None:
+    text = "Austen lived in Steventon, in Hampshire.\n<answer>Hampshire</answer>"
+    walked = walk(REACT, "In which county?", in_order(SEARCH, ToolReturned("x"), text), TOOLS)
+    assert (walked.conclusion.answer, walked.thoughts[-1].text) == (
+        "Hampshire",
+        "Austen lived in Steventon, in Hampshire.",
+    )
 
 
 def test_more_actions_than_a_turn_may_have_are_asked_for_again() -> None:
     many = "\n".join(f"Action: search[{n}]" for n in range(17))
     walked = walk(REACT, "p", in_order(many, finish("x")), TOOLS)
-    assert "take at most 16 actions in a turn" in walked.asks[1].prompt
+    assert "Take at most 16 actions in a turn." in walked.asks[1].text
 
 
 def test_arguments_that_look_like_a_turn_are_still_arguments() -> None:
@@ -233,7 +275,7 @@ def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
     walked = walk(REACT, "p", answer, TOOLS | {"max_steps": 4})
     assert (walked.conclusion.answer, walked.conclusion.reason) == ("my best guess", "max_steps")
     assert walked.snapshot.rounds == 5
-    assert "No turns are left" in walked.asks[-1].prompt
+    assert "No turns are left" in walked.asks[-1].text
 
 
 def test_at_the_limit_too_the_papers_text_form_is_read() -> None:
@@ -246,7 +288,14 @@ def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
     walked = walk(REACT, "2 + 2?", in_order(finish(4)))
     assert walked.conclusion.answer == "4"
     assert len(walked.performed) == 1
-    assert "(no tools)" in walked.asks[0].system
+    assert "There are no tools." in walked.asks[0].text
+
+
+@pytest.mark.parametrize("closing", [finish("the river Itchen"), "Yes.\n<answer>the river Itchen</answer>"])
+def test_a_turn_may_say_again_what_an_earlier_one_said_too_early(closing: object) -> None:
+    hasty = {**SEARCH, "answer": "the river Itchen"}
+    walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), hasty, ToolReturned("x"), closing), TOOLS)
+    assert (walked.conclusion.answer, len(walked.asks)) == ("the river Itchen", 3)
 
 
 def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
@@ -261,7 +310,7 @@ def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
 )
 def test_a_turn_with_neither_action_nor_answer_is_asked_again(empty: dict) -> None:
     walked = walk(REACT, "p", in_order(empty, finish("x")))
-    assert "give at least one action, or the answer" in walked.asks[1].prompt
+    assert "Give at least one action, or the answer." in walked.asks[1].text
     assert walked.conclusion.answer == "x"
 
 
@@ -286,7 +335,7 @@ def test_a_reply_that_was_cut_off_is_asked_again_and_never_acted_on() -> None:
         '{"thought": "t", "actions": [{"tool": "search", "arguments": {"entity": "High Pl', truncated=True
     )
     walked = walk(REACT, "p", in_order(cut, finish("x")), TOOLS)
-    assert "cut off before its end" in walked.asks[1].prompt
+    assert "cut off before its end" in walked.asks[1].text
     assert not any(isinstance(one.effect, CallTool) for one in walked.performed)
 
 
@@ -303,8 +352,8 @@ def test_arguments_written_as_text_get_the_type_the_tool_wants() -> None:
 
 def test_a_result_of_ten_megabytes_is_cut_for_the_prompt() -> None:
     walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x" * 10_000_000), finish("y")), TOOLS)
-    assert len(walked.asks[-1].prompt) < 5_000
-    assert "characters in all" in walked.asks[-1].prompt
+    assert len(walked.asks[-1].text) < 5_000
+    assert "characters in all" in walked.asks[-1].text
 
 
 def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
@@ -361,6 +410,7 @@ def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached
         assert after.startswith(before)
         cached += count
     assert cached / sum(tokens) >= 0.88
+    assert len({ask.text.removeprefix(f"{ask.system}\n\n{ask.prompt}") for ask in asks}) == 1
 
 
 def test_the_reply_form_is_a_plain_json_schema() -> None:

@@ -10,6 +10,7 @@ from reasonry import solve
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
 from reasonry.engine.ports import OnText, Question
+from reasonry.strategies.recursive import OR_ANSWER
 
 pytestmark = pytest.mark.anyio
 
@@ -104,3 +105,30 @@ async def test_without_an_input_of_its_own_the_problem_is_the_input() -> None:
     result = await solve(problem, strategy="rlm", model=model, store="memory")
     assert result.answer == str(len(problem))
     assert len(model.prompts[0]) < 5_000
+
+
+async def test_what_was_printed_may_settle_the_answer_without_another_program() -> None:
+    model = Reader("print(1)\nprint(2)", "Both lines are there.\n<answer>3</answer>")
+    result = await run(model)
+    assert (result.answer, result.usage.calls) == ("3", 2)
+    assert "It printed:\n1\n2\n" in model.prompts[1]
+    assert OR_ANSWER not in model.prompts[0]
+    assert model.prompts[1].endswith(OR_ANSWER)
+
+
+async def test_the_problem_is_shown_more_briefly_once_a_program_has_looked_at_it() -> None:
+    model = Reader("print(1)", "final(2)")
+    await solve("How long is this?\n" + "x" * 9_000, strategy="rlm", model=model, store="memory")
+    first, second = model.prompts
+    assert first.count("x") > 3_900
+    assert second.count("x") < 1_200
+
+
+async def test_without_an_answer_of_its_own_the_last_line_printed_is_the_best_there_is() -> None:
+    class Silent(Reader):
+        async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+            given = await super().answer(question, on_text)
+            return given if "print" in given.text else Answered("")
+
+    result = await run(Silent("print('The total:')\nprint(42)"), programs=1)
+    assert (result.answer, result.details["verification"]) == ("42", "unchecked")

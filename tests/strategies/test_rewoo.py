@@ -46,25 +46,22 @@ def test_the_table_is_the_one_of_the_flow_engine() -> None:
 
 def test_the_papers_example_on_the_hennchata() -> None:
     problem = "What is the name of the cognac house that makes the main ingredient in The Hennchata?"
-    lines = """Plan: Search for more information about The Hennchata.
-#E1 = Wikipedia[The Hennchata]
-Plan: Find out the main ingredient.
-#E2 = LLM[What is the main ingredient of The Hennchata? Given context: #E1]
-Plan: Search for that ingredient.
-#E3 = Wikipedia[#E2]
-Plan: Find out the cognac house.
-#E4 = LLM[What cognac house makes #E2? Given context: #E3]
-"""
+    given = plan(
+        ("#E1", "Wikipedia", "The Hennchata"),
+        ("#E2", "LLM", "What is the main ingredient of The Hennchata? Given context: #E1"),
+        ("#E3", "Wikipedia", "#E2"),
+        ("#E4", "LLM", "What cognac house makes #E2? Given context: #E3"),
+    )
     walked = walk(
         REWOO,
         problem,
         in_order(
-            lines,
+            given,
             ToolReturned("A cocktail of Hennessy cognac and Mexican rice horchata."),
-            {"result": "Hennessy cognac"},
+            "It names it.\n<answer>Hennessy cognac</answer>",
             ToolReturned("Jas Hennessy & Co. is a producer of cognac."),
-            {"result": "Jas Hennessy & Co."},
-            {"answer": "Jas Hennessy & Co."},
+            "<answer>Jas Hennessy & Co.</answer>",
+            "The evidence says so.\n<answer>Jas Hennessy & Co.</answer>",
         ),
         TOOLS,
     )
@@ -97,7 +94,7 @@ def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -
         {"reasoning": "2026 - 1765 = 261", "answer": "261"},
     )
     walked = walk(REWOO, "How old is the house?", replies, TOOLS)
-    assert "a long passage, not a fact" in walked.asks[0].system
+    assert "a long passage, not a fact" in walked.asks[0].text
     assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy"})
     assert (walked.conclusion.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
     for stage, first in (("solving_phase", "reasoning"), ("working_phase", "thought")):
@@ -107,8 +104,8 @@ def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -
 
 
 def test_e1_is_not_the_head_of_e10_and_nested_brackets_survive() -> None:
-    calls = "\n".join(f"#E{n} = Wikipedia[x{n}]" for n in range(1, 11))
-    calls += "\n#E11 = Wikipedia[a[#E10][#E1] and [[#E2]]]"
+    inputs = [*(f"x{n}" for n in range(1, 11)), "a[#E10][#E1] and [[#E2]]"]
+    calls = plan(*((f"#E{n}", "Wikipedia", each) for n, each in enumerate(inputs, 1)))
 
     def answer(one: Pending):
         if isinstance(one.effect, CallTool):
@@ -161,20 +158,18 @@ def test_evidence_keeps_its_type_where_it_is_a_whole_argument() -> None:
         (plan(("#E1", "Google", "a")), "there is no tool 'Google'; the tools are: Wikipedia, add, LLM"),
         (plan(("first", "Wikipedia", "a")), "ids are #E1, #E2"),
         (plan(("#E1", "add", "1 and 2")), "write them as a JSON object"),
-        (plan(*[(f"#E{n}", "Wikipedia", "a") for n in range(1, 30)]), "plan at most 20 calls"),
-        ("#E1 = Wikipedia[no end", "no closing bracket"),
-        ("#E1 = Wikipedia[a]\n#E12345 = Wikipedia[b]", "#E12345: that is no id"),
-        ("#E1 = Wikipedia[a]\n#E2 = look it up", "`#E2 = look it up` is no call"),
-        ('#E1 = add[{"a": 1, "b": 2}]\n#E2 = add', "`#E2 = add` is no call"),
+        (plan(*[(f"#E{n}", "Wikipedia", "a") for n in range(1, 30)]), "lan at most 20 calls"),
+        (plan(("#E1", "Wikipedia", "<tool_call>a</tool_call>")), "its input has markup of a call"),
+        ("#E1 = Wikipedia[a]", "o JSON object"),
         (plan(("#E1", "Wikipedia", "")), "#E1: Wikipedia needs query"),
         (plan(("#E1", "Wikipedia", {"query": "a", "size": 3})), "Wikipedia has no argument size"),
-        ("I would search Wikipedia.", "no JSON object"),
+        ("I would search Wikipedia.", "o JSON object"),
     ],
 )
 def test_a_plan_that_cannot_be_carried_out_is_asked_again_with_the_reason(broken: Any, reason: str) -> None:
     good = plan(("#E1", "Wikipedia", "a"))
     walked = walk(REWOO, "p", in_order(broken, good, ToolReturned("x"), {"answer": "y"}), TOOLS)
-    assert reason in walked.asks[1].prompt
+    assert reason in walked.asks[1].text
     assert walked.conclusion.answer == "y"
 
 
@@ -184,40 +179,14 @@ def test_the_planner_is_held_to_the_tools_there_are() -> None:
     call = planning.form["properties"]["calls"]["items"]
     assert call["properties"]["tool"]["enum"] == ["Wikipedia", "add", "LLM"]
     assert set(call["required"]) == set(call["properties"])
-    assert '"tool": "Wikipedia"' in planning.system
+    assert '"tool": "Wikipedia"' in planning.text
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "Plan: Find it. #E1 = Wikipedia[a]\nPlan: Add. #E2 = LLM[sum of #E1]",
-        {"calls": ["Plan: Find it. #E1 = Wikipedia[a]", "Plan: Add. #E2 = LLM[sum of #E1]"]},
-        {"plan": ["#E1 = Wikipedia[a]", "#E2 = LLM[sum of #E1]"]},
-        {"calls": [{"Plan": "Find it.", "#E1": "Wikipedia[a]"}, {"Plan": "Add.", "#E2": "LLM[sum of #E1]"}]},
-        {"#E1": "Wikipedia[a]", "#E2": "LLM[sum of #E1]"},
-        {
-            "calls": {
-                "#E1": {"tool": "Wikipedia", "input": "a"},
-                "#E2": {"tool": "LLM", "input": "sum of #E1"},
-            }
-        },
-        {"steps": [{"tool": "Wikipedia", "input": "a"}, {"tool": "LLM", "args": {"prompt": "sum of #E1"}}]},
-        {
-            "calls": [
-                {"id": "#E1", "tool": "Wikipedia", "query": "a"},
-                {"id": 2, "tool": "LLM", "input": "sum of #E1"},
-            ]
-        },
-        [
-            {"id": "E1", "name": "wikipedia", "arguments": {"query": "a"}},
-            {"id": "E2", "name": "LLM", "arguments": {"prompt": "sum of #E1"}},
-        ],
-        "1. Find it: Wikipedia[a]\n2. Add: LLM[sum of #E1]",
-        "Step 1: Find it. `Wikipedia[a]`\nStep 2: Add. `LLM[sum of #E1]`",
-    ],
-)
-def test_a_plan_is_the_same_plan_in_every_form(written: Any) -> None:
-    replies = in_order(written, ToolReturned("A"), {"result": "B"}, {"answer": "x"})
+@pytest.mark.parametrize("ids", [("#E1", "#E2"), ("E1", "e02"), (1, 2), (None, None)])
+def test_ids_are_read_however_they_are_written(ids: tuple[Any, Any]) -> None:
+    calls = [{"tool": "wikipedia", "input": {"query": "a"}}, {"tool": "LLM", "input": "sum of #E1"}]
+    named = [call if id is None else {"id": id, **call} for id, call in zip(ids, calls, strict=True)]
+    replies = in_order({"calls": named}, ToolReturned("A"), "<answer>B</answer>", {"answer": "x"})
     walked = walk(REWOO, "p", replies, TOOLS)
     assert walked.performed[1].effect == CallTool("Wikipedia", {"query": "a"})
     assert walked.asks[1].prompt == "sum of A"
@@ -239,8 +208,8 @@ def test_failed_evidence_is_recorded_and_the_rest_is_solved_with() -> None:
         TOOLS,
     )
     assert walked.conclusion.answer == "from B"
-    assert "Evidence #E1: none (page is gone)" in walked.asks[-1].prompt
-    assert "Evidence #E3: none (not run: there is no #E1)" in walked.asks[-1].prompt
+    assert "Evidence #E1: none (page is gone)" in walked.asks[-1].text
+    assert "Evidence #E3: none (not run: there is no #E1)" in walked.asks[-1].text
     assert [call["failed"] for call in walked.conclusion.document["plan"]] == [
         "page is gone",
         None,
@@ -262,7 +231,7 @@ def test_evidence_is_not_looked_into_for_further_references() -> None:
 def test_a_result_of_ten_megabytes_is_cut() -> None:
     given = plan(("#E1", "Wikipedia", "a"))
     walked = walk(REWOO, "p", in_order(given, ToolReturned(["x"] * 2_500_000), {"answer": "x"}), TOOLS)
-    assert len(walked.asks[-1].prompt) < 10_000
+    assert len(walked.asks[-1].text) < 10_000
 
 
 def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
@@ -274,7 +243,7 @@ def test_an_answer_proved_wrong_is_asked_for_again_within_the_limit() -> None:
         {"verify": True},
     )
     assert walked.conclusion.answer == "6"
-    assert "was checked and is wrong. It must be even." in walked.asks[-1].prompt
+    assert "was checked and is wrong. It must be even." in walked.asks[-1].text
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0].path[-1] == "5"
 

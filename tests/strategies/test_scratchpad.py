@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
-from reasonry.strategies.scratchpad import CALCULATE, INITIALIZE, SCRATCHPAD
+from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -20,7 +21,7 @@ LINES = [
     },
     {"calculation": "2 + 5 + 1 = 8", "stateVariables": {"rest": "", "sum": "86", "C": 0}, "finished": True},
 ]
-RESULT = {"answer": "86"}
+RESULT = "<answer>86</answer>"
 
 
 def test_the_papers_addition_walks_every_edge_of_the_table() -> None:
@@ -71,7 +72,7 @@ def test_a_computation_that_never_ends_is_cut_at_max_steps() -> None:
 def test_each_prompt_repeats_the_whole_scratchpad_before_it() -> None:
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+        assert after.prompt.startswith(before.prompt)
     assert '9 + 7 = 16: 6, C 1\nScratchpad: rest = "2 + 5"' in walked.asks[-1].prompt
 
 
@@ -80,7 +81,7 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
     walked = walk(
         SCRATCHPAD,
         ADDITION,
-        in_order(START, *LINES, {"answer": "68"}, wrong, RESULT, Verified("right")),
+        in_order(START, *LINES, "<answer>68</answer>", wrong, RESULT, Verified("right")),
         {"verify": True},
     )
     assert walked.conclusion.answer == "86"
@@ -89,7 +90,7 @@ def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
     lost = walk(
         SCRATCHPAD,
         ADDITION,
-        in_order(START, *LINES, {"answer": "68"}, wrong),
+        in_order(START, *LINES, "<answer>68</answer>", wrong),
         {"verify": True, "max_repairs": 0},
     )
     assert (lost.snapshot.status, lost.conclusion.reason) == ("failed", "verification_failed")
@@ -113,8 +114,8 @@ def test_a_reply_may_hold_many_lines_and_the_result() -> None:
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, whole))
     assert (walked.conclusion.answer, walked.conclusion.document["steps"]) == ("86", 3)
     assert [ask.facts["kind"] for ask in walked.asks] == ["initialize", "calculate"]
-    assert INITIALIZE in walked.asks[0].prompt
-    assert CALCULATE in walked.asks[1].prompt
+    assert [ask.task for ask in walked.asks] == [INITIALIZE, CALCULATE]
+    assert not any(ask.mark for ask in walked.asks), "they are data"
 
 
 def test_the_only_value_of_the_state_is_the_result() -> None:
@@ -128,6 +129,7 @@ def test_a_result_that_is_said_too_early_is_none() -> None:
     early = LINES[0] | {"answer": "8"}
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, early, LINES[1], RESULT))
     assert walked.conclusion.answer == "86"
+    assert (walked.asks[-1].mark, walked.asks[-1].task) == (MARKED, EXTRACT)
 
 
 def test_a_false_line_is_asked_for_again_with_what_is_true() -> None:
@@ -135,11 +137,15 @@ def test_a_false_line_is_asked_for_again_with_what_is_true() -> None:
     right = {"calculation": "4736 * 8 = 37888", "stateVariables": {"part": 37888}, "finished": True}
     start = {"stateVariables": {"part": 0}}
     walked = walk(SCRATCHPAD, "4736 * 8", in_order(start, slip, right))
-    assert "It cannot be used: 4736 × 8 is 37888, not 37788." in walked.asks[2].prompt
+    assert (
+        walked.asks[2]
+        .turns[-1]
+        .objection.startswith("4736 × 8 is 37888, not 37788. Answer the question again")
+    )
     assert walked.conclusion.answer == "37888"
 
 
 def test_where_the_result_cannot_be_read_the_variables_are_given_unchecked() -> None:
-    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, {}, {}, {}))
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, "", "", ""))
     assert (walked.snapshot.status, walked.conclusion.answer) == ("done", 'rest = "", sum = "86", C = 0')
     assert walked.conclusion.document["verification"] == "unchecked"

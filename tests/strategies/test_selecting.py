@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonry.blocks.tournament import MIDDLE
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, ToolReturned, Verified
 from reasonry.core.machine import Pending, Snapshot, begin, open_effects
@@ -194,7 +195,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 def test_more_budget_never_makes_the_best_so_far_worse(
     name: str, more: dict[str, Any], seed: int, drafts: int
 ) -> None:
-    """Another answer leads only where it is better, or has more votes at that time."""
+    """Another answer leads only where it is better, has more votes, or revises what a judge put below the middle."""
     run = played(name, Planted(seed, words=TREES, taste=True), drafts, **more)
     ends = [stop(STRATEGIES[name], snapshot, STRATEGIES).conclusion for snapshot in run.snapshots[:-1]]
     if not abstains(run):
@@ -203,8 +204,20 @@ def test_more_budget_never_makes_the_best_so_far_worse(
     for at, end in enumerate(ends):
         assert end is not None
         new, votes = spoken(end.answer or ""), Counter(spoken(str(event)) for _, event in run.events[:at])
-        assert _quality(name, new) >= _quality(name, best) or votes[new] > votes[best] > 0
+        is_revised = name == "refine" and _is_unrated_revision(end.document, new, best)
+        assert _quality(name, new) >= _quality(name, best) or votes[new] > votes[best] > 0 or is_revised
         best = new
+
+
+def _is_unrated_revision(document: Mapping[str, Any], new: str, best: str) -> bool:
+    """Whether nobody has rated the one answer yet, and a judge put the other below the middle."""
+    ratings = document["ratings"]
+    numbers = {
+        word: [str(each["number"]) for each in document["samples"] if each["answer"] == word]
+        for word in TREES
+    }
+    is_low = any(ratings.get(number, MIDDLE) < MIDDLE for number in numbers.get(best, ()))
+    return is_low and any(number not in ratings for number in numbers[new])
 
 
 def _quality(name: str, word: str) -> int:

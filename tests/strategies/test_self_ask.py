@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.options import read_options
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
-from reasonry.strategies.self_ask import SELF_ASK
+from reasonry.strategies.self_ask import SELF_ASK, SUB_ANSWER
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -57,43 +58,40 @@ def test_the_reply_that_needs_no_further_question_gives_the_answer_so_that_one_c
     assert early.conclusion.answer == "Harry Vaughan Watkins"
 
 
-def test_the_papers_own_words_are_read() -> None:
-    """The example of the paper's figure 3, in the words of its prompt."""
-    walked = walk(
-        SELF_ASK,
-        QUESTION,
-        in_order(
-            "Are follow up questions needed here: Yes.\nFollow up: How old was Theodor Haecker when he died?",
-            "Intermediate answer: Theodor Haecker was 65 years old when he died.",
-            "Follow up 2: How old was Harry Vaughan Watkins when he died?\nIntermediate answer: 30 years old.\n"
-            "So the final answer is: Theodor Haecker",
-            "Intermediate answer: Harry Vaughan Watkins was 69 years old when he died.",
-            "So the final answer is: Harry Vaughan Watkins",
-        ),
+def test_a_turn_may_give_the_answer_in_its_mark_and_a_text_without_one_is_asked_for_the_form() -> None:
+    marked = "A sum of two numbers.\n<answer>4</answer>"
+    walked = walk(SELF_ASK, "2 + 2?", in_order(marked))
+    assert (walked.conclusion.answer, walked.thoughts[0].text) == ("4", "A sum of two numbers.")
+    open_turn = (
+        "Are follow up questions needed here: Yes.\nFollow up: How old was Theodor Haecker when he died?"
     )
-    assert walked.conclusion.answer == "Harry Vaughan Watkins"
-    assert [hop["question"] for hop in walked.conclusion.document["sub_questions"]] == [
-        "How old was Theodor Haecker when he died?",
-        "How old was Harry Vaughan Watkins when he died?",
-    ]
-    direct = walk(
-        SELF_ASK, "2 + 2?", in_order("Are follow up questions needed here: No.\nSo the final answer is: 4")
-    )
-    assert (direct.conclusion.answer, len(direct.asks)) == ("4", 1)
+    asked = walk(SELF_ASK, QUESTION, in_order(open_turn, FIRST, age(0), LAST | ANSWER))
+    (turn,) = asked.asks[1].turns
+    assert turn.objection.endswith("with one JSON object of the form asked for, and nothing else.")
+    assert [hop["question"] for hop in asked.conclusion.document["sub_questions"]] == [FIRST["subQuestion"]]
 
 
-@pytest.mark.parametrize("key", ["followUp", "question", "SubQuestion", "sub_question", "Follow-up question"])
-def test_a_question_is_one_whatever_its_key(key: str) -> None:
+def test_a_sub_answer_and_the_answer_stand_in_their_marks() -> None:
+    options = {"max_questions": 1, "verify": True}
+    known = "Theodor Haecker was born in 1879 and died in 1945.\n<answer>65 years old</answer>"
+    events = in_order(FIRST, known, SECOND, "69 > 65.\n<answer>Watkins</answer>", Verified("right"))
+    walked = walk(SELF_ASK, QUESTION, events, options)
+    assert walked.conclusion.document["sub_questions"][0]["answer"] == "65 years old"
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("Watkins", "proved")
+    assert [ask.mark for ask in walked.asks] == ["", SUB_ANSWER, "", MARKED]
+    assert [ask.wants_value for ask in walked.asks] == [True, False, True, True]
+
+
+@pytest.mark.parametrize("key", ["SubQuestion", "sub_question", "Sub-question"])
+def test_a_question_is_one_however_its_key_is_spelled(key: str) -> None:
     walked = walk(
         SELF_ASK, QUESTION, in_order({"thought": "t", key: "How old was he?"}, age(0), LAST | ANSWER)
     )
     assert walked.conclusion.document["sub_questions"][0]["question"] == "How old was he?"
 
 
-@pytest.mark.parametrize(
-    "none", ["null", "None", "n/a", "No further question.", "", "No further question is needed."]
-)
-def test_no_question_is_none_in_any_words(none: str) -> None:
+@pytest.mark.parametrize("none", [None, "null", ""])
+def test_no_question_is_none(none: str | None) -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), LAST | ANSWER | {"subQuestion": none}))
     assert (walked.conclusion.answer, len(walked.asks)) == ("Harry Vaughan Watkins", 3)
 
@@ -186,7 +184,7 @@ def test_a_model_that_never_stops_asking_is_stopped_at_the_limit() -> None:
 
 def test_an_empty_sub_answer_is_asked_for_again() -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, {"subQuestionAnswer": " "}, age(0), LAST, ANSWER))
-    assert "if you do not know it, say so" in walked.asks[2].prompt
+    assert "if you do not know it, say so" in walked.asks[2].turns[-1].objection
 
 
 def test_an_answer_proved_wrong_is_asked_for_again() -> None:
@@ -201,7 +199,7 @@ def test_each_prompt_begins_with_what_the_one_before_had_settled() -> None:
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
+        assert after.prompt.startswith(before.prompt)
 
 
 def test_a_limit_gives_what_followed_from_the_last_sub_answer() -> None:

@@ -13,15 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import solve
+from reasonry.blocks.answers import MARKED
 from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
 from reasonry.core.registry import resolve
+from reasonry.core.reply_reading import EXTRACT
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.self_consistency import SELF_CONSISTENCY, Options, State
+from reasonry.strategies.self_consistency import CONFIDENCE, REASON, SELF_CONSISTENCY, SYSTEM, Options, State
 
 from .walking import Walked, in_order, reply, walk
 
@@ -57,7 +59,7 @@ def test_the_papers_example_on_janets_ducks() -> None:
         in_order(
             sample("$18", "16 - 3 - 4 = 9 eggs are left, 9 * 2 = 18."),
             sample("$26.", "She sells 16 - 3 = 13 eggs, 13 * 2 = 26."),
-            sample("The answer is 18 dollars.", "She uses 7 eggs and sells 9 for 18 dollars."),
+            sample("18 dollars", "She uses 7 eggs and sells 9 for 18 dollars."),
         ),
         {"samples": 3, "window": 3},
     )
@@ -105,7 +107,7 @@ def test_answers_that_say_the_same_are_one_vote() -> None:
     walked = walk(
         SELF_CONSISTENCY,
         "p",
-        in_order(sample("0.3"), sample("0.50"), sample("1/2"), sample("The answer is 0.5."), sample(0.5)),
+        in_order(sample("0.3"), sample("0.50"), sample("1/2"), sample("**0.5**"), sample(0.5)),
         FULL | {"samples": 5},
     )
     assert votes(walked) == [("0.50", 4), ("0.3", 1)]
@@ -266,13 +268,23 @@ def test_paths_of_a_plan_vote_with_the_result_of_its_conclusion() -> None:
     assert walked.conclusion.answer == "42"
 
 
-def test_a_path_in_prose_that_states_its_answer_at_the_end_is_read() -> None:
-    prose = "There are 3 balls, then 2 more come.\n3 + 2 = 5. The answer is 5."
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(prose), {"samples": 3, "stop": "full"})
+def test_a_path_is_free_text_that_marks_its_answer() -> None:
+    path = "There are 3 balls, then 2 more come.\n\n3 + 2 = 5."
+    walked = walk(
+        SELF_CONSISTENCY, "p", lambda _: reply(f"{path}\n<answer>5</answer>"), FULL | {"samples": 3}
+    )
     assert (votes(walked), len(walked.asks)) == ([("5", 3)], 3)
-    assert walked.thoughts[0].text == prose
+    assert walked.thoughts[0].text == path
     vague = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is not yet known."), {"samples": 1})
     assert vague.conclusion.reason == "all_samples_failed"
+
+
+def test_a_path_without_its_mark_is_asked_for_the_answer_alone() -> None:
+    path = "3 + 2 = 5. So there are five."
+    walked = walk(SELF_CONSISTENCY, "p", in_order(path, "<answer>5</answer>"), {"samples": 1})
+    assert [turn.objection for turn in walked.asks[1].turns] == [EXTRACT]
+    assert (walked.conclusion.answer, walked.thoughts[0].text) == ("5", path)
+    assert walked.conclusion.document["samples_failed"] == 0
 
 
 @pytest.mark.parametrize(
@@ -302,11 +314,12 @@ def test_where_all_samples_failed_the_code_of_the_last_says_why(over: str) -> No
     assert (walked.conclusion.reason, walked.snapshot.error) == ("all_samples_failed", "script_exhausted")
 
 
-def test_a_sample_without_a_readable_answer_is_drawn_anew_and_not_asked_again() -> None:
-    walked = walk(SELF_CONSISTENCY, "p", in_order(sample(" "), sample("A")), {"samples": 1})
+def test_a_sample_without_a_readable_answer_is_asked_for_once_more_and_then_drawn_anew() -> None:
+    unmarked = ("Some five.", "As I said.")
+    walked = walk(SELF_CONSISTENCY, "p", in_order(*unmarked, sample("A")), {"samples": 1})
     assert walked.conclusion.answer == "A"
-    assert [ask.sample for ask in walked.asks] == [0, 1]
-    assert len({(ask.prompt, ask.system) for ask in walked.asks}) == 1
+    assert [(ask.sample, len(ask.turns)) for ask in walked.asks] == [(0, 0), (0, 1), (1, 0)]
+    assert len({(ask.question, ask.system) for ask in walked.asks}) == 1
     assert walked.conclusion.document["samples_failed"] == 1
 
 
@@ -314,14 +327,15 @@ def test_a_sample_without_a_readable_answer_is_drawn_anew_and_not_asked_again() 
 def test_samples_without_readable_answers_are_drawn_anew_up_to_a_limit(samples: int) -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply("{{{["), {"samples": samples})
     assert walked.conclusion.reason == "all_samples_failed"
-    assert len(walked.asks) == samples + max(2, samples // 2)
+    assert len({ask.sample for ask in walked.asks}) == samples + max(2, samples // 2)
+    assert len(walked.asks) == 2 * len({ask.sample for ask in walked.asks})
 
 
 def test_a_settled_vote_asks_for_nothing_more_though_samples_were_unreadable() -> None:
-    replies = in_order(*[sample("A")] * 3, "{{{[", sample("A"))
+    replies = in_order(*[sample("A")] * 3, "{{{[", "{{{[", sample("A"))
     walked = walk(SELF_CONSISTENCY, "p", replies)
-    assert (walked.conclusion.answer, len(walked.asks)) == ("A", 5)
-    assert [one.round for one in walked.performed] == [1, 1, 1, 1, 2]
+    assert (walked.conclusion.answer, len(walked.asks)) == ("A", 6)
+    assert [one.effect.sample for one in walked.performed] == [0, 1, 2, 3, 3, 4]
 
 
 def drafts(answers: list[str]) -> tuple[Draft, ...]:
@@ -356,7 +370,7 @@ def test_four_samples_may_settle_a_vote_and_fewer_what_is_left_of_it() -> None:
     def answer(one: Pending):
         widths[one.round] += 1
         assert isinstance(one.effect, Ask)
-        return reply(f"So it goes. The answer is {'BA'[one.effect.sample != 0]}.")
+        return reply(f"So it goes.\n<answer>{'BA'[one.effect.sample != 0]}</answer>")
 
     walk(SELF_CONSISTENCY, "p", answer, {"confidence": 0.9})
     assert list(widths.values()) == [3, 3]
@@ -368,18 +382,20 @@ def test_four_samples_may_settle_a_vote_and_fewer_what_is_left_of_it() -> None:
     assert list(widths.values()) == [1]
 
 
-def test_the_answer_is_asked_for_at_the_end_and_the_papers_sentence_is_read() -> None:
-    """The example of arXiv:2201.11903, figure 1, as the paper's prompt has its answers."""
+def test_the_answer_is_asked_for_in_a_mark_and_a_mark_that_only_quotes_the_question_is_none() -> None:
+    """The example of arXiv:2201.11903, figure 1."""
     text = (
         "The cafeteria had 23 apples originally. They used 20 to make lunch. So they had 23 - 20 = 3. They bought 6 "
-        "more apples, so they have 3 + 6 = 9. The answer is 9."
+        "more apples, so they have 3 + 6 = 9."
     )
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(text), {"samples": 1})
+    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(f"{text}\n\n<answer>9</answer>"), {"samples": 1})
     assert (walked.conclusion.answer, walked.thoughts[0].text) == ("9", text)
-    assert walked.asks[0].system.endswith("\nAnswer: …"), "which has no language of its own"
-    assert walked.asks[0].form is None
-    echoed = walk(SELF_CONSISTENCY, "p", lambda _: reply("Answer: …"), {"samples": 1})
-    assert echoed.conclusion.reason == "all_samples_failed"
+    put = walked.asks[0].spelled_out()
+    assert (put.system, put.prompt, put.form) == (SYSTEM, f"Problem: p\n\n{MARKED}\n\n{REASON}", None)
+    assert walked.asks[0].spelled_out(reasons=True).prompt == f"Problem: p\n\n{MARKED}"
+    for echo in ("Answer: …", "<answer>…</answer>"):
+        echoed = walk(SELF_CONSISTENCY, "p", in_order(*[echo] * 6), {"samples": 1})
+        assert echoed.conclusion.reason == "all_samples_failed"
 
 
 def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy() -> None:
@@ -405,14 +421,14 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
     assert right["beta"] >= right["full"]
 
 
-def test_a_path_without_an_answer_is_told_how_to_end() -> None:
+def test_a_path_without_an_answer_says_that_its_mark_is_missing() -> None:
     said = walk(SELF_CONSISTENCY, "p", lambda _: reply("total time 2.5 h for 120 km: 48"), {"samples": 1})
     assert said.conclusion.reason == "all_samples_failed"
-    assert 'end with "Answer: …"' in (said.conclusion.detail or "")
+    assert "it has no <answer>…</answer>" in (said.conclusion.detail or "")
 
 
 def test_samples_that_were_not_read_are_mentioned() -> None:
-    replies = in_order("total time 2.5 h for 120 km: 48", *["Answer: 8"] * 4)
+    replies = in_order(*["total time 2.5 h for 120 km: 48"] * 2, *["Answer: 8"] * 4)
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
     assert walked.conclusion.answer == "8"
     assert walked.conclusion.detail == "5 of 4 samples drawn, 1 without an answer that could be read"
@@ -420,9 +436,9 @@ def test_samples_that_were_not_read_are_mentioned() -> None:
 
 def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:
     paths = (
-        "so\nAnswer: 13\nConfidence: 20",
-        "so\nAnswer: 13\nConfidence: 10 %",
-        "so\nAnswer: 18\n**Confidence:** 99",
+        "so\n<answer>13</answer> <confidence>20</confidence>",
+        "so\n<answer>13</answer>\n<confidence>10 %</confidence>",
+        "so\nAnswer: 18\n<confidence> 99 </confidence>",
     )
     walked = walk(
         SELF_CONSISTENCY, "How many?", in_order(*paths), {"samples": 3, "weigh": True, "stop": "full"}
@@ -430,7 +446,7 @@ def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:
     assert walked.conclusion.answer == "18"
     assert [vote["answer"] for vote in walked.conclusion.document["votes"]] == ["18", "13"]
     assert sum(vote["weight"] for vote in walked.conclusion.document["votes"]) == pytest.approx(1, abs=1e-3)
-    assert "Confidence: …" in walked.asks[0].system
+    assert walked.asks[0].mark == MARKED + CONFIDENCE
 
 
 def test_without_confidence_the_weights_are_equal() -> None:

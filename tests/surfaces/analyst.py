@@ -1,4 +1,4 @@
-"""Plays the model of an analysis over HTTP: tells the stage by the form it is asked for, and draws on what it is shown.
+"""Plays the model of an analysis over HTTP: tells the stage by its form or its words, and draws on what it is shown.
 
 What it finds goes from tool to tool: days with rain from the MCP server into the program, the program's value into the
 answer. So a right answer says that each of them has really run. `play` is what a server process takes as its brain.
@@ -34,6 +34,8 @@ STAGES = {
     "focused_answer",
 }
 FOCUS = "choice: Umbrella | Hat"
+SYNTHESIZE = "Now bring all accepted results together"
+"""What is said where the synthesis is asked for, which goes without a schema, as the focused value does."""
 
 _KEYS = {
     "complexity_level": "complexity",
@@ -53,7 +55,10 @@ _KEYS = {
 
 def play(request: ChatRequest) -> Any:
     """Answer a question of an analysis."""
-    properties = (request.form or {}).get("properties", {})
+    if request.form is None:
+        is_synthesis = SYNTHESIZE in request.prompt
+        return _synthesis(request.prompt) if is_synthesis else _marked(_focus(request.prompt, True)["value"])
+    properties = request.form["properties"]
     kind = next(kind for key, kind in _KEYS.items() if key in properties)
     has_climate = "climate" in request.prompt
     reply = globals()[f"_{kind}"](request.prompt, has_climate)
@@ -124,9 +129,18 @@ def _synthesize(prompt: str, _: bool) -> Any:
     share = re.findall(r'value"?: ?([\d.]+)', prompt)[-1]
     return {
         "answer": f"It rains on {share} of the days.",
-        "final_answer": f"Share: {share}.",
+        "final_answer": f"Share: {share}",
         "title": "Rain",
     }
+
+
+def _synthesis(prompt: str) -> str:
+    made = _synthesize(prompt, True)
+    return f"{made['answer']}\n<title>{made['title']}</title>\n{_marked(made['final_answer'])}"
+
+
+def _marked(answer: str) -> str:
+    return f"<answer>{answer}</answer>"
 
 
 def _focus(prompt: str, _: bool) -> Any:

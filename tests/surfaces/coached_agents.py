@@ -37,7 +37,7 @@ def solver(puzzle: str) -> Agent:
     way, others, answer = PUZZLES[puzzle]
 
     def reply(question: Question) -> Any:
-        if "Write the answer." in question["prompt"]:
+        if question["stage"] == "continuation_decision":
             return {"reason": "The steps arrive at 24.", "answer": answer}
         steps = re.findall(r"^\d+\. (.*)$", question["prompt"], re.MULTILINE)
         on_way = steps == way[: len(steps)] and len(steps) < len(way)

@@ -212,7 +212,7 @@ def test_a_server_that_changes_its_tools_gives_the_run_no_other(shell: Shell) ->
     def reply(request: ChatRequest) -> Any:
         # From the second iteration on, ask for the tool that has gone.
         found = analyst.play(request)
-        if "tasks" in found and "Iteration 1" in request.prompt:
+        if request.form and "tasks" in found and "Iteration 1" in request.prompt:
             found["tasks"].append({"resource_name": "climate", "task_query": "Bergen in July"})
         return found
 
@@ -282,8 +282,8 @@ def test_two_servers_of_one_name_keep_their_tools_apart(shell: Shell) -> None:
             return {"tasks": [{"resource_name": "python2.climate", "task_query": "Bergen in October"}] * 2}
         if "tool_input" in properties:
             return {"tool_input": {"city": "Bergen", "month": "October"}}
-        if "final_answer" in properties:
-            return {"answer": "It rains.", "final_answer": "Share: 0.7."}
+        if analyst.SYNTHESIZE in request.prompt:
+            return "It rains.\n<answer>Share: 0.7</answer>"
         return analyst.play(request)
 
     shell.server.reset(reply=reply)

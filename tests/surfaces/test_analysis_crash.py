@@ -46,7 +46,7 @@ IN_STAGE = {
     "plan_generation": "Now draft one plan",
     "task_execution": "Now write the Python program",
     "quality_evaluation": "Now decide whether later work",
-    "focused_answer": "Now put it into one value",
+    "focused_answer": "Now reason which value the answer comes to",
 }
 """What is asked there. The other stages are killed above, at their commits."""
 
@@ -91,7 +91,7 @@ def test_a_run_goes_on_only_with_the_tools_it_began_with(tmp_path: Path) -> None
             assert set(missing) == {"climate", "fahrenheit", "search_documents"}
         assert server.stats()["requests"] == 6
         again = shell.json("runs", "resume", limited["run_id"], "--max-calls", "100", *tools)
-        assert (again["status"], again["final_answer"]) == ("done", "Share: 0.7097.")
+        assert (again["status"], again["final_answer"]) == ("done", "Share: 0.7097")
 
 
 QUIET: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -105,7 +105,7 @@ def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script = home / "script.jsonl"
-    reply = {"steps": ["Half of $\\frac{16}{3}$ is **that**."], "answer": ANSWER}
+    reply = f"Half of $\\frac{{16}}{{3}}$ is **that**.\n\n<answer>{ANSWER}</answer>"
     script.write_text(json.dumps({"stage": "*", "reply": reply}), "utf-8")
     model = ["--model", f"scripted:{script}", "--strategy", "chain_of_thought"]
     assert run(["solve", "Write how long it takes.", *model]) == 0

@@ -53,7 +53,7 @@ async def test_an_answer_has_the_type_that_was_asked_for_and_is_asked_again_wher
     kind: Any,
 ) -> None:
     model = ScriptedModel.of(
-        {"stage": "sequential_reasoning", "reply": {"steps": ["It is by a fjord."], "answer": "Oslo"}},
+        {"stage": "sequential_reasoning", "reply": {"reasoning": "It is by a fjord.", "answer": "Oslo"}},
         {"stage": "*", "reply": {"city": "Oslo", "letters": "many"}},
         {"stage": "*", "reply": OSLO},
     )
@@ -102,10 +102,10 @@ async def test_an_answer_that_its_type_refuses_is_asked_again_with_the_reason(
 
     class Spy(Observer):
         def asked(self, pending: Any) -> None:
-            prompts.append(getattr(pending.effect, "prompt", ""))
+            prompts.append(getattr(pending.effect, "text", ""))
 
     wrong = {"city": "Oslo", "letters": 5}
-    first = {"stage": "sequential_reasoning", "reply": {"steps": ["It is by a fjord."], "answer": answer}}
+    first = {"stage": "sequential_reasoning", "reply": {"reasoning": "It is by a fjord.", "answer": answer}}
     model = ScriptedModel.of(
         first, *({"stage": "*", "reply": reply} for reply in [wrong, OSLO][answer != "Oslo" :])
     )

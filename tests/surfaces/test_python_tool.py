@@ -20,7 +20,7 @@ from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
-from reasonry.surfaces import thinking
+from reasonry.surfaces import sequential_thinking
 from reasonry.surfaces.python import adapters
 from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
 
@@ -66,10 +66,10 @@ def test_the_tool_says_what_it_is(tool: ThinkingTool) -> None:
 
 def test_descriptions_are_short() -> None:
     """About four characters are a token."""
-    schema = thinking.thinking_input(STRATEGIES)
+    schema = sequential_thinking.thinking_input(STRATEGIES)
     fields = sum(len(one.get("description", "")) for one in schema["properties"].values())
-    assert (len(thinking.THINKING_DESCRIPTION) + fields) / 4 < 600
-    assert len(thinking.SESSIONS_DESCRIPTION) / 4 < 80
+    assert (len(sequential_thinking.THINKING_DESCRIPTION) + fields) / 4 < 600
+    assert len(sequential_thinking.SESSIONS_DESCRIPTION) / 4 < 80
 
 
 def test_the_schema_of_sessions_names_every_action() -> None:
@@ -79,7 +79,7 @@ def test_the_schema_of_sessions_names_every_action() -> None:
 async def test_the_reply_is_what_its_schema_says(tool: ThinkingTool) -> None:
     from jsonschema import validate
 
-    schema = thinking.in_camel_case(tool_schema(ThinkingReply))
+    schema = sequential_thinking.in_camel_case(tool_schema(ThinkingReply))
     reply = await tool(**CALL)
     validate(reply, schema)
     assert set(schema["required"]) < set(reply) <= set(schema["properties"])

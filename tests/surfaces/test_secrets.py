@@ -114,7 +114,7 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
         begun = await sessions.think({**thought, "strategy": "react", "data": {"action": text}})
         exported = json.dumps(await sessions.export({"session_id": begun["session_id"], "format": "json"}))
         await sessions.import_(exported.replace("***", KEY))
-        reply = {"steps": [text], "answer": f"as it was: {text}", "done": True}
+        reply = {"reasoning": text, "answer": f"as it was: {text}"}
         coached = await app.coach_start(
             RunRequest(
                 problem=text,

@@ -101,7 +101,9 @@ async def test_refine_continues_until_the_tests_pass(folder: Path) -> None:
     replies = folder / "replies.jsonl"
     replies.write_text(
         "\n".join(
-            f'{{"stage": "sequential_reasoning", "reply": "```python\\n{text!s}\\n```"}}'.replace("\n", "\\n")
+            f'{{"stage": "sequential_reasoning", "reply": "<answer>```python\\n{text!s}\\n```</answer>"}}'.replace(
+                "\n", "\\n"
+            )
             for text in (WRONG, RIGHT)
         )
     )

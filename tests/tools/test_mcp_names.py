@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.blocks.actions import action_lines
+from reasonry.blocks.actions import TurnRead, read_turn
 from reasonry.core.budget import Budget
 from reasonry.core.toolcard import ANSWER
 from reasonry.errors import ToolError
@@ -55,7 +55,7 @@ def test_the_reserved_names_are_those_of_every_tool_and_resource_of_ours() -> No
 
 
 def test_the_word_for_the_answer_cannot_be_a_call() -> None:
-    assert action_lines((), "Action: Finish[42]") == ((), "42")
+    assert read_turn((), ["Action: Finish[42]"]) == (TurnRead(answer="42"), "lines")
 
 
 async def test_a_built_in_name_is_written_with_its_server() -> None:

@@ -21,22 +21,25 @@ def document(tmp_path: Path) -> str:
 
 async def test_react_runs_programs_and_searches_documents(document: str) -> None:
     actions = [
-        {"tool": "py_executor", "input": "6 * 7"},
-        {"tool": "search_documents", "input": "emperor penguin"},
+        {"tool": "py_executor", "arguments": {"code": "6 * 7"}},
+        {"tool": "search_documents", "arguments": {"query": "emperor penguin"}},
     ]
     model = ScriptedModel.of(
         {"stage": "initial_reasoning", "reply": {"thought": "Both.", "actions": actions}},
-        {"stage": "reasoning_update", "reply": {"thought": "Known.", "answer": "122 cm"}},
+        {"stage": "reasoning_update", "reply": "Known.\n\n<answer>122 cm</answer>"},
     )
     result = await solve("How tall?", strategy="react", model=model, context=[document], store="memory")
     assert (result.answer, result.details["tool_calls"]) == ("122 cm", 2)
 
 
 async def test_rewoo_plans_with_programs_and_documents(document: str) -> None:
-    plan = "#E1 = search_documents[emperor penguin]\n#E2 = py_executor[6 * 7]"
+    calls = [
+        {"id": "#E1", "plan": "Find its height.", "tool": "search_documents", "input": "emperor penguin"},
+        {"id": "#E2", "plan": "Compute.", "tool": "py_executor", "input": "6 * 7"},
+    ]
     model = ScriptedModel.of(
-        {"stage": "planning_phase", "reply": plan},
-        {"stage": "solving_phase", "reply": {"reasoning": "#E1 says it.", "answer": "122 cm"}},
+        {"stage": "planning_phase", "reply": {"calls": calls}},
+        {"stage": "solving_phase", "reply": "#E1 says it.\n\n<answer>122 cm</answer>"},
     )
     result = await solve("How tall?", strategy="rewoo", model=model, context=[document], store="memory")
     assert result.answer == "122 cm"
@@ -46,7 +49,10 @@ async def test_rewoo_plans_with_programs_and_documents(document: str) -> None:
 
 async def test_self_ask_looks_its_questions_up_in_the_documents(document: str) -> None:
     model = ScriptedModel.of(
-        {"stage": "problem_decomposition", "reply": {"thought": "t", "subQuestion": "emperor penguin size"}},
+        {
+            "stage": "problem_decomposition",
+            "reply": {"thought": "t", "subQuestion": "emperor penguin size", "answer": None},
+        },
         {"stage": "answer_integration", "reply": {"thought": "t", "subQuestion": None, "answer": "122 cm"}},
     )
     result = await solve("How tall?", strategy="self_ask", model=model, context=[document], store="memory")

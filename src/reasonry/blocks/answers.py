@@ -21,19 +21,18 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
-from ..core.reply_reading import OPEN_TASK as OPEN_TASK
 from ..core.strategy import UNASKED, inlined_schema
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
-from ..reading.conclusion import Subject
 from ..reading.fit import Unreadable
+from ..reading.mark import AROUND
 from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words
 
 REFUTED = "The answer {answer} was checked and is wrong."
-REPAIRED = """{"reasoning": "where the error was and what follows instead", "answer": "the corrected answer alone"}"""
-"""The form of a corrected answer, `ReasonedAnswer`, as it is shown."""
+MARKED: Final = f"Write the answer alone, in the form the problem asks for (a text or code whole), {AROUND}."
+"""How an answer is marked, be it a value, a text or a program."""
 
 _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)
@@ -68,6 +67,11 @@ class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
 
     reasoning: Annotated[str, Meta(description="The reasoning behind the answer, step by step.")] = ""
     answer: Answer
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The paragraphs of the reasoning, without the numbers that their writer gave them."""
+        return tuple(without_number(part) for part in self.reasoning.split("\n\n") if part.strip())
 
 
 class CheckReply(Struct, frozen=True, kw_only=True):
@@ -192,15 +196,29 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     final: FinalAnswer = FinalAnswer()
 
     def build_question(
-        self, system: str, kind: str, known: Iterable[str], task: str = "", *, name: str = "Problem"
+        self,
+        system: str,
+        kind: str,
+        known: Iterable[str],
+        task: str = "",
+        *,
+        mark: str = "",
+        name: str = "Problem",
     ) -> Ask:
         """Return a question: the problem, the facts so far, the faults of earlier answers, and the task.
 
         Args:
+            mark: How the answer is marked, where the reply reasons towards one: `MARKED` as a rule.
             name: What the problem is called.
         """
-        parts = [f"{name}: {self.problem}", *known, *self.final.objections, task]
-        return Ask("\n\n".join(filter(None, parts)), system, {"kind": kind, "problem": self.problem})
+        return Ask(
+            "\n\n".join(filter(None, (f"{name}: {self.problem}", *known, *self.final.objections))),
+            system,
+            mark,
+            task,
+            wants_value=self.options.verify,
+            facts={"kind": kind, "problem": self.problem},
+        )
 
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
@@ -273,11 +291,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         Args:
             ask: From the state, the kind of a question and its task to the question.
             check: The task of the review, with a place for the `answer`; its reply is a `CheckReply`.
-            repair: The task of another answer, a `ReasonedAnswer`.
+            repair: The task of another answer, a `ReasonedAnswer` in its mark.
         """
 
         def question(s: Self) -> Ask:
-            return replace(ask(s, "repair", repair), form=inlined_schema(ReasonedAnswer))
+            return replace(ask(s, "repair", repair), mark=MARKED, form=inlined_schema(ReasonedAnswer))
 
         def review(s: Self) -> Ask:
             return ask(s, "check", check.format(answer=quotation(s.final.text or "")))
@@ -353,16 +371,9 @@ def without_number(step: str) -> str:
 
 
 def read_calculation(
-    problem: str,
-    ask: Ask,
-    texts: Sequence[str],
-    form: type[F],
-    work: Callable[[F], str],
-    subject: Subject | None = None,
+    problem: str, ask: Ask, texts: Sequence[str], form: type[F], work: Callable[[F], str]
 ) -> tuple[F, str] | Unreadable:
     """Read a reply; refuse one with false equations, unless an earlier one had some or no further try is left.
-
-    A text that an open task asks for is not checked.
 
     Args:
         texts: The replies to the question so far, oldest first.
@@ -370,16 +381,20 @@ def read_calculation(
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
-        is_text = subject is not None and subject.is_open
-        if isinstance(reading, Unreadable) or (is_text and reading[1] not in ("json", "fenced")):
-            return []
-        return false_equations(work(reading[0]), about=problem)
+        return [] if isinstance(reading, Unreadable) else false_equations(work(reading[0]), about=problem)
 
-    *before, reading = (parse.read_form(text, form, subject=subject) for text in texts)
+    *before, reading = (parse.read_form(texts[: place + 1], form) for place in range(len(texts)))
     faults = find_faults(reading) if len(texts) <= ask.retries else []
     if not faults or any(map(find_faults, before)):
         return reading
     return Unreadable("; ".join(faults[:5]), is_doubt=True)
+
+
+def read_reasoning(
+    state: AnswerState, ask: Ask, texts: Sequence[str]
+) -> tuple[ReasonedAnswer, str] | Unreadable:
+    """Read an answer after the reasoning that leads to it; refuse a false equation, once."""
+    return read_calculation(state.problem, ask, texts, ReasonedAnswer, lambda reply: reply.reasoning)
 
 
 _NUMBERED: Final = lazy_pattern(
@@ -390,7 +405,7 @@ _NUMBERED: Final = lazy_pattern(
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
     """Read a review, which corrects an answer only where it is wrong; or a corrected answer, where one is missing."""
     if state.final.text is None:
-        repaired = parse.read_form(texts[-1], ReasonedAnswer)
+        repaired = parse.read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):
             return repaired
         return CheckReply(reason=repaired[0].reasoning, correct=False, answer=repaired[0].text), repaired[1]

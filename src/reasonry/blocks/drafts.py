@@ -16,14 +16,12 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion, Move, Request, Thought, fail, go, request
 from ..core.effects import RunStrategy
 from ..core.events import STOPPED, Delivered, Failed, Finished
-from ..core.problem import with_instructions, with_quoted
+from ..core.problem import with_earlier_answer
 from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
 from ..text import cut, first_words
 from .answers import FinalAnswer, claim
 
-IMPROVE: Final = """Answer the problem again, whole: keep what is right in the earlier answer, correct what is wrong \
-in it, and take another approach where the approach is what is wrong."""
 SHOWN_CHARS: Final = 12_000
 """Characters of a draft that its review, or its writer, is shown."""
 
@@ -90,8 +88,13 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """The whole draft, as a judge is shown it."""
+        """The whole draft."""
         return "\n".join([*self.steps, f"Answer: {self.answer}"]) if self.steps else self.answer
+
+    @property
+    def shown(self) -> str:
+        """The draft as a judge is shown it: a value with what leads to it, a text or code alone."""
+        return self.answer if "\n" in self.answer else self.text
 
 
 class Group(Struct, frozen=True):
@@ -215,9 +218,10 @@ def answer_selection(description: str, guidance: str, *fields: Field) -> Stage[A
 
 def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
     """Return the problem of a draft that is to be better than an earlier one; both stand below it, quoted."""
-    written = [f"The earlier answer:\n{cut(draft.text, SHOWN_CHARS)}"] if draft and draft.answer else []
-    earlier = "\n\n".join([*written, *([f"A review of it:\n{review}"] if review else [])])
-    return with_quoted(with_instructions(problem, IMPROVE), earlier) if earlier else problem
+    written = cut(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
+    parts = (("Earlier answer", written), ("Review" if written else "What went wrong", review))
+    earlier = "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
+    return with_earlier_answer(problem, earlier)
 
 
 def read_draft(number: int, brought: Finished | Failed) -> Draft:

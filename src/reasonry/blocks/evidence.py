@@ -1,9 +1,7 @@
-"""Evidence: a plan of tool calls that refer to one another's results (`#E1 = search[who wrote Emma]`).
+"""Evidence: a plan of tool calls that refer to one another's results by their ids, `#E1`.
 
 Rule 1: `#E1` is not the head of `#E10`; a reference is a whole number.
-Rule 2: brackets nest: the input of a call ends with its own bracket, not with the first one.
-Rule 3: evidence is put in once; what it happens to contain is not looked at again.
-Rule 4: every `#En =` in a plan is a call of it, wherever it stands, or the plan cannot be read.
+Rule 2: evidence is put in once; what it happens to contain is not looked at again.
 """
 
 from __future__ import annotations
@@ -19,22 +17,12 @@ from msgspec import Meta, Struct
 from ..core.toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 from ..patterns import lazy_pattern
 from ..reading.fit import Unreadable
-from .actions import closing_bracket
+from .actions import has_markup
 
 MAX_DEPTH = 50
 """How deep the input of a call may be nested."""
 
 _REFERENCE = lazy_pattern(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
-_HEAD = lazy_pattern(
-    r"#E(?P<id>\d+)[*`_]*\s*:?=|^[ \t>*`_\-]*#?E(?P<bare>\d+)[*`_]*\s*:?[=:](?=\s*[*`_]*[\w.\-]+\s*\[)",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Where a call begins. Without its `#`, or with a colon for `=`, only a whole call at the start of a line is one."""
-
-_TOOL = lazy_pattern(r"\s*[*`_]*(?P<tool>[\w.\-]+)\s*\[")
-_FENCE = lazy_pattern(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
-_PLAN = lazy_pattern(r"^[ \t*`.,;\-]*(?:\d+[.)]\s*)?plan(?:\s*\d+)?\s*[:.]\s*", re.IGNORECASE | re.MULTILINE)
-_LINE_END = lazy_pattern(r"\][\s`*_.,;]*?$", re.MULTILINE)
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,37 +38,6 @@ def evidence_id(written: str) -> str | None:
     """Return `#E1` for `#E1`, `E1`, `e01` or `1`; None if it is none of these."""
     match = re.fullmatch(r"#?E?\s*(\d{1,4})", written.strip(), re.IGNORECASE)
     return f"#E{int(match[1])}" if match else None
-
-
-def is_plan_text(text: str) -> bool:
-    """Whether a text writes calls down as `#E1 = …`, and not as JSON."""
-    return _HEAD.search(text) is not None and not re.match(r"\s*(?:```\w*\s*)?\{", text)
-
-
-def parse_plan(text: str) -> tuple[PlannedCall, ...] | Unreadable:
-    """Read a plan of `Plan: why` and `#E1 = tool[input]`; an input may run over several lines.
-
-    There are as many calls as there are places where one begins; if one of them cannot be read, none is.
-    """
-    text = _FENCE.sub("", text)
-    heads = list(_HEAD.finditer(text))
-    if not heads:
-        return Unreadable("no line of the form `#E1 = tool[input]` was found")
-    calls: list[PlannedCall] = []
-    start = 0
-    for head, following in zip(heads, [*heads[1:], None], strict=True):
-        number = head["id"] or head["bare"]
-        name = f"#E{number.lstrip('0')[:20]}"
-        tool = _TOOL.match(text, head.end())
-        limit = following.start() if following else len(text)
-        end = _input_end(text, tool.end(), limit) if tool else None
-        if tool is None or end is None:
-            return Unreadable(_head_fault(text, head, name, has_tool=tool is not None))
-        why = _PLAN.split(text[start : head.start()])[-1].strip(" \n\t-*`_>")
-        inside = text[tool.end() : end].strip()
-        calls.append(PlannedCall(id=name, plan=" ".join(why.split()), tool=tool["tool"], input=inside))
-        start = end + 1
-    return tuple(calls)
 
 
 def references(value: Any) -> tuple[str, ...]:
@@ -190,6 +147,8 @@ def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
     arguments = call_arguments(card, call, {})
     if isinstance(arguments, Unreadable):
         return arguments.reason
+    if has_markup(evidence_text(call.input)):
+        return "its input has markup of a call; write the input alone"
     return "the input is nested too deeply" if _is_deep(arguments) else None
 
 
@@ -200,24 +159,3 @@ def _is_deep(value: Any) -> bool:
         level = [item for part in inner if isinstance(part, list) for item in part]
         depth += 1
     return depth > MAX_DEPTH
-
-
-def _head_fault(text: str, head: re.Match[str], name: str, *, has_tool: bool) -> str:
-    line = text[head.start() :].strip().partition("\n")[0][:80]
-    if has_tool:
-        return f"the input of {name} has no closing bracket before the next call or the end: `{line}`"
-    return f"`{line}` is no call; write `{name} = tool[input]`, and `=` after an id nowhere else"
-
-
-def _input_end(text: str, start: int, end: int) -> int | None:
-    """Where the bracket is that closes the input that begins at `start`; None: nowhere before `end`, or unclear.
-
-    It is the input's own, if all brackets after it match up too, or the only one that ends a line, since brackets
-    inside quotes need not match up.
-    """
-    block = text[start:end]
-    own = closing_bracket(block)
-    if own is not None and closing_bracket(f"{block[own + 1 :]}]") == len(block) - own - 1:
-        return start + own
-    found = [match.start() for match in _LINE_END.finditer(block)]
-    return start + found[0] if len(found) == 1 else None

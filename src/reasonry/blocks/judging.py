@@ -6,24 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.strategy import inlined_schema
-from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.verdicts import Verdict, read_choice, read_scores
 from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions
 from .tournament import Ratings
 
-JUDGE: Final = """You judge candidate answers to a problem. Look for the right one, not the best written one: trace \
-each against the problem and on edge cases, and note the first error in each. Length, style and order do not count. \
-Rate each from 1 (wrong) to 10 (right beyond doubt); give equal ratings only where they are equally good."""
+JUDGE: Final = "You judge answers to a problem."
+
+RATE: Final = """First trace each candidate against the problem and on edge cases, and note its first error. Judge \
+by all that the problem asks for, length and tone included. Then rate each from 1 (wrong) to 10 (right beyond \
+doubt), equally only where they are equally good. Reply with one JSON object:
+{{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
 """Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
 
-RATE: Final = """Now judge. Reply with JSON:
-{{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
+CHOSEN: Final = (8.0, 3.0)
+"""The ratings of a candidate that is chosen without a rating, and of those beside it: a clear preference, no praise."""
 
 
 class JudgedOptions(DraftOptions, frozen=True, kw_only=True):
@@ -43,11 +45,9 @@ def judge_question(
     problem: str,
     shown: Sequence[int],
     texts: Mapping[int, str],
-    *,
     task: str = RATE,
-    sample: int = 0,
-    about: str = "",
     by: str = "judge",
+    **put: Any,
 ) -> Ask:
     """Return the question to a judge.
 
@@ -55,40 +55,43 @@ def judge_question(
         shown: The numbers of the candidates, in the order shown.
         texts: The candidates, by number.
         task: What the judge is to do, with `{ratings}` for the form of the ratings.
-        sample: Of a question that is put more than once.
-        about: See `Ask`.
-        by: Who judges.
+        put: More of the question, such as its `sample`; see `Ask`.
     """
-    labels = [chr(ord("A") + place) if len(shown) <= 26 else str(place + 1) for place in range(len(shown))]
-    written = [
-        f"Candidate {label}:\n\n{cut(texts[number], SHOWN_CHARS)}"
-        for label, number in zip(labels, shown, strict=True)
-    ]
+    labels = _labels(len(shown))
+    pairs = zip(labels, shown, strict=True)
+    written = [f"Candidate {label}:\n\n{cut(texts[number], SHOWN_CHARS)}" for label, number in pairs]
+    prompt = "\n\n".join([f"Problem: {problem}", *written])
     rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
     facts = {"kind": "judge", "problem": problem, "labels": labels, "candidates": list(shown)}
-    prompt = "\n\n".join([f"Problem: {problem}", *written, rate])
     form = inlined_schema(Judgement)
     ratings = form["properties"]["ratings"]
     ratings |= {"properties": dict.fromkeys(labels, ratings.pop("additionalProperties")), "required": labels}
-    return Ask(prompt, JUDGE, facts, by=by, sample=sample, form=form, about=about)
+    return Ask(prompt, JUDGE, task=rate, facts=facts, by=by, form=form, **put)
+
+
+def _labels(count: int) -> list[str]:
+    return [chr(ord("A") + place) if count <= 26 else str(place + 1) for place in range(count)]
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings; each candidate that was shown needs one."""
-    reading = parse.read_form(texts[-1], Judgement)
-    if isinstance(reading, Unreadable):
-        return reading
+    """Read ratings by label; at the last try, those there are, or which candidate is chosen."""
     labels: list[str] = ask.facts["labels"]
-    found = {
-        name.strip().upper().removeprefix("CANDIDATE "): value for name, value in reading[0].ratings.items()
-    }
-    if not all(label in found for label in labels):
-        return Unreadable(f"rate each of {', '.join(labels)} from 1 to 10")
-    return replace(reading[0], ratings={label: float(found[label]) for label in labels}), reading[1]
+    names = [(label, "") for label in labels]
+    found = read_scores(texts, names, (1, 10), retries=ask.retries, shown=ask.prompt)
+    if isinstance(found, Verdict):
+        return Judgement(found.reason, found.scores), found.mode
+    by_label = {label.casefold(): label for label in labels}
+    chosen = read_choice(texts[-1], by_label, ask.prompt) if len(labels) > 1 else found
+    if not isinstance(chosen, Verdict):
+        return found
+    best, others = CHOSEN
+    ratings = {label: best if label == chosen.word else others for label in labels}
+    return Judgement(chosen.reason, ratings), chosen.mode
 
 
 def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
     """Return what a judge said; a verdict without ratings where there is no reply that could be read."""
     if not isinstance(reply, Reply):
         return Ratings(tuple(shown))
-    return Ratings(tuple(shown), tuple(reply.value.ratings.values()), reply.value.reason)
+    judgement: Judgement = reply.value
+    return Ratings(tuple(shown), tuple(map(judgement.ratings.get, _labels(len(shown)))), judgement.reason)

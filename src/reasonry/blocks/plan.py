@@ -1,6 +1,6 @@
 """Plans: nested steps with a status each, and the rules a thinker keeps when it works one off (seed 001).
 
-Rule 1: a status is one of three, whatever words it comes in; a step that is done says what came of it, one that needs
+Rule 1: a status is one of three, however it is spelled; a step that is done says what came of it, one that needs
         verification says why.
 Rule 2: a step with sub-steps is done only when all of them are.
 Rule 3: the last step is the conclusion; it is executed last, and executing it ends the thinking, nothing else does.
@@ -24,6 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..patterns import lazy_pattern
+from ..reading.names import plain_name
 
 PENDING: Final = "Pending"
 DONE: Final = "Done"
@@ -33,16 +34,7 @@ STATUSES: Final = (PENDING, DONE, VERIFICATION_NEEDED)
 MAX_STEPS: Final = 500
 """Steps of a plan, sub-steps included."""
 
-_STATUS_WORDS: Final = {
-    DONE: "done|complete|completed|finished|executed|solved|resolved|verified|confirmed",
-    PENDING: "pending|open|todo|to do|not started|not yet started|not done|in progress|in work|ongoing|started|planned|"
-    "next|waiting|incomplete|unfinished",
-    VERIFICATION_NEEDED: "verification needed|needs verification|need verification|verification required|"
-    "requires verification|verify|to verify|to be verified|needs checking|to be checked|unverified|in doubt",
-}
-_STATUS_OF: Final = {
-    words.replace(" ", ""): status for status, listed in _STATUS_WORDS.items() for words in listed.split("|")
-}
+_STATUS_OF: Final = {plain_name(status): status for status in STATUSES}
 _STATUS = lazy_pattern(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
 
 _CONCLUSION = lazy_pattern(
@@ -65,7 +57,10 @@ class PlanStep(Struct, frozen=True):
     status: Annotated[str, Meta(description="How it stands.", extra_json_schema={"enum": list(STATUSES)})] = (
         ""
     )
-    result: Annotated[str | None, Meta(description="With Done: what came of it, in a few words.")] = None
+    result: Annotated[
+        str | None,
+        Meta(description="With Done: what came of it, in a few words; of the conclusion, the whole answer."),
+    ] = None
     mark: Annotated[str | None, Meta(description="With Verification Needed: why.")] = None
     sub_steps: Annotated[
         tuple[PlanStep, ...] | None, Meta(description="The steps it is made of, if any.")
@@ -145,7 +140,7 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
 
 
 def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
-    """Return a plan whose statuses are those of rule 1, where their words say which is meant.
+    """Return a plan whose statuses are those of rule 1, where they are spelled otherwise.
 
     What follows a status, as in `Done: 42` or `Verification Needed (units?)`, is its result or its mark.
     """
@@ -155,7 +150,7 @@ def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
 def _with_plain_status(step: PlanStep) -> PlanStep:
     step = replace(step, sub_steps=with_plain_statuses(step.sub_steps or ()) or None)
     found = _STATUS.fullmatch(step.status.strip())
-    status = _STATUS_OF.get(re.sub(r"[\W_]+", "", found["words"].casefold())) if found else None
+    status = _STATUS_OF.get(plain_name(found["words"])) if found else None
     if found is None or status is None:
         return step
     more = found["more"].strip() or None
@@ -246,7 +241,7 @@ def thought_faults(
         evaluation: What it says of the thought before; may stand at the beginning of the thinking instead, in English.
     """
     if not thinking.strip():
-        yield "current_thinking is empty"
+        yield "`current_thinking` is empty"
     is_judged = (evaluation or "").strip() or _EVALUATION.search(thinking.lstrip()[:_OPENING])
     if next_needed and not first and not is_judged:
         yield "the evaluation of the previous thought is missing: say in `evaluation` whether it holds, and why"
@@ -257,7 +252,7 @@ def thought_faults(
         return
     if not next_needed and not end.is_done and not last:
         left = ", ".join(number for number, step in number_steps(plan) if not step.is_done)
-        yield f"next_thought_needed may be false only when the conclusion is executed and Done; still open: {left}"
+        yield f"`next_thought_needed` may be false only when the conclusion is executed and Done; still open: {left}"
     if next_needed and end.is_done and not last:
         yield "the conclusion is Done, so next_thought_needed must be false; leave it Pending to think on"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from ..core.bodies import EffectFailed, Request, request
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, ToolReturned
-from ..core.toolcard import ToolCard
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 
 SANDBOX_TOOL: Final = "py_executor"
+WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."
+"""What a writer is told of the sandbox."""
 UNAVAILABLE: Final = "sandbox_unavailable"
 """Code of the failure of a tool that has nowhere to run."""
 _FENCED: Final = lazy_pattern(
@@ -73,11 +74,6 @@ def _parse(text: str) -> ast.Module | None:
         return None
 
 
-def sandbox_words(tools: Iterable[ToolCard]) -> str:
-    """Return what a writer is told of where its program runs, from the cards of the run's catalog."""
-    return " ".join(card.description for card in tools if card.name == SANDBOX_TOOL) or "plain Python."
-
-
 class ProgramOutput(Struct, frozen=True):
     """What came of running a program.
 
@@ -93,9 +89,9 @@ class ProgramOutput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What it printed, or else the value of its last line; empty where it failed."""
+        """The last line it printed, or else the value of its last line; empty where it failed."""
         shown = self.printed.strip() or ("" if self.value is None else str(self.value).strip())
-        return "" if self.error else shown
+        return "" if self.error else shown.rpartition("\n")[2]
 
     @property
     def fault(self) -> str:

@@ -29,25 +29,35 @@ Rules = Literal["pairs", "knockout", "points", "list"]
 
 VOTES = 0.25
 """How much the logarithm of a share of the votes counts beside a mean preference."""
+MIDDLE = 5.5
+"""Of the scale of ratings: what a candidate counts as that nobody has rated."""
 CLOSE = 0.1
 """How far from an even preference two votes together may be, and a third is asked for."""
 
 
 class Ratings(Struct, frozen=True):
-    """Ratings of candidates from 1 to 10, by number, in the order shown; none where no reply could be read."""
+    """Ratings of candidates from 1 to 10, by number, in the order shown; none where no reply could be read.
+
+    A candidate that the judge left out is None among them, and counts as the middle.
+    """
 
     shown: tuple[int, ...]
-    ratings: tuple[float, ...] = ()
+    ratings: tuple[float | None, ...] = ()
     reason: str = ""
+
+    @property
+    def counted(self) -> list[float]:
+        """The ratings, with the middle for a candidate that was left out."""
+        return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
         """Return how clearly a candidate stands before those beside it, from 0 to 1; alone, its rating as a share."""
         if not self.ratings:
             return 0.5
-        place = self.shown.index(number)
+        place, ratings = self.shown.index(number), self.counted
         if len(self.shown) == 2:
-            return 1 / (1 + exp(self.ratings[1 - place] - self.ratings[place]))
-        return (self.ratings[place] - 1) / 9
+            return 1 / (1 + exp(ratings[1 - place] - ratings[place]))
+        return (ratings[place] - 1) / 9
 
 
 class Contender(Struct, frozen=True):
@@ -68,8 +78,8 @@ def borda(number: int, verdicts: Sequence[Ratings]) -> float:
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
-            own = verdict.ratings[verdict.shown.index(number)]
-            below = sum((own > rating) + (own == rating) / 2 for rating in verdict.ratings) - 0.5
+            own = verdict.counted[verdict.shown.index(number)]
+            below = sum((own > rating) + (own == rating) / 2 for rating in verdict.counted) - 0.5
             shares.append(below / (len(verdict.ratings) - 1))
     return sum(shares) / max(1, len(shares))
 

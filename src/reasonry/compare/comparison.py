@@ -334,6 +334,10 @@ class Comparison:
             code = await self._failure(judging)
         else:
             return None
+        questions = (await self.engine.read(result.run_id)).run.asked.values()
+        replied = [asked for asked in questions if asked.reply is not None]
+        # `e4.2` is the second try of the question `e4`.
+        repeated = [asked for asked in replied if "." in asked.id.rpartition("/")[2]]
         return Trial(
             item=str(job.item.id),
             strategy=job.strategy,
@@ -345,6 +349,9 @@ class Comparison:
             right=right,
             any_right=any_right,
             calls=usage.calls,
+            samples=len(replied),
+            asked_again=len(repeated),
+            unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
             rounds=result.rounds,
             tokens=usage.tokens,
             # A call without tokens, such as one that was refused, cost nothing as far as is known.

@@ -51,6 +51,12 @@ class Trial(Struct, frozen=True, kw_only=True):
     tokens: int
     usd: float | None
     seconds: float
+    samples: int = 0
+    """Replies of models, each of several drawn in one call counted."""
+    asked_again: int = 0
+    """Of these, the replies to a question that was asked again since a reply could not be used."""
+    unread: int = 0
+    """First replies that could not be used."""
     ran: str = ""
     """The strategy that ran, where `auto` chose it."""
     code: str | None = None
@@ -80,6 +86,9 @@ class Standing(Struct, frozen=True, kw_only=True):
         unjudged: Answers the judge could not say anything about; they count as not right.
         failed: Runs without an answer.
         any_accuracy: Part of the problems for which anything found was right; None where it was not looked at.
+        samples: Replies of models; several drawn in one call count each.
+        in_form: Share of first replies that followed their question; None where nothing was asked.
+        asked_again: Calls lost to asking again.
         front: Whether it was right at least once, and no other strategy is both at least as accurate and at least as
             cheap, and better in one.
     """
@@ -94,6 +103,9 @@ class Standing(Struct, frozen=True, kw_only=True):
     unjudged: int
     failed: int
     calls: float
+    samples: float
+    in_form: float | None
+    asked_again: float
     rounds: float
     tokens: float
     usd: float | None
@@ -244,6 +256,7 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
     right = sum(run.right is True for run in runs)
     low, high = wilson(right, len(runs))
     found, prices = [run.any_right for run in runs], [run.usd for run in runs]
+    first = sum(run.samples - run.asked_again for run in runs)
     return Standing(
         strategy=name,
         runs=len(runs),
@@ -256,6 +269,9 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         failed=sum(run.answer is None for run in runs),
         usd=None if None in prices else fmean(price or 0.0 for price in prices),
         calls=fmean(run.calls for run in runs),
+        samples=fmean(run.samples for run in runs),
+        in_form=1 - sum(run.unread for run in runs) / first if first else None,
+        asked_again=fmean(run.asked_again for run in runs),
         rounds=fmean(run.rounds for run in runs),
         tokens=fmean(run.tokens for run in runs),
         seconds=fmean(run.seconds for run in runs),

@@ -18,7 +18,7 @@ from .bodies import Body, EffectFailed, Move, Request, Thought, request
 from .effects import Ask, Verify
 from .events import UNREADABLE, Answered, Failed, Verified
 from .json_schema import faults
-from .reply_reading import ask_again
+from .reply_reading import Reading, ask_again
 from .strategy import Stage, Strategy
 
 OUTPUT = "output"
@@ -63,7 +63,7 @@ def form_stage(
             fault = (yield from _check(state, problem, text)) if is_checked else ""
             if not fault:
                 return Move(text, thoughts=thoughts)
-            ask, text = ask_again(question, Answered(text), fault), None
+            ask, text = ask_again(question, Answered(text), Reading(refusal=fault)), None
         raise EffectFailed(Failed(UNREADABLE, fault))
 
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:

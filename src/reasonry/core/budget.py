@@ -18,7 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from ..reading.arguments import MAX_INT
+from ..reading.numbers import MAX_INT
 
 HEADROOM = 2.0
 """How many times its estimate a call in flight may turn out to take."""

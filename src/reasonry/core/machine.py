@@ -52,7 +52,7 @@ from .events import (
 from .options import read_options
 from .prompts import with_prompt
 from .registry import Registry, find_strategy, resolve
-from .reply_reading import Reading, ask_again, convert_reading, read_reply
+from .reply_reading import Reading, ask_again, convert_reading, is_last_try, read_reply
 from .strategy import Stage, Strategy
 
 Status = Literal["active", "done", "failed", "cancelled"]
@@ -458,7 +458,7 @@ class _Execution:
         replies = (*waiting.replies, event)
         answered, spent = replace(waiting, replies=replies), _spent(replies)
         if recorded is None:
-            reading = read_reply(self.stage, self.state, ask, replies)
+            reading = read_reply(self.stage, self.state, ask, replies[waiting.before :])
         else:
             reading = convert_reading(self.stage, recorded)
         self.reading, refusal = reading, reading.refusal
@@ -466,11 +466,11 @@ class _Execution:
             reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
             return replace(answered, settled=reply)
         times_cut = sum(reply.truncated for reply in replies[waiting.before :])
-        if answered.tries > ask.retries or times_cut > 1:
+        if times_cut > 1 or is_last_try(ask, replies[waiting.before :]):
             texts = tuple(reply.text for reply in replies)
             lost = Failed("output_invalid", refusal, event.at_ms, spent, replies=texts)
             return replace(answered, settled=lost)
-        re_ask = next_try(answered, refusal)
+        re_ask = next_try(answered, reading)
         self.effects += (re_ask,)
         return re_ask
 
@@ -648,19 +648,19 @@ def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
         return replace(waiting, child=without_failures(waiting.child, inner if is_last else ""))
     if isinstance(waiting.settled, Failed):
         unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == "output_invalid"
-        reopened = next_try(waiting, waiting.settled.message) if unreadable else waiting
+        reopened = next_try(waiting, Reading(refusal=waiting.settled.message)) if unreadable else waiting
         return replace(reopened, settled=None, before=len(waiting.replies))
     return (
         replace(waiting, before=len(waiting.replies) + 1) if is_last and waiting.settled is None else waiting
     )
 
 
-def next_try(waiting: Pending, reason: str) -> Pending:
+def next_try(waiting: Pending, reading: Reading) -> Pending:
     """Return a question whose latest reply cannot be read as it is asked next."""
     assert isinstance(waiting.effect, Ask)
     return replace(
         waiting,
         id=f"{waiting.id.partition('.')[0]}.{len(waiting.replies) + 1}",
-        effect=ask_again(waiting.effect, waiting.replies[-1], reason),
+        effect=ask_again(waiting.effect, waiting.replies[-1], reading),
         round=waiting.round + 1,
     )

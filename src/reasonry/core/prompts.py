@@ -66,8 +66,8 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
 
 
 def with_prompt(ask: Ask, text: str, problem: str) -> Ask:
-    """Return a question with a user's prompt; how to reason in the reply stays where the strategy's question does."""
+    """Return a question with a user's prompt; the mark stays, and the task where the strategy's own text does."""
     parts = {"prompt": ask.prompt, "system": ask.system, "problem": problem}
-    whole = _PLACE.sub(lambda place: parts[place[1]], text)
-    step_by_step = ask.step_by_step if "{prompt}" in text else ""
-    return replace(ask.in_other_words(whole), step_by_step=step_by_step)
+    other = ask.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
+    task, step_by_step = (ask.task, ask.step_by_step) if "{prompt}" in text else ("", "")
+    return replace(other, mark=ask.mark, task=task, step_by_step=step_by_step)

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UsageError
-from ..reading.arguments import show_value
 from ..reading.names import did_you_mean, find_name, find_named
+from ..text import show_value
 from .strategy import Strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]

@@ -12,21 +12,19 @@ from msgspec.structs import replace
 from ..errors import ConflictError
 from ..reading import parse
 from ..reading.json_in_text import is_whole, json_values, without_surrogates
-from ..reading.no_answer import echo_in, repeats_itself, without_thinking
-from .effects import Ask
+from ..reading.mark import ALL, AROUND, UNMARKED, closes_mark
+from ..reading.thinking import echo_in, repeats_itself, without_thinking
+from .effects import Ask, Turn
 from .events import Answered
 from .json_schema import faults
-from .problem import subject_of
 from .strategy import Stage
-
-OPEN_TASK: Final = "If a text or code is asked for, reply with that alone, without JSON."
-"""The end of a question for an open task: where its answer goes."""
 
 MAX_EXCERPT: Final = 2_000
 """Characters of an unusable reply that are shown to whoever is asked again."""
 
-LAST_REPLY: Final = "\n\nYour last reply was:\n<<<\n"
-"""What stands before an unusable reply in the question that asks again."""
+EXTRACT: Final = f"Now write the answer of that reply alone, whole, {AROUND}. Write nothing else."
+EXTRACT_LONG: Final = f"{EXTRACT} If all of that long reply is the answer, write <answer>{ALL}</answer>."
+"""The extraction question, to a reply that does not say where its answer is; it need not be worked out again."""
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
@@ -37,12 +35,14 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         value: The value; as plain data where the reading comes from a record.
         refusal: Why it could not be read, as whoever is asked again is told.
         doubted: It could be used, but is doubted; see `Unreadable.is_doubt`.
+        unmarked: It is a reply that does not say where its answer is.
     """
 
     mode: str = ""
     value: Any = None
     refusal: str | None = None
     doubted: bool = False
+    unmarked: bool = False
 
     @property
     def title(self) -> str:
@@ -50,39 +50,73 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         return self.mode if self.refusal is None else f"unreadable: {self.refusal}"
 
 
+UNMARKED_MODE: Final = "unmarked"
+"""The mode of a reply that is the answer as a whole, since it never said where its answer is."""
+
+
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
-    """Read the latest reply the way its stage reads."""
+    """Read the latest reply the way its stage reads.
+
+    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`.
+
+    Args:
+        replies: Those to this question that count as tries, oldest first.
+    """
     latest = replies[-1]
     if latest.refused:
         return Reading(refusal="the answer was declined; answer the question as asked")
-    if latest.truncated and not is_whole(latest.text):
+    texts = [without_thinking(reply.text) for reply in replies]
+    is_cut = latest.truncated and not is_whole(latest.text)
+    if is_cut and not (effect.mark and closes_mark(texts[-1])):
         fault = (
             "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
         )
         return Reading(refusal=f"the reply {fault}; answer more briefly")
-    text = without_thinking(latest.text)
-    if reason := parse.no_reply(text, question_text(effect)):
+    reading = _read(stage, state, effect, texts)
+    if reading.unmarked and not effect.wants_value and is_last_try(effect, replies):
+        whole = _read(stage, state, effect, [_last_work(effect, texts), f"<answer>{ALL}</answer>"])
+        return reading if whole.refusal is not None else replace(whole, mode=UNMARKED_MODE)
+    if reading.mode != "json" or not (latest.native and _fits(latest.text, effect.form or {})):
+        return reading
+    # A server may take a schema, and not hold the reply to it.
+    return replace(reading, mode="native")
+
+
+def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
+    """Whether a question is not asked again after the latest of its replies; the same reply twice ends the asking."""
+    return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
+
+
+def _read(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading:
+    if reason := parse.no_reply(texts[-1], effect.question):
         return Reading(refusal=reason)
     if stage.read is not None:
-        result = stage.read(state, effect, [*(without_thinking(reply.text) for reply in replies[:-1]), text])
+        result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(text, stage.reply, subject=subject_of(state))
+        result = parse.read_form(texts, stage.reply)
     else:
-        result = text, "text"
+        result = texts[-1], "text"
     if not isinstance(result, tuple):
-        return Reading(refusal=result.reason, doubted=result.is_doubt)
+        return Reading(refusal=result.reason, doubted=result.is_doubt, unmarked=result.is_unmarked)
     value, mode = result
     if echo := _echo_in(value, effect):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
-    # A server may take a schema, and not hold the reply to it.
-    is_held = latest.native and mode == "json" and _fits(latest.text, effect.form or {})
-    return Reading("native" if is_held else mode, value)
+    return Reading(mode, value)
+
+
+def _last_work(effect: Ask, texts: Sequence[str]) -> str:
+    """Return the latest reply to the question itself, rather than to the extraction question."""
+    asked = [turn.objection for turn in effect.turns[-(len(texts) - 1) :]] if len(texts) > 1 else []
+    work = [text for text, objection in zip(texts[1:], asked, strict=False) if EXTRACT not in objection]
+    return work[-1] if work else texts[0]
 
 
 def _echo_in(value: Any, effect: Ask) -> str | None:
     """Return the text in what was read that only repeats the question."""
     plain = msgspec.to_builtins(value)
-    where = effect.system if '{"' in effect.system else question_text(effect)
+    # The form stands in the task; the material may well hold objects of the same fields.
+    parts = (effect.system, effect.by_hand, effect.task) if effect.task else (effect.system, effect.question)
+    where = "\n".join(parts)
     return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))
 
 
@@ -112,27 +146,29 @@ def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
         ) from error
 
 
-def question_text(ask: Ask) -> str:
-    """Return a question as it was first put: what was replied to it before is no part of it."""
-    return ask.text.partition(LAST_REPLY)[0]
+def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
+    """Return the question with one turn more: the last reply, and what is wrong with it.
 
-
-def ask_again(ask: Ask, reply: Answered, reason: str) -> Ask:
-    """Return the question once more, with what was wrong with the last reply.
-
-    What was asked before stays the beginning of the prompt, so that providers can cache it. After a reply that was
-    cut off a shorter answer is asked for.
+    A reply that does not say where its answer is is asked for that alone; where this brings nothing, and for any other
+    fault, the question is to be answered again, after a reply that was cut off more briefly.
     """
-    wish = "Answer the same question again"
-    if reply.truncated:
-        wish += ", much more briefly"
-    if ask.form is not None:
-        wish += "; reply with one JSON object of the form asked for and nothing else"
-        if OPEN_TASK in ask.text:
-            wish += ", or, if a text or code is asked for, with that alone"
-    excerpt = _excerpt(without_surrogates(reply.text).strip()) or "(nothing)"
-    prompt = f"{ask.prompt}{LAST_REPLY}{excerpt}\n>>>\nIt cannot be used: {reason}.\n{wish}."
-    return replace(ask, prompt=prompt)
+    text = without_surrogates(reply.text).strip()
+    is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection
+    if reading.unmarked and not is_extraction:
+        fault = "" if reading.refusal == UNMARKED else _as_sentence(reading.refusal or "")
+        objection = f"{fault} {EXTRACT_LONG if len(text) > MAX_EXCERPT else EXTRACT}".strip()
+    else:
+        how = ", much more briefly" if reply.truncated else ""
+        if ask.mark:
+            how += f", and write the answer {AROUND}"
+        elif ask.form is not None:
+            how += " with one JSON object of the form asked for, and nothing else"
+        objection = f"{_as_sentence(reading.refusal or '')} Answer the question again{how}."
+    return replace(ask, turns=(*ask.turns, Turn(_excerpt(text) or "(nothing)", objection)))
+
+
+def _as_sentence(reason: str) -> str:
+    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
 
 
 def _excerpt(text: str) -> str:

@@ -25,7 +25,8 @@ PROVER = "check_claim"
 _REASONERS = frozenset({PROVER, "py_executor"})
 """Tools that work on what stands in the problem, and look nothing up."""
 _PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
-_NO_TEXT = (*_PLAIN_TYPES, "array", "object", "null")
+_DATA_TYPES = {"array": list, "object": dict}
+_NO_TEXT = (*_PLAIN_TYPES, *_DATA_TYPES, "null")
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
 """Names, as `plain_name` writes them, under which the one text of a call is given, whatever it is called."""
 
@@ -43,6 +44,15 @@ def cards_text(cards: Sequence[ToolCard]) -> str:
     if not cards:
         return "(no tools)"
     return "\n".join(_card_text(card) for card in cards)
+
+
+def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
+    """Return cards as a question gives them to models that take tools."""
+    whole = {"type": "object", "properties": {}}
+    return tuple(
+        {"name": card.name, "description": card.description, "parameters": whole | card.parameters}
+        for card in cards
+    )
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
@@ -131,13 +141,17 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn texts into the numbers and booleans that the card's schema wants, where they are such."""
+    """Turn texts into the numbers, booleans, lists and objects that the card's schema wants, where they are such."""
     converted = dict(arguments)
     for name, schema in properties_of(card).items():
         kind, value = schema.get("type") if isinstance(schema, dict) else None, arguments.get(name)
-        if isinstance(value, str) and isinstance(kind, str) and kind in _PLAIN_TYPES:
-            with suppress(msgspec.ValidationError):
+        if not (isinstance(value, str) and isinstance(kind, str)):
+            continue
+        with suppress(msgspec.MsgspecError, RecursionError):
+            if kind in _PLAIN_TYPES:
                 converted[name] = msgspec.convert(value.strip(), _PLAIN_TYPES[kind], strict=False)
+            elif kind in _DATA_TYPES:
+                converted[name] = msgspec.json.decode(value, type=_DATA_TYPES[kind])
     return converted
 
 

@@ -36,11 +36,10 @@ Pieces = tuple[str, ...]
 def pieces_of(pending: Pending) -> Pieces:
     """Return the texts a question consists of, in order; what is to be done stands in the last."""
     assert isinstance(pending.effect, Ask)
-    ask = pending.effect.spelled_out()
-    prompt = ask.prompt
+    text = pending.effect.spelled_out(has_fields=True).text
     if pending.tries:
-        prompt += f"\n(This is try {pending.tries + 1} of {ask.retries + 1}.)"
-    return (*filter(None, (ask.system,)), *prompt.split("\n\n"))
+        text += f"\n(This is try {pending.tries + 1} of {pending.effect.retries + 1}.)"
+    return tuple(text.split("\n\n"))
 
 
 def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:

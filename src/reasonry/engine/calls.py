@@ -27,7 +27,7 @@ from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
 from ..reading.json_in_text import without_surrogates
-from ..reading.no_answer import Endless
+from ..reading.thinking import Endless
 from .allowance import Allowance
 from .follow import Observer
 from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
@@ -153,7 +153,9 @@ class Calls:
         """
         model = self.performers.answering(ask.by)
         put = replace(
-            ask.spelled_out(reasons=getattr(model, "reasons", False)),
+            ask.spelled_out(
+                reasons=getattr(model, "reasons", False), takes_tools=getattr(model, "takes_tools", False)
+            ),
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
@@ -196,7 +198,7 @@ class Calls:
         self, model: Model, question: Question, samples: int
     ) -> Sequence[Answered] | Failed:
         """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
-        head = f"{question.ask.system}\n{question.ask.prompt}"[:WARM_PREFIX_CHARS]
+        head = question.prompt[:WARM_PREFIX_CHARS]
         wanted = self.policy.cache_warmup
         if wanted is None:
             wanted = getattr(model, "caches_prompts", False)

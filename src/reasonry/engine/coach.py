@@ -11,12 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.effects import Ask
+from ..core.effects import Ask, Effect
 from ..core.events import Answered
 from ..core.machine import Pending
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
+from ..reading.mark import find_ending
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .callers import handed_out, questions
 from .coached_answers import read_answers
@@ -198,14 +199,23 @@ def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Ans
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
-    asked = {pending.id: number for number, pending in enumerate(handed_out(run))}
+    effects = {pending.id: pending.effect for pending in handed_out(run)}
+    asked = {effect_id: number for number, effect_id in enumerate(effects)}
     at_ms = max(run.snapshot.at_ms, now_ms() - run.begun.created_at_ms)
     events: list[tuple[str, Answered]] = []
     for effect_id, text in answers:
         if effect_id not in asked or effect_id in {answered for answered, _ in events}:
             raise ConflictError(_why_not(run, effect_id, asked), effect=effect_id, choices=list(asked))
-        events.append((effect_id, Answered(SECRETS.mask(text), at_ms)))
+        events.append((effect_id, Answered(SECRETS.mask(_mark_answer(effects[effect_id], text)), at_ms)))
     return sorted(events, key=lambda event: asked[event[0]])
+
+
+def _mark_answer(effect: Effect, text: str) -> str:
+    """Return an answer of one line in its mark, where the question wants one: what is handed in is the answer."""
+    line = text.strip()
+    is_bare = bool(line) and "\n" not in line and not line.startswith("{") and find_ending(line) is None
+    wants_mark = isinstance(effect, Ask) and bool(effect.mark) and "<answer>" not in line.lower()
+    return f"<answer>{line}</answer>" if wants_mark and is_bare else text
 
 
 def _refused_error(refused: Mapping[str, str], taken: int, shown: dict[str, Any]) -> AnswerRefusedError:

@@ -1,8 +1,9 @@
 """What a call took, where a provider's word cannot be taken for it.
 
 Rule 1: the length of prompt and reply suggest how many tokens they are. A stated figure below a quarter of that is not
-believed, nor is one above a token for each byte and `MOST_HIDDEN_TOKENS` more: a reply may cost far more than it shows,
-for reasoning is often hidden, and a prompt too, for providers add to it.
+believed, nor, of several samples, one below three fifths, since some servers state what the first one took; nor is one
+above a token for each byte and `MOST_HIDDEN_TOKENS` more: a reply may cost far more than it shows, for reasoning is
+often hidden, and a prompt too, for providers add to it.
 Rule 2: what is not believed (absent, negative, text, a list, …) is replaced by the estimate, and said to be one.
 Rule 3: a stated cost is believed within a factor of `MOST_OFF` of what the price list says, or where there is none.
 """
@@ -23,8 +24,8 @@ from ..patterns import lazy_pattern
 CHARS_PER_TOKEN = 4
 """Of English text. A character beyond ASCII counts as three: other languages take more tokens."""
 
-UNDERSTATED = 4
-"""How many times the stated figure the estimate may be."""
+BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
+"""The share of the estimate that a stated figure must reach: of one reply, and of several samples together."""
 
 MOST_HIDDEN_TOKENS = 1_000_000
 """More than any model reasons over one reply, or is sent with one prompt."""
@@ -85,7 +86,8 @@ def meter(
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
     parts = max(1, len(replies))
-    made, guessed_reply = _count_or_guess(stated.output_tokens, "".join(replies), reasoning, parts)
+    share = BELIEVED_OF_MANY if sum(map(bool, replies)) > 1 else BELIEVED
+    made, guessed_reply = _count_or_guess(stated.output_tokens, "".join(replies), reasoning, parts, share)
     estimated = guessed + guessed_reply
     cached = 0 if guessed else _cached_count(stated.cached_input_tokens, taken)
     usd, listed = dollars(stated.usd), price(taken, made, cached) if taken + made else None
@@ -127,11 +129,13 @@ def dollars(stated: Any) -> float | None:
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
 
 
-def _count_or_guess(stated: Any, text: str, unseen: str = "", parts: int = 1) -> tuple[int, int]:
+def _count_or_guess(
+    stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
+) -> tuple[int, int]:
     """Return a number of tokens, and how many of them are estimated: none where the stated count can be believed."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for a long row of the same character.
-    fewest = max(min(1, len(shown)), estimate_tokens(_RUN.sub(r"\1", shown)) // UNDERSTATED)
+    fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
     guessed = estimate_tokens(text + unseen)
     return (guessed, guessed) if count is None or count < fewest else (count, 0)
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from ..core.effects import Ask
 from ..core.machine import Pending
 from ..errors import UsageError
-from ..reading.no_answer import repeats_itself
+from ..reading.thinking import repeats_itself
 from .journal import ParticipantNames
 from .named_prices import Prices
 from .ports import Model, Verifier, provider_of

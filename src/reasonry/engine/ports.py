@@ -34,7 +34,7 @@ class Question(Struct, frozen=True):
     @property
     def prompt(self) -> str:
         """All that is asked, for its length."""
-        return self.ask.system + self.ask.prompt
+        return self.ask.text
 
 
 class BrokenReplyError(ModelError):
@@ -68,7 +68,8 @@ class Model(Protocol):
     nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and where there is none
     in a run with a limit on tokens or dollars.
 
-    One that reasons by itself before it replies has `reasons = True`: it is not told to think step by step.
+    One that reasons by itself before it replies has `reasons = True`: it is not told to think step by step. One that
+    gives its provider the tools of a question has `takes_tools = True`, and returns calls as `with_calls` writes them.
 
     Attributes:
         name: As a user would write it after `--model`.

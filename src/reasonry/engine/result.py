@@ -16,6 +16,7 @@ from ..core.data_types import read_as
 from ..core.events import Answered, Failed, Verified
 from ..core.machine import Snapshot
 from ..core.registry import Registry
+from ..core.reply_reading import UNMARKED_MODE
 from ..errors import WorldError
 from ..records import Outcome, RunRow
 from .callers import waiting_calls
@@ -201,9 +202,8 @@ def _best_of(run: Run) -> str | None:
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None
-    return (snapshot.conclusion and snapshot.conclusion.answer) or run.strategy.conclude(
-        snapshot.state
-    ).answer
+    ended, reached = snapshot.conclusion, run.strategy.conclude(snapshot.state)
+    return (ended and ended.answer) or reached.answer or run.unmarked
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
@@ -227,6 +227,8 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
 
 
 def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
+    if any(asked.read == UNMARKED_MODE for asked in run.asked.values()):
+        yield "unmarked: a reply never said where its answer is, so it was taken whole"
     yield from run.begun.warnings
     if why := conclusion.document.get("unchecked"):
         yield f"the answer is unchecked: {why}"

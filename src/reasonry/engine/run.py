@@ -96,6 +96,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     out: dict[str, int]
     branches: dict[str, int]
     reused: Usage = NOTHING
+    unmarked: str | None = None
     paused: bool = False
 
 
@@ -108,6 +109,8 @@ class Run:
 
     paused = False
     """Whether nothing new is to be begun."""
+    unmarked: str | None = None
+    """The latest reply to a question for an answer that did not say where its answer is."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
@@ -239,6 +242,8 @@ class Run:
             reply = event.text if isinstance(event, Answered) else None
             asked = self.asked[effect_id]
             read = step.reading.title if step.reading else ""
+            if step.reading is not None and step.reading.unmarked:
+                self.unmarked = reply
             self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
         self.snapshot = self._note(step, effect_id or "")
         return step
@@ -284,7 +289,7 @@ class Run:
     def _note_questions(self, effects: Iterable[Pending]) -> None:
         for pending in effects:
             if isinstance(pending.effect, Ask) and pending.id not in self.asked:
-                shared, rest = self._prompts.shorten(pending.id, pending.effect.spelled_out().text)
+                shared, rest = self._prompts.shorten(pending.id, pending.effect.text)
                 self.asked_by[pending.id] = pending.effect.by
                 self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
 

@@ -15,9 +15,9 @@ from typing import Any
 from ..core.json_schema import describe_schema, faults
 from ..core.strategy import Field, Stage
 from ..errors import UsageError
-from ..reading.arguments import truth
 from ..reading.fit import Misfit, fit_value
 from ..reading.names import find_name
+from .arguments import truth
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import StoreError, UsageError
-from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView, ThoughtRow
+from ..text import show_value
 
 MAIN = "main"
 """Means the main line, like the empty text, where no branch has this name."""

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from ..reading.arguments import read_argument
+from .arguments import read_argument
 from .thinking_tool import tool_schema
 
 OnExpiry = Literal["archive", "delete"]

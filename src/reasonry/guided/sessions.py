@@ -22,10 +22,11 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import find_id, may_be_short, no_session, now_ms
 from ..ids import new_id as new_uuid
-from ..reading.arguments import name_arguments, position_of, show_value, unknown_arguments
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
+from ..text import show_value
 from . import export, replies
 from . import read_calls as read
+from .arguments import name_arguments, position_of, unknown_arguments
 from .directory import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
 from .findings import with_verdicts
 from .lines import RowsView, decode_head, encode

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.strategy import inlined_schema
-from ..reading.arguments import MAX_INT
+from ..reading.numbers import MAX_INT
 
 EVIDENCE = ("ran", "read", "reasoned", "assumed")
 """What a thought may say it rests on."""

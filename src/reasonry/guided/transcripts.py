@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
-from ..reading.arguments import MAX_INT, plain_json, read_text, show_value
+from ..reading.numbers import MAX_INT
 from ..records import SessionRow, ThoughtRow
-from ..text import first_words
+from ..text import first_words, show_value
+from .arguments import plain_json, read_text
 from .export import KIND, VERSION
 from .lines import Head, RowsView, ThoughtLine, encode
 from .moves import shortest_way

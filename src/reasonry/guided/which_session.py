@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
 from ..ids import LAST, no_session
-from ..reading.arguments import show_value
 from ..records import SessionRow, SessionView
+from ..text import show_value
 from .lines import Head, decode_head, find_kept
 from .thinking_tool import Notice, ThinkingCall
 

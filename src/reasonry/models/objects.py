@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.events import Answered
@@ -26,8 +26,7 @@ class FunctionModel(Model):
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Ask the function; whatever it raises is raised."""
         ask = question.ask
-        parts = (("system", ask.system), ("user", ask.prompt))
-        reply = await self.function([{"role": role, "content": text} for role, text in parts if text])
+        reply = await self.function([{"role": role, "content": text} for role, text in ask.messages])
         text = _text_of(reply)
         if on_text is not None:
             on_text(text)
@@ -61,12 +60,19 @@ def as_model(value: Any) -> Model:
 
 async def _ask_pydantic_ai(model: Any, messages: list[dict[str, str]]) -> Any:
     from pydantic_ai.direct import model_request
-    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
+
+    return await model_request(model, model_messages([(each["role"], each["content"]) for each in messages]))
+
+
+def model_messages(messages: Sequence[tuple[str, str]]) -> list[Any]:
+    """Return a conversation in the messages of pydantic-ai."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     kinds = {"system": SystemPromptPart, "user": UserPromptPart}
-    return await model_request(
-        model, [ModelRequest([kinds[each["role"]](each["content"]) for each in messages])]
-    )
+    return [
+        ModelResponse([TextPart(text)]) if role == "assistant" else ModelRequest([kinds[role](text)])
+        for role, text in messages
+    ]
 
 
 def _text_of(reply: Any) -> str:

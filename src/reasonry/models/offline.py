@@ -88,9 +88,10 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
             return {"thoughts": propose(puzzle, facts.path, facts.count, facts.steps_left, facts.refuted)}
         case "value":
             return {"scores": value(puzzle, facts.path, facts.thoughts)}
-        case "reason" if "steps" in (ask.form or {}).get("properties", {}):
+        case "reason":
             term = _solve(puzzle)
-            return {"steps": [move.equation for move in moves_of(term)], "answer": term.equation}
+            moves = "\n\n".join(move.equation for move in moves_of(term))
+            return {"reasoning": moves, "answer": term.equation}
         case "answer":
             return {"answer": final_expression(puzzle, follow(puzzle, facts.path))}
         case _ if facts.kind == "sample" or (

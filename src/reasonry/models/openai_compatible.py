@@ -67,6 +67,7 @@ class OpenAICompatibleModel:
         self.model = model
         self.name = name or f"openai-compatible:{self.url}#{model}"
         self.reasons = False
+        self.takes_tools = True
         SECRETS.keep(api_key)
         if api_key and not re.fullmatch(r"[\x21-\x7e]+", api_key):
             raise UsageError(
@@ -161,7 +162,9 @@ class OpenAICompatibleModel:
         raw = b"".join(pieces)[:MAX_ERROR_BYTES]
         message, code, _ = error_in(raw)
         complaint = f"{message} {code} {raw[:2000].decode('utf-8', 'replace')}".lower()
-        if response.status in (400, 415, 422, 501) and self._dialect.degrade(body, complaint):
+        # Some have no such model, or fail themselves, where it is the tools that they do not take.
+        refusals = (400, 415, 422, 501, *((404, 500) if "tools" in body and "tool" in complaint else ()))
+        if response.status in refusals and self._dialect.degrade(body, complaint):
             return asked_again_without(self.name, status=response.status)
         error = refusal_of_request(response.status, headers, raw, self.name)
         if error.code == "context_overflow":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, Literal
 
@@ -60,6 +60,7 @@ _ABOUT_SAMPLES = re.compile(
     r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
 )
 _ABOUT_FORM = re.compile(r"response_?format|json_?(schema|object)|structured|schema")
+_ABOUT_TOOLS = re.compile(r"\btool|function")
 _ABOUT_LIMIT = re.compile(r"max_(completion_)?tokens")
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_NAME: Final[dict[LimitName, LimitName]] = {
@@ -79,6 +80,7 @@ class Dialect(Struct):
     stream_options: bool = True
     samples: bool = True
     """Whether it takes `n`."""
+    tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
         """Learn from a refused request; whether there is something else to send now.
@@ -87,8 +89,11 @@ class Dialect(Struct):
             sent: The body that was refused; others may have been refused since for the same reason.
             complaint: What the server said, in lower case.
         """
-        if "n" in sent and _ABOUT_SAMPLES.search(complaint):
-            self.samples = False
+        parts = (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples"))
+        if taken := next(
+            (taken for name, about, taken in parts if name in sent and about.search(complaint)), ""
+        ):
+            setattr(self, taken, False)
             return True
         tried = sent.get("response_format", {}).get("type", "none")
         if tried != "none" and _ABOUT_FORM.search(complaint):
@@ -113,12 +118,14 @@ class Dialect(Struct):
 def request_body(
     model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool, samples: int = 1
 ) -> dict[str, Any]:
-    """Return the body that asks this."""
-    messages = [{"role": "system", "content": without_surrogates(ask.system)}] if ask.system else []
+    """Return the body that asks this; the tools of the question go along as far as the server takes tools."""
+    ask = with_tools(ask, dialect)
     body: dict[str, Any] = {
         "model": model,
-        "messages": [*messages, {"role": "user", "content": without_surrogates(ask.prompt)}],
+        "messages": [{"role": role, "content": without_surrogates(text)} for role, text in ask.messages],
     }
+    if ask.tools:
+        body["tools"] = [{"type": "function", "function": tool} for tool in ask.tools]
     if ask.temperature is not None and dialect.temperature:
         body["temperature"] = ask.temperature
     if ask.max_output_tokens is not None:
@@ -136,6 +143,25 @@ def request_body(
     return body
 
 
+def with_tools(ask: Ask, dialect: Dialect) -> Ask:
+    """Return a question with its tools and not a word of them, or, where a server takes none, with the words alone.
+
+    A tool goes by a name that providers take; a call by it is a call of the tool, see `card_named`.
+    """
+    tools = tuple(tool | {"name": form_name(tool["name"])} for tool in ask.tools) if dialect.tools else ()
+    return replace(ask, tools=tools, by_hand="" if tools else ask.by_hand)
+
+
+def with_calls(text: str, calls: Iterable[tuple[str, Any]]) -> str:
+    """Return the text of a reply with its calls of tools below, by name, with their arguments as they came.
+
+    Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
+    """
+    listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    encoded = msgspec.json.encode({"tool_calls": listed}).decode() if listed else ""
+    return "\n".join(filter(str.strip, (text, encoded)))
+
+
 def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
     name = form_name(stage)
     try:
@@ -145,7 +171,7 @@ def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
 
 
 def form_name(stage: str) -> str:
-    """Return the name that the form of a stage goes by at providers."""
+    """Return the name that the form of a stage, or a tool, goes by at providers."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
 
 
@@ -215,11 +241,8 @@ class ReplyChoice:
             ModelError: It ended before it said anything, not even why.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
-        if self.calls:
-            # Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
-            calls = [{"name": name, "arguments": "".join(parts)} for name, *parts in self.calls.values()]
-            encoded = msgspec.json.encode({"tool_calls": calls}).decode()
-            text = "\n".join(filter(str.strip, (text, encoded)))
+        calls = ((name, "".join(parts)) for name, *parts in self.calls.values())
+        text = with_calls(text, calls) if self.calls else text
         if self.finish is None and not text and not refusal:
             raise _no_choice(name)
         if self.finish in _BROKEN:

@@ -34,7 +34,17 @@ from .http_session import (
     tls_context,
 )
 from .known import price_list
-from .openai_wire import Dialect, asked_again_without, error_in, form_name, redact, refusal_of_request
+from .objects import model_messages
+from .openai_wire import (
+    Dialect,
+    asked_again_without,
+    error_in,
+    form_name,
+    redact,
+    refusal_of_request,
+    with_calls,
+    with_tools,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -61,6 +71,7 @@ class ProviderModel:
     def __init__(self, name: str) -> None:
         self.name = name
         self.reasons = False
+        self.takes_tools = True
         SECRETS.keep_environment(os.environ)
         self._http, self._model = _open_provider(name)
         self.price = price_list(self._model.base_url or "", self._model.model_name, self._model.system)
@@ -77,6 +88,7 @@ class ProviderModel:
 
     async def _ask(self, question: Question, on_text: OnText | None) -> Answered:
         ask, native = question.ask, question.ask.form is not None and self._dialect.format == "json_schema"
+        ask = with_tools(ask, self._dialect)
         asking = {**_request(ask, question.stage, native), "model_settings": self._settings(ask)}
         received, heard = list[bytes](), list[str]()
         _received.set(received)
@@ -123,7 +135,7 @@ class ProviderModel:
         failure = failure_of(error, self.name)
         if failure.retryable or failure.code != "provider_error":
             return failure
-        sent: dict[str, Any] = {**self._settings(ask)}
+        sent: dict[str, Any] = {**self._settings(ask), **({"tools": ask.tools} if ask.tools else {})}
         if native:
             sent["response_format"] = {"type": "json_schema"}
         complaint = f"{error} {getattr(error, 'body', '')}".lower()
@@ -165,17 +177,22 @@ def _open_provider(name: str) -> tuple[httpx2.AsyncClient, SdkModel]:
 
 
 def _request(ask: Ask, stage: str, native: bool) -> dict[str, Any]:
-    from pydantic_ai.messages import ModelRequest, SystemPromptPart, UserPromptPart
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
 
-    parts = [SystemPromptPart(without_surrogates(ask.system))] if ask.system else []
-    parameters = ModelRequestParameters()
+    tools = [
+        ToolDefinition(
+            name=tool["name"], description=tool["description"], parameters_json_schema=tool["parameters"]
+        )
+        for tool in ask.tools
+    ]
+    parameters = ModelRequestParameters(function_tools=tools)
     if native and ask.form is not None:
         form = OutputObjectDefinition(json_schema=dict(ask.form), name=form_name(stage))
         parameters = ModelRequestParameters(output_mode="native", output_object=form)
-    request = ModelRequest([*parts, UserPromptPart(without_surrogates(ask.prompt))])
-    return {"messages": [request], "model_request_parameters": parameters, "instrument": False}
+    messages = model_messages([(role, without_surrogates(text)) for role, text in ask.messages])
+    return {"messages": messages, "model_request_parameters": parameters, "instrument": False}
 
 
 def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
@@ -189,7 +206,9 @@ def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
 
 
 def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, price: PriceOf) -> Answered:
-    text = response.text or ""
+    text = with_calls(
+        response.text or "", ((call.tool_name, call.args or {}) for call in response.tool_calls)
+    )
     refusal = (response.provider_details or {}).get("refusal")
     reply = text or (refusal if isinstance(refusal, str) else "")
     took = response.usage

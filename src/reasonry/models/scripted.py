@@ -202,14 +202,14 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True):
 
     stage: str
     digest: str
-    """Of system and prompt."""
+    """Of all that was asked."""
     sample: int
     answer: Answered
 
 
 def digest(question: Question) -> str:
     """Return what two questions have in common that are the same question."""
-    asked = f"{question.ask.system}\0{question.ask.prompt}"
+    asked = "\0".join(text for _, text in question.ask.messages)
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 

@@ -1,8 +1,8 @@
 """Fitting data to a form: what a reply says, however its keys and values are dressed.
 
-A form is a Struct, or any JSON schema. A key is the field it names whatever its case, its spaces and its underscores,
-and so is a common synonym of the field's own word. A list stands for text and text for a list, yes for true, `"7/10"`
-for a number that has a scale, and `"n/a"` for null where null may be.
+A form is a Struct, or any JSON schema. A key is the field it names whatever its case, its spaces, dashes and
+underscores. A list stands for text and text for a list, yes for true, `"7/10"` for a number that has a scale, and
+`"n/a"` for null where null may be and the field is no answer.
 
 Rule 1: two readings are none: if two keys name one field and differ, or a value could be two things, it does not fit.
 Rule 2: what does not fit says which field, and why, to whoever is asked again.
@@ -15,15 +15,16 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
 from .json_in_text import json_value
-from .names import NONE_WORDS, SYNONYMS, TRUTHS, plain_name
+from .names import plain_name
 from .numbers import read_scaled
+from .words import NONE_WORDS, TRUTHS, VERDICTS
 
 
 class Unreadable(Struct, frozen=True):
@@ -31,10 +32,12 @@ class Unreadable(Struct, frozen=True):
 
     Attributes:
         is_doubt: It could be used as it is, and is better than none: its reader would rather ask again.
+        is_unmarked: It is a text that does not say where its answer is.
     """
 
     reason: str
     is_doubt: bool = False
+    is_unmarked: bool = False
 
 
 Schema = Mapping[str, Any]
@@ -47,28 +50,12 @@ class Misfit(ValueError):
     """Why a value is not what a field wants."""
 
 
-class FormField(Struct, frozen=True):
-    """A field of a form, as a reader of plain text sees it."""
-
-    name: str
-    kind: Literal["text", "texts", "choice", "list", "other"]
-    """`choice`: a choice, a truth value or a number; `list`: of anything but texts."""
-    is_required: bool
-    is_asked: bool
-    """Whether it is asked for; others are only read where they are given."""
-
-
-_VERDICT: Final = lazy_pattern(
-    r"(?P<denied>(?:not|does not|doesn't|isn't|is not)\s+)?[\W_]*(?P<word>\w+?)_*\W*(?:\Z|[,.;:!\n(–—-])"
-)
 _NUMBERED: Final = lazy_pattern(
-    r"\s{0,8}(?:#{1,6}\s+)?(?:[-*]\s+)?\*{0,2}"
-    r"(?:(?:step|thought|option|approach|candidate|idea)\s+)?\d{1,4}(?:\)\s*|[.:]\*{0,2}\s+)(?P<text>\S.*)",
-    re.IGNORECASE,
+    r"\s{0,8}(?:#{1,6}\s)?(?:[-*]\s)?\*{0,2}\d{1,4}(?:\)\s?|[.:]\*{0,2}\s)\s*(?P<text>\S.*)"
 )
 _BULLETED: Final = lazy_pattern(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
-_ORDINAL: Final = lazy_pattern(r"(?:[a-z]+[\s_-]*)?\d{1,3}", re.IGNORECASE)
-_LABELS: Final = frozenset({"id", "number", "index", "no", "nr", "position", "step", "candidate"})
+_ANSWERS: Final = ("answer", "result")
+"""How the names of fields end in which words are never null."""
 
 
 def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
@@ -143,36 +130,11 @@ def _schema_of(form: type[Struct]) -> dict[str, Any]:
 
 
 @cache
-def fields_of(form: type[Struct]) -> tuple[FormField, ...]:
-    """Return the fields of a form."""
+def asked_fields(form: type[Struct]) -> dict[str, bool]:
+    """Return the names of the fields that a form asks for, and whether each is required."""
     schema = _schema_of(form)
-    return tuple(
-        FormField(name, _role_of(part), name in schema.get("required", ()), "unasked" not in part)
-        for name, part in schema["properties"].items()
-    )
-
-
-def _role_of(part: Schema) -> Literal["text", "texts", "choice", "list", "other"]:
-    kind = _kind_of(part)
-    if kind == "array":
-        return "texts" if _takes_text(part["items"]) else "list"
-    if kind in ("enum", "boolean", "integer", "number"):
-        return "choice"
-    return "text" if _takes_text(part) else "other"
-
-
-@cache
-def names_of(form: type[Struct]) -> dict[str, str]:
-    """Return what the fields of a form may be called, as `plain_name` writes it, with the field each names."""
-    return _names_in(_schema_of(form))
-
-
-def _names_in(schema: Schema) -> dict[str, str]:
-    names = list(schema["properties"])
-    also = {
-        synonym: name for name in reversed(names) for synonym in reversed(SYNONYMS.get(plain_name(name), ()))
-    }
-    return {**also, **{plain_name(name): name for name in names}}
+    required = schema.get("required", ())
+    return {name: name in required for name, part in schema["properties"].items() if "unasked" not in part}
 
 
 def _members(schema: Schema) -> Iterator[Schema]:
@@ -201,8 +163,6 @@ def _takes_text(schema: Schema) -> bool:
 def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
     written = _as_object(value, schema)
     found, required = _by_field(written, schema), schema.get("required", ())
-    if not found and len(required) == 1 and _role_of(schema["properties"][required[0]]) == "list":
-        found = {required[0]: written}
     if schema["properties"] and not found:
         names = ", ".join(name for name, part in schema["properties"].items() if "unasked" not in part)
         raise Misfit(f"{NO_FIELD}: {names}")
@@ -213,7 +173,7 @@ def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
         if raw is None and name not in required and not _keeps_null(part):
             continue
         try:
-            fitted[name] = fit_value(_field_value(name, raw, part, name in required), part)
+            fitted[name] = _fit_field(name, raw, part)
         except Misfit as error:
             raise Misfit(f"`{name}`: {error}") from None
     if missing := [f"`{name}`" for name in required if name not in fitted]:
@@ -226,29 +186,21 @@ def _keeps_null(part: Schema) -> bool:
     return bool(kinds & {"null", "any"}) or kinds <= {"integer", "number"}
 
 
-def _field_value(name: str, raw: Any, part: Schema, is_required: bool) -> Any:
-    """Return the value of a field as its name says it is meant: one question, an answer with nothing left out."""
-    if plain_name(name).endswith("question") and isinstance(raw, list) and len(raw) > 1:
+def _fit_field(name: str, value: Any, part: Schema) -> Any:
+    """Return the value of a field as its name says it is meant: one question, an answer word for word."""
+    if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
-    if not plain_name(name).endswith(("answer", "result")):
-        return raw
-    if is_required and isinstance(raw, str) and not raw.strip() and _keeps_null(part):
-        raise Misfit("it is empty; give it, or null")
-    return _json(raw) if isinstance(raw, list | dict) and _takes_text(part) else raw
+    if not plain_name(name).endswith(_ANSWERS) or not _takes_text(part):
+        return fit_value(value, part)
+    if isinstance(value, str) and value.strip():
+        return value
+    return fit_value(_json(value) if isinstance(value, list | dict) else value, part)
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
     """Return the object a value is: it may be wrapped, stand in a text, or be the only field that is wanted."""
     value, properties = _decode(value), schema["properties"]
-    if (
-        isinstance(value, dict)
-        and value.get("type") == "object"
-        and isinstance(value.get("properties"), dict)
-    ):
-        # The schema, with its values filled in.
-        value = value["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
-    inner = unwrap(value, _names_in(schema)) if inner is value else inner
     if isinstance(inner, list) and len(inner) == 1:
         inner = inner[0]
     if isinstance(inner, dict):
@@ -262,7 +214,7 @@ def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _by_field(value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return what an object says of each field, by its own name first, by a synonym where it does not stand."""
+    """Return what an object says of each field."""
     by_plain: dict[str, Any] = {}
     for key, item in value.items():
         name = plain_name(str(key))
@@ -270,19 +222,14 @@ def _by_field(value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
             raise Misfit(f"`{key}` is there twice, and differs; give it once")
         by_plain[name] = item
     names = {name: plain_name(name) for name in schema["properties"]}
-    found = {name: by_plain.pop(plain) for name, plain in names.items() if plain in by_plain}
-    for name, plain in names.items():
-        synonym = next((word for word in SYNONYMS.get(plain, ()) if word in by_plain), None)
-        if name not in found and synonym is not None:
-            found[name] = by_plain.pop(synonym)
-    return found
+    return {name: by_plain[plain] for name, plain in names.items() if plain in by_plain}
 
 
 # -- values
 
 
 def _is_none(value: Any, members: Mapping[str, Schema]) -> bool:
-    if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value) is not None):
+    if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
         return True
     return value in ({}, [], False, 0) and "properties" in members.get("object", ())
 
@@ -306,15 +253,10 @@ def _to_text(value: Any, schema: Schema = _ANY) -> str:
 
 
 def _to_truth(value: Any, _: Any = None) -> bool:
-    if isinstance(value, int | float) and value in (0, 1):
-        return bool(value)
-    written = value.strip().casefold() if isinstance(value, str) else ""
-    found = _VERDICT.match(written)
-    # `1` is true, and `1. Turn off the gas.` begins a list; so does `Okay, let me see` begin what may end otherwise.
-    may_go_on = found is not None and (found["word"].isdigit() or found["word"] in ("ok", "okay", "right"))
-    if found and found["word"] in TRUTHS and not (may_go_on and len(written) > len(found["word"]) + 4):
-        return TRUTHS[found["word"]] is (found["denied"] is None)
-    raise Misfit(f"{_short(value)} is neither true nor false")
+    written = str(value).strip(" \n*_`\"'.").lower()
+    if (found := TRUTHS.get(written.removesuffix(".0"))) is None:
+        raise Misfit(f"{_short(value)} is neither true nor false")
+    return found
 
 
 def _to_number(value: Any, schema: Schema) -> Any:
@@ -323,7 +265,7 @@ def _to_number(value: Any, schema: Schema) -> Any:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _bound(value, schema)
     found = read_scaled(value.strip()) if isinstance(value, str) else None
-    if found is None or not re.fullmatch(r"(?:\s*[a-z]+)?[\s*_`.]*", found.rest, re.IGNORECASE):
+    if found is None or found.rest.strip(" \n*_`\"')]."):
         raise Misfit(f"{_short(value)} is not one number")
     number = found.number
     if found.scale is not None:
@@ -341,29 +283,29 @@ def _bound(number: float, schema: Schema) -> float:
 
 
 def _to_choice(value: Any, schema: Schema) -> Any:
-    choices = {plain_name(str(choice)): choice for choice in schema["enum"]}
     if value in schema["enum"]:
         return value
-    if isinstance(value, str):
-        # "ACCEPTED: all rules are quoted" says which, and why; "Accept" is the choice ACCEPTED.
-        head = plain_name(re.split(r"[.,;:!(\n]| [–—-] ", value.strip(" *_`\"'"), maxsplit=1)[0])
-        for written in (plain_name(value), head, f"{head}d", f"{head}ed"):
-            if written in choices:
-                return choices[written]
-    truths = [TRUTHS.get(written) for written in choices]
-    if truths in ([True, False], [False, True]):
-        # Two choices that mean yes and no are a yes-or-no question.
-        return schema["enum"][truths.index(_to_truth(value))]
-    raise Misfit(f"{_short(value)} is none of: {', '.join(map(str, schema['enum']))}")
+    written = plain_name(str(value))
+    choices = {plain_name(str(choice)): choice for choice in schema["enum"]}
+    if written not in choices and written in VERDICTS:
+        # Words of one meaning stand for one another: `refuted` for `fails`, and false for `no`.
+        same = [name for name in choices if VERDICTS.get(name) == VERDICTS[written]]
+        written = same[0] if len(same) == 1 else written
+    if written not in choices:
+        raise Misfit(f"{_short(value)} is none of: {', '.join(map(str, schema['enum']))}")
+    return choices[written]
 
 
 def _to_list(value: Any, schema: Schema) -> list[Any]:
     value, items = _decode(value), schema.get("items", {})
     takes_objects = any(_kind_of(member) == "object" for member in _members(items))
-    if value is None or (isinstance(value, str) and NONE_WORDS.fullmatch(value)):
+    if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
         value = []
     if isinstance(value, dict):
-        value = _entries(value, items, takes_objects)
+        # It numbers its items, wraps the list, or is the only one.
+        inner = list(value.values())
+        is_wrapped = len(inner) == 1 and isinstance(inner[0], list)
+        value = inner if all(map(str.isdigit, value)) else inner[0] if is_wrapped else [value]
     elif isinstance(value, str) and not takes_objects:
         value = list_items(value) or [line.strip() for line in value.splitlines()]
     elif not isinstance(value, list):
@@ -380,35 +322,14 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
     return [fit_value(entry, items) for entry in entries]
 
 
-def _entries(value: Mapping[str, Any], items: Schema, takes_objects: bool) -> list[Any]:
-    """Return the items of an object that stands where a list is wanted: it is one item, or names each."""
-    inner = list(value.values())
-    if takes_objects and not all(isinstance(item, dict | list) for item in inner):
-        required = items.get("required", ())
-        is_keyed = len(required) == 2 and not _by_field(value, items)
-        return [dict(zip(required, entry, strict=True)) for entry in value.items()] if is_keyed else [value]
-    if all(_ORDINAL.fullmatch(key.strip()) for key in value):
-        return inner
-    if len(inner) == 1 and isinstance(inner[0], list):
-        return inner[0]
-    if not takes_objects:
-        return [f"{key}: {_to_text(item)}" for key, item in value.items()]
-    if "properties" not in items or _by_field(value, items):
-        return [value]
-    # The keys say which item each is.
-    name = next(iter(items["properties"]))
-    return [{name: key, **item} if isinstance(item, dict) else item for key, item in value.items()]
-
-
 def _entry_text(entry: Any) -> str:
     """Return an item of a list of texts; of an object, its texts without its number."""
     if not isinstance(entry, dict):
         return _to_text(entry)
-    texts = {str(key): _to_text(item) for key, item in entry.items() if item not in (None, "")}
     return ": ".join(
         text
-        for key, text in texts.items()
-        if not (plain_name(key) in _LABELS and _ORDINAL.fullmatch(text.strip()))
+        for item in entry.values()
+        if item not in (None, "") and not (text := _to_text(item)).strip().isdigit()
     )
 
 
@@ -416,8 +337,6 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
     if "properties" in schema:
         return _to_struct(value, schema)
     value, items = {} if value is None else _decode(value), schema.get("additionalProperties", {})
-    if isinstance(value, list) and all(isinstance(entry, dict) and len(entry) == 1 for entry in value):
-        value = {key: item for entry in value for key, item in entry.items()}
     if not isinstance(value, dict):
         raise Misfit(f"{_short(value)} is no object")
     return {key: fit_value(item, items) for key, item in value.items()}

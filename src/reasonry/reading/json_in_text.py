@@ -76,17 +76,6 @@ def json_value(text: str) -> Any:
     return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
 
 
-def last_two(text: str, between: re.Pattern[str]) -> tuple[Any, Any] | None:
-    """Return the last two objects of a text, if they differ, nothing but this is between them, and no list has them."""
-    tail = _plain_escapes(text[-MAX_SEARCHED:])
-    objects = deque(_objects(tail), maxlen=2)
-    if len(objects) < 2:
-        return None
-    (first, begin, end), (last, start, _) = objects
-    is_listed = tail[:begin].rstrip().endswith(("[", ",", '":'))
-    return None if first == last or is_listed or not between.fullmatch(tail, end, start) else (first, last)
-
-
 def is_whole(text: str) -> bool:
     """Whether a text is one complete JSON document, so that nothing of it can have been cut off."""
     return bool(_whole_values(text))

@@ -1,101 +1,55 @@
-r"""Numbers in words: with a scale, as in `7/10`, or with a unit, as quantities.
+r"""Numbers in texts: with a scale, as in `7/10`, or with a unit, as quantities; and dates.
 
-`3.5 hours`, `3 hours 30 minutes`, `3 h 30 min` and `210 minutes` are one length of time; `$60`, `60 dollars (total)`
-and `She takes in $60.` are one sum; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are one number.
+`$60`, `60 dollars`, `US$60` and `$60.00` are one sum; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are one number;
+`20 July 1969` and `1969-07-20` are one day.
 
-Rule 1: a sentence is a quantity if it states one, and no other number; with "at least" or "not" in it, it is none.
-Rule 2: a unit is converted only into one of its own dimension, exactly.
+Rule: a text is a quantity if it is a number, with its unit or without one; a sentence is none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
+from .words import MONTHS, UNITS
 
-_TABLE: Final = """
-:       $ dollar usd us$, € euro eur, £ pound gbp, ¥ yen jpy, % percent pct, ° degree deg
-time:   ms millisecond = 1/1000, s sec second = 1, min minute = 60, h hr hour = 3600, day d = 86400, week wk = 604800
-length: mm millimeter millimetre = 1/1000, cm centimeter centimetre = 1/100, m meter metre = 1
-length: km kilometer kilometre = 1000, inch inches = 0.0254, ft foot feet = 0.3048, yd yard = 0.9144, mile mi = 1609.344
-mass:   mg milligram = 1/1000, g gram = 1, kg kilogram kilo = 1000, t tonne = 1000000
-volume: ml milliliter millilitre = 1/1000, l liter litre = 1
-"""
-"""Units by dimension: the names of each, the first of which it is known by, and how much of the basic unit it is."""
-_ROWS: Final = [
-    (row.partition(":")[0], *entry.partition("=")[::2])
-    for row in _TABLE.strip().splitlines()
-    for entry in row.partition(":")[2].split(",")
-]
-UNITS: Final = {name: names.split()[0] for _, names, _ in _ROWS for name in names.split()}
-"""By the name a unit goes by, the one it is known by here."""
-_SIZES: Final = {names.split()[0]: (kind, Fraction(size.strip())) for kind, names, size in _ROWS if size}
+MAX_INT: Final = 2**53 - 1
+"""The largest whole number that every JSON reader keeps exactly."""
 
-NUMBER_WORD: Final = lazy_pattern(
-    r"\d+|[零〇一二三四五六七八九十百千万两半½¼¾∞]|\b(?:none|nobody|zero|both|half|hal[fb]e?|twice|dozens?|hundreds?|"
-    r"thousands?|millions?|infinite(?:ly)?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
-    r"|\w+ty|keine?r?|null|ein(?:e[nrms]?|s)?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\w+zehn"
-    r"|\w+(?:zig|hundert|tausend)|aucune?|zéro|une?|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|\w{3,}ante?"
-    r"|vingt|cent|mille|ningun[oa]?|cero|uno|una?|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce|veinte"
-    r"|nessun[oa]?|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici|venti|nenhuma?|dois|duas|três"
-    r"|quatro|sete|oito|dez|doze|vinte|cem|dwa|trzy|cztery|pięć|sześć|geen|twee|drie|vijf|zes|zeven|tien)\b",
-    re.IGNORECASE,
-)
-"""A number in digits, or a word for one."""
-WIDE: Final = lazy_pattern(r"[\u3040-\u30ff\u4e00-\u9fff]")
-"""A character of Chinese or Japanese, which have no spaces between words."""
 _DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"
 _SCALED: Final = lazy_pattern(
-    rf"[\W_]*?(?:(?:about|around|approximately|roughly|approx|ca)\b\.?)?\s*(?P<number>[-+−]?{_DIGITS})\.?[*_`]*"
-    r"(?:\s*(?:/|(?:out\s+)?of\b)\s*(?P<scale>\d{1,20}(?:\.\d{1,20})?)|\s*(?P<percent>%|percent\b))?[*_`]*",
+    rf"(?P<number>[-+−]?{_DIGITS})\.?[*_`]{{0,3}}"
+    r"(?:\s?(?:/|(?:out\s)?of\b)\s?(?P<scale>\d{1,20}(?:\.\d{1,20})?)|\s?(?P<percent>%|percent\b))?[*_`]{0,3}",
     re.IGNORECASE,
 )
-_WORD: Final = r"[^\W\d_][\w/°²³^]*"
+_SIGN: Final = r"(?:us)?[$€£¥]|(?:usd|eur|gbp|jpy)\b"
+_NUMBER: Final = rf"(?:(?:(?P<whole>\d+)\s)?(?P<top>\d+)\s?/\s?(?P<bottom>\d+)|(?P<plain>{_DIGITS}))"
+_NUMBER_IN_TEXT: Final = lazy_pattern(
+    rf"(?<![\w.])(?P<sign>[+-]?)\s?(?:[$€£¥]\s?)?(?P<minus>-?){_NUMBER}", re.ASCII
+)
 _QUANTITY: Final = lazy_pattern(
-    r"(?<![\w.])(?P<sign>[+-]?)\s*(?P<before>(?:(?:us)?[$€£¥]|(?:usd|eur|gbp)\b)\s?)?(?P<minus>-?)"
-    rf"(?:(?:(?P<whole>\d+)\s+)?(?P<top>\d+)\s*/\s*(?P<bottom>\d+)|(?P<plain>{_DIGITS}))"
-    rf"(?:\s*(?P<unit>[%°$€£¥]|(?!and\b|or\b){_WORD}))?"
+    rf"(?P<sign>[+-]?)\s?(?P<before>(?:{_SIGN})\s?)?(?P<minus>-?){_NUMBER}"
+    r"(?:\s?(?P<unit>[%$€£¥°]|[^\W\d_][\w/°²³^]*))?"
 )
-_MORE_UNIT: Final = lazy_pattern(rf"(?:\s{_WORD}){{0,2}}")
-_BETWEEN: Final = lazy_pattern(r"\s*(?:,|and|,\s*and|&)?\s*")
-_SPELLED: Final = (
-    (lazy_pattern(r"\b(\d+)\s*h\s*(\d{1,2})(?:\s*m)?\b(?!\s*\w)"), r"\1 h \2 min"),
-    (lazy_pattern(r"(\d(?:\.\d+)?)\s*[×x*·]\s*10\s*\^\s*\{?([+-]?\d{1,3})\}?"), r"\1e\2"),
-    (lazy_pattern(r"\b(\d+) and (?:a|one) half\b"), r"\1.5"),
-    (
-        lazy_pattern(
-            r"(?<=[\w$€£¥%])\s*(?:\([^()\d]*\)|\b(?:in total|total|altogether|overall|in all))\s*\Z"
-        ),
-        "",
-    ),
-)
-"""Times and numbers written out, and remarks behind a quantity."""
-_STATES: Final = lazy_pattern(
-    r"(?:[^\W\d_][\w'’-]*,?\s+){1,8}?"
-    r"(?:[^\W\d_]{3,}(?:s|ed)|is|are|was|were|be|has|have|had|took|made|paid|got|spent|sold|gave|ate|bought|ran"
-    r"|left)(?:\s+(?:in|to|up|be|for|at|of|out|back|exactly|a total of|on|with|only|just|now))*\s+"
-)
-"""A subject and a verb, before a number."""
-_AFTER: Final = lazy_pattern(r"(?:\s+[^\W\d_][\w'’-]*){0,6}")
-_UNSURE: Final = lazy_pattern(
-    r"\b(?:not|no|never|nor|\w+n['’]t|less|more|fewer|least|most|over|under|between|or|either|about|around|roughly"
-    r"|approximately|nearly|almost|above|below|than|if|unless|up to|maybe|perhaps|could|might)\b"
-)
+_MONEY_COMMA: Final = lazy_pattern(rf"(?:(?:{_SIGN})\s?)?-?\d{{1,9}},\d\d(?:\s?(?:{_SIGN}|euros?|dollars?))?")
+_POWER: Final = lazy_pattern(r"(\d(?:\.\d+)?)\s?[×x*·]\s?10\s?\^\s?\{?([+-]?\d{1,3})\}?")
 _LATEX: Final = (
-    (lazy_pattern(r"\\(?:left|right|displaystyle|[,;:!])"), ""),
-    (lazy_pattern(r"\\([$%#&])"), r"\1"),
+    (lazy_pattern(r"\\(?:left|right|displaystyle|[,;:!])|(?<=\d)\{(?=,\}\d)|(?<=\d\{,)\}(?=\d)"), ""),
+    (lazy_pattern(r"\\([$%#&])|\\(?:text|mathrm|textbf)\s?\{([^{}]*)\}"), r"\1\2"),
     (lazy_pattern(r"\\(?:times|cdot)\b"), "×"),
-    (lazy_pattern(r"\^\s*(?:\\circ|\{\s*\\circ\s*\})"), "°"),
-    (lazy_pattern(r"(?<=\d)\{,\}(?=\d)"), ","),
+    (lazy_pattern(r"\^\s?(?:\\circ|\{\s?\\circ\s?\})"), "°"),
     (lazy_pattern(r"\\ |~|\\q?quad\b"), " "),
-    (lazy_pattern(r"\\[dt]?frac\s*\{\s*(-?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r" \1/\2 "),
-    (lazy_pattern(r"\\[dt]?frac\s*(\d)\s*(\d)"), r" \1/\2 "),
-    (lazy_pattern(r"\\(?:text|mathrm|mathbf|textbf|mbox|operatorname)\s*\{([^{}]*)\}"), r"\1"),
+    (lazy_pattern(r"\\[dt]?frac\s?(?:\{\s?(-?\d+)\s?\}\s?\{\s?(\d+)\s?\}|(\d)\s?(\d))"), r" \1\3/\2\4 "),
+)
+_DAY, _MONTH, _YEAR = r"(?P<day>\d\d?)(?:st|nd|rd|th)?", r"(?P<month>[a-z]{3,9}|\d\d?)", r"(?P<year>\d{4})"
+_DATES: Final = (
+    lazy_pattern(rf"{_DAY}(?:\.|\.? (?:of )?){_MONTH}(?:\.|\.?,? ){_YEAR}"),
+    lazy_pattern(rf"(?P<month>[a-z]{{3,9}})\.? {_DAY},? {_YEAR}"),
+    lazy_pattern(rf"{_YEAR}-{_MONTH}-{_DAY}"),
 )
 _LONGEST: Final = 160
 
@@ -114,15 +68,10 @@ class Quantity(Struct, frozen=True):
     number: Fraction
     unit: str = ""
 
-    @property
-    def measure(self) -> tuple[str, Fraction] | None:
-        """The dimension and the value in its basic unit; None where the unit is not converted."""
-        found = _SIZES.get(self.unit)
-        return None if found is None else (found[0], self.number * found[1])
-
 
 def read_scaled(text: str) -> Scaled | None:
-    """Read the number that a text begins with, and its scale: `7/10`, `7 out of 10`, `70%`, `about 7`."""
+    """Read the number that a text begins with, and its scale: `7/10`, `7 out of 10`, `70%`."""
+    text = text.lstrip(" \t\n*_`\"'([#")
     found = _SCALED.match(text)
     if found is None or len(found["number"]) > _LONGEST:
         return None
@@ -131,28 +80,34 @@ def read_scaled(text: str) -> Scaled | None:
 
 
 def read_quantity(text: str) -> Quantity | None:
-    """Read an answer that is one quantity, or a sentence that states one: `She takes in $60 a day`.
+    """Read an answer that is one quantity; None if it is none.
 
     Args:
-        text: In lower case, with single blanks and without lead-in.
-
-    Returns:
-        None if it is none, or more than one.
+        text: In lower case, with single blanks.
     """
     if len(text) > _LONGEST:
         return None
-    text = text.replace("**", "")
-    for pattern, plain in _SPELLED:
-        text = pattern.sub(plain, text)
-    parts = list(quantities(text))
-    found = _sum(parts, text)
-    if found is None:
+    text = _POWER.sub(r"\1e\2", text.replace("**", ""))
+    if _MONEY_COMMA.fullmatch(text) and not text.replace(",", "").replace("-", "").isdigit():
+        text = text.replace(",", ".")
+    match = _QUANTITY.fullmatch(text)
+    number = None if match is None else _number(match)
+    if match is None or number is None:
         return None
-    before, after = text[: parts[0][0]], text[parts[-1][1] :]
-    if not before and len(parts) == 1 and found.unit and _MORE_UNIT.fullmatch(after):
-        return Quantity(found.number, _unit(found.unit + after))
-    is_stated = _STATES.fullmatch(before) and _AFTER.fullmatch(after) and not _UNSURE.search(text)
-    return found if is_stated or not (before or after) else None
+    return Quantity(number, _unit((match["before"] or match["unit"] or "").strip()))
+
+
+def read_date(text: str) -> str:
+    """Return the date that an answer in lower case is, as `1969-07-20`; empty if it is none."""
+    match = (
+        next(filter(None, (pattern.fullmatch(text) for pattern in _DATES)), None) if len(text) < 40 else None
+    )
+    if match is None:
+        return ""
+    names = [number for number, name in enumerate(MONTHS, 1) if name.startswith(match["month"])]
+    month, day = int(match["month"]) if match["month"].isdigit() else sum(names), int(match["day"])
+    is_date = 1 <= month <= 12 and 1 <= day <= 31 and len(names) < 2
+    return f"{match['year']}-{month:02}-{day:02}" if is_date else ""
 
 
 def without_latex(text: str) -> str:
@@ -162,51 +117,25 @@ def without_latex(text: str) -> str:
     return " ".join(text.replace("- ", "-").split())
 
 
-def quantities(text: str) -> Iterator[tuple[int, int, Quantity]]:
-    """Yield every number in a text with the word after it, and where it stands."""
-    for match in _QUANTITY.finditer(text):
-        quantity = _quantity(match)
-        if quantity is not None:
-            yield match.start(), match.end(), quantity
-
-
 def numbers_in(text: str) -> list[Fraction]:
     """Return the numbers in a text in their order, without their units."""
-    return [quantity.number for _, _, quantity in quantities(WIDE.sub(" ", text))]
+    return [number for number in map(_number, _NUMBER_IN_TEXT.finditer(text)) if number is not None]
 
 
-def _sum(parts: Sequence[tuple[int, int, Quantity]], text: str) -> Quantity | None:
-    """Return what quantities side by side come to, the largest unit first; None: they are not parts of one."""
-    if len(parts) < 2:
-        return parts[0][2] if parts else None
-    total, last = Fraction(0), None
-    dimension, size = _SIZES.get(parts[0][2].unit, ("", Fraction(1)))
-    for (_, before, previous), (start, _, part) in zip([(0, 0, parts[0][2]), *parts], parts, strict=False):
-        # After hours, `30` and `30 m` are minutes.
-        unit = "min" if start and previous.unit == "h" and part.unit in ("", "m") else part.unit
-        kind, basic = _SIZES.get(unit, ("", Fraction(1)))
-        is_next = last is None or (basic < last and _BETWEEN.fullmatch(text, before, start))
-        if not kind or kind != dimension or not is_next:
-            return None
-        total, last = total + part.number * basic, basic
-    return Quantity(total / size, parts[0][2].unit)
-
-
-def _quantity(match: re.Match[str]) -> Quantity | None:
+def _number(match: re.Match[str]) -> Fraction | None:
     try:
         value = (
             Fraction(match["plain"].replace(",", ""))
             if match["plain"]
             else Fraction(int(match["top"]), int(match["bottom"]))
         )
+        value += int(match["whole"] or 0)
     except (ValueError, ZeroDivisionError):
         return None
-    value += int(match["whole"] or 0)
-    is_negative = "-" in (match["sign"], match["minus"])
-    return Quantity(-value if is_negative else value, _unit(match["before"] or match["unit"] or ""))
+    return -value if "-" in (match["sign"], match["minus"]) else value
 
 
 def _unit(name: str) -> str:
-    return " ".join(
-        UNITS.get(word, UNITS.get(word.rstrip("s"), word.rstrip("s") or word)) for word in name.split()
-    )
+    """Return what a unit is compared by: of money and per cent the sign, of any other its name."""
+    word = name.removeprefix("us") if name.startswith("us$") else name
+    return UNITS.get(word, UNITS.get(word.removesuffix("s"), word))

@@ -3,9 +3,8 @@
 Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
         exact bound holds: once `is_settled` says so, no further vote can change the winner.
 Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
-Rule 3: answers with several parts agree where their quantities do, in order, and one has all words of the other.
-Rule 4: a number without a unit agrees with the same number with one; two units agree where one is converted exactly
-        into the other, see `numbers`.
+Rule 3: answers agree where they are one text, but for case, spaces and markup, or one date, or one number. A number
+        without a unit agrees with the same number with one. Nothing is read out of a sentence.
 
 Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
 true majority with the wanted probability.
@@ -13,7 +12,6 @@ true majority with the wanted probability.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,17 +21,14 @@ from typing import Final
 from msgspec import Struct
 
 from ..patterns import lazy_pattern
-from .numbers import UNITS, Quantity, quantities, read_quantity, without_latex
+from .numbers import Quantity, read_date, read_quantity, without_latex
 
-_LEAD_IN: Final = lazy_pattern(
-    r"^(?:(?:so|thus|hence|therefore|finally)[,:]?\s+)?(?:(?:the|my|our)\s+)?(?:final\s+)?"
-    r"(?:answer|result|solution)\s*(?:is\b|=|:)\s*:?\s*",
-    re.IGNORECASE,
-)
-_UNKNOWN: Final = lazy_pattern(r"^[a-z]\s*=\s*")
-_WRAPPED: Final = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_UNKNOWN: Final = lazy_pattern(r"[a-z]\s?=\s?(?=[^=])")
+_WRAPPED: Final = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
+_LETTER: Final = lazy_pattern(r"\(?([a-z])[).:]?|\(([+-][\d.,/]+)\)")
 _AROUND: Final = (
     *((mark, mark) for mark in ("**", "__", "`", '"', "$$", "$")),
+    ("<answer>", "</answer>"),
     (r"\(", r"\)"),
     (r"\[", r"\]"),
 )
@@ -43,16 +38,10 @@ _SPELLED: Final = (
     (lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))"), ""),
     (lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])"), "-"),
 )
-_SEPARATOR: Final = lazy_pattern(r"[,;/\n]|\b(?:and|und|et|y|e|or)\b")
-_WORD: Final = lazy_pattern(r"[^\W\d_]+")
-_FILLERS: Final = lazy_pattern(
-    r"an?|the|is|are|its?|of|and|so|per|in|at|to|he|she|was|und|answer|order|left|over"
-)
-_NEGATIONS: Final = frozenset(
-    {"no", "not", "none", "never", "nobody", "nothing", "cannot", "false", "without"}
-)
 _FEW: Final = 3
 """Words that are no sentence, for all that anyone can tell: the period after them is none of the answer."""
+_MOST_LAYERS: Final = 20
+"""Of markup around an answer."""
 
 
 class Key(Struct, frozen=True):
@@ -61,12 +50,6 @@ class Key(Struct, frozen=True):
     text: str
     quantity: Quantity | None = None
     """For an answer that is one."""
-    parts: tuple[Quantity, ...] = ()
-    """Its quantities in order."""
-    words: tuple[str, ...] = ()
-    """Its words in order, but for those that say little."""
-    has_parts: bool = False
-    """Whether it has several parts, and a number among them."""
 
     @property
     def number(self) -> str | None:
@@ -86,97 +69,54 @@ class Vote(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
-    """Return an answer without lead-in ("The answer is"), the markup around it and the period after a few words."""
-    text, before = answer.strip(), None
-    while text != before:
+    """Return an answer without the markup around it, which comes off in pairs only, and its only period at the end."""
+    text = answer.strip()
+    for _ in range(_MOST_LAYERS):
         before = text
-        text = _LEAD_IN.sub("", text)
         for opening, closing in _AROUND:
             inside = text[len(opening) : -len(closing)]
             is_around = text.startswith(opening) and text.endswith(closing) and inside.strip()
             if is_around and opening not in inside.replace("\\$", ""):
                 text = inside.strip()
-        if wrapped := _WRAPPED.fullmatch(text):
-            text = wrapped[1].strip()
-        for mark in ("**", "__"):
-            if text.count(mark) == 1:
-                text = text.removesuffix(mark).removeprefix(mark).strip()
-        if (
-            text.endswith((".", "。"))
-            and not text.endswith(("..", " a.m.", " p.m."))
-            and len(text.split()) <= _FEW
-        ):
+        if text.startswith("\\") and (wrapped := _WRAPPED.fullmatch(text)):
+            text = wrapped[1].strip() or text
+        is_short = text.endswith((".", "。")) and len(text.split(maxsplit=_FEW)) <= _FEW
+        if is_short and (text[-2:-1].isdigit() or "." not in text[:-1]):
             text = text[:-1].rstrip() or text
+        if text == before:
+            break
     return text
 
 
 @lru_cache(maxsize=256)
 def normalise(answer: str) -> Key:
-    """Strip an answer to what it says: tidied, whatever its case; quantities as fractions."""
+    """Strip an answer to what it says: tidied, whatever its case; dates, and numbers as fractions."""
     text = answer.replace("\u2044", "/")
     for pattern, plain in _SPELLED:
         text = pattern.sub(plain, text)
     text = unicodedata.normalize("NFKC", text).replace("\u2044", "/")
     text = tidy(without_latex(tidy(text))) if "\\" in text or "$" in text else tidy(text)
-    text = _UNKNOWN.sub("", " ".join(text.casefold().split()).strip("'")).rstrip(".,;:! ") or text.casefold()
-    text = text.strip("()") if re.fullmatch(r"\(\w+\)|\w\)|\([+-][\d.,/]+\)", text) else text
-    found = read_quantity(text)
-    return Key(text, found) if found else _read_parts(text)
+    text = " ".join(text.casefold().split()).rstrip(".,;:! ") or text.casefold()
+    if match := _UNKNOWN.match(text):
+        text = text[match.end() :]
+    if match := _LETTER.fullmatch(text):
+        text = match[1] or match[2]
+    return Key(read_date(text) or text, read_quantity(text))
 
 
 def agree(first: Key, other: Key) -> bool:
     """Whether two answers say the same."""
-    if first.quantity is not None and other.quantity is not None:
-        return _are_equal(first.quantity, other.quantity)
-    if first.text == other.text:
-        return True
-    have_parts = first.has_parts and other.has_parts and len(first.parts) == len(other.parts)
-    return (
-        have_parts
-        and _are_same_words(first.words, other.words)
-        and all(map(_are_equal, first.parts, other.parts))
+    if first.quantity is None or other.quantity is None:
+        return first.text == other.text
+    quantity, another = first.quantity, other.quantity
+    return quantity.number == another.number and (
+        not quantity.unit or not another.unit or quantity.unit == another.unit
     )
 
 
 def says_the_same(text: str, answer: str) -> bool:
-    """Whether a text says an answer again, in other words maybe.
-
-    It does if both mean the same value, if they have the same numbers in the same order, or if one has all the words of
-    the other in their order, negations included.
-    """
-    mine, other = normalise(text), normalise(answer)
-    if agree(mine, other) or (mine.quantity and other.quantity):
-        return agree(mine, other)
-    if mine.parts or other.parts:
-        return [part.number for part in mine.parts] == [part.number for part in other.parts]
-    return bool(mine.words and other.words) and _are_same_words(mine.words, other.words)
-
-
-def _are_equal(first: Quantity, other: Quantity) -> bool:
-    if first.measure and other.measure:
-        return first.measure == other.measure
-    return first.number == other.number and (not first.unit or not other.unit or first.unit == other.unit)
-
-
-def _are_same_words(first: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether one has all words of the other in their order, and neither denies more than the other."""
-    fewer, more = sorted((first, other), key=len)
-    rest = iter(more)
-    return all(word in rest for word in fewer) and not (set(fewer) ^ set(more)) & _NEGATIONS
-
-
-def _read_parts(text: str) -> Key:
-    """Return an answer that is not one quantity, with its parts and its words."""
-    words, parts, place = list[str](), list[Quantity](), 0
-    for start, end, found in quantities(text):
-        # What stands after a number is a word, and no unit, unless it is one that is known.
-        beside = "" if found.unit in UNITS.values() else found.unit
-        words += _WORD.findall(f"{text[place:start]} {beside}")
-        parts.append(Quantity(found.number) if beside else found)
-        place = end
-    words += _WORD.findall(text[place:])
-    content = tuple([word.rstrip("s") or word for word in words if not _FILLERS.fullmatch(word)])
-    return Key(text, None, tuple(parts), content, bool(parts) and _SEPARATOR.search(text) is not None)
+    """Whether a text says an answer again."""
+    return agree(normalise(text), normalise(answer))
 
 
 def tally(answers: Sequence[str]) -> tuple[Vote, ...]:

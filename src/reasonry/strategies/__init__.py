@@ -16,6 +16,7 @@ from .best_of_n import BEST_OF_N
 from .chain_of_thought import CHAIN_OF_THOUGHT
 from .choice import AUTO
 from .council import COUNCIL
+from .direct import DIRECT
 from .linear import LINEAR
 from .planned_thinking import PLANNED_THINKING
 from .profiles import PROFILES
@@ -33,6 +34,7 @@ from .tree_of_thoughts import TREE_OF_THOUGHTS
 
 _ALL: tuple[Strategy[Any, Any], ...] = (
     LINEAR,
+    DIRECT,
     CHAIN_OF_THOUGHT,
     PLANNED_THINKING,
     REACT,

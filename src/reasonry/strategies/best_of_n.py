@@ -28,7 +28,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from ..blocks.drafts import FRESH, Draft, DraftState, Group, answer_selection
-from ..blocks.judging import JUDGE, JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..blocks.tournament import Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
@@ -40,7 +40,7 @@ from ..core.toolcard import ToolCard
 from ..text import first_words
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
-define, on inputs where they may return different values: edge cases first. Reply with JSON:
+define, on inputs where they may return different values: edge cases first. Reply with one JSON object:
 {{"calls": ["f([])", …]}}"""
 """S*: inputs that tell two programs apart, arXiv:2502.14382, section 3.2."""
 
@@ -165,8 +165,9 @@ def distinguish(s: State) -> Body:
     inputs = s.inputs
     if not inputs:
         shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs.values(), 1)]
-        prompt = "\n\n".join([f"Problem: {s.problem}", *shown, DISTINGUISH.format(count=MAX_CALLS)])
-        (reply,) = yield request(s, Ask(prompt, JUDGE, {"kind": "inputs"}, by="judge"), give_failures=True)
+        prompt = "\n\n".join([f"Problem: {s.problem}", *shown])
+        task, facts = DISTINGUISH.format(count=MAX_CALLS), {"kind": "inputs"}
+        (reply,) = yield request(s, Ask(prompt, task=task, facts=facts, by="judge"), give_failures=True)
         inputs = reply.value.calls[:MAX_CALLS] if isinstance(reply, Reply) else ()
     missing = [number for number in programs if inputs and str(number) not in s.outputs]
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
@@ -224,7 +225,7 @@ def _texts_with_runs(s: State) -> dict[int, str]:
     for each in s.rivals:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
         lines = [f"{call} → {value or 'an error'}" for call, value in run]
-        texts[each.number] = "\n".join([each.draft.text, *(["Run:", *lines] if lines else [])])
+        texts[each.number] = "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
     return texts
 
 
@@ -256,11 +257,11 @@ def _as_data(verdict: Ratings) -> dict[str, Any]:
 
 BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
+    version=2,
     title="Best of N",
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
-    suits=("code",),
     calls=17,
     state=State,
     conclude=conclude,

@@ -5,87 +5,72 @@ Wei et al. 2022, "Chain-of-Thought Prompting Elicits Reasoning in Large Language
 Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
 
     what has to be worked out for x                       only with `decompose`          step_decomposition
-    z_1, …, z_n, y ~ p(z, y | x)                          as a rule one reply            sequential_reasoning
-    y ~ p(y | x, z_1, …, z_n)                             unless a reply brought it      solution_formulation
-    does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`              answer_verification
+    z_1, …, z_n, y ~ p(z, y | x)                          one reply, the answer in its mark      sequential_reasoning
+    y                                                     as the reply marks it                  solution_formulation
+    does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`                      answer_verification
 
-*Differs from the paper*: an instruction replaces the worked examples; steps and answer may come as JSON as well as in
-the paper's text form, "… The answer is …"; an answer that is a text or code may come alone; a reply that does not get
-to the answer is gone on with; a reply with a false equation of numbers is asked for again, once. Two options go beyond
-the paper: the problem is decomposed before it is reasoned about, and the answer is checked by its author; the table has
-no way back from the check, so reasoning about a failed one happens there.
+*Differs from the paper*: an instruction replaces the worked examples; a mark around the answer replaces "The answer is
+…"; a reply with a false equation of numbers is asked for again, once. The option `style` takes the instruction from a
+later paper, where the chain has another form: `plan` from plan-and-solve prompting (Wang et al. 2023,
+arXiv:2305.04091), `draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: the
+problem is decomposed before it is reasoned about, and the answer is checked by its author; the table has no way back
+from the check, so reasoning about a failed one happens there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import (
-    OPEN_TASK,
-    REPAIRED,
-    Answer,
+    MARKED,
     AnswerOptions,
-    AnswerReply,
     AnswerState,
     CheckReply,
-    read_calculation,
+    ReasonedAnswer,
     read_check,
+    read_reasoning,
     without_number,
 )
-from ..core.bodies import Body, Conclusion, Thought, go, request, stay
+from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.problem import subject_of
-from ..core.strategy import UNASKED, Field, Stage, Strategy, final_response, problem_reception
-from ..reading.fit import Unreadable
-from ..reading.json_in_text import WHOLE_FENCE
-from ..reading.open_task import is_open_task
+from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 
-SYSTEM = """You solve a problem by reasoning in steps before you answer. Each step is one inference or one \
-calculation, written out so that it can be checked. What was worked out so far is shown to you; build on it. You are \
-told at the end what to do now."""
-"""The instruction in place of the worked examples of arXiv:2201.11903, figure 1."""
+SYSTEM = "You solve problems by reasoning."
 
-DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it.
+DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it. Reply with one JSON object:
 {"steps": ["first thing to work out", "second", …]}"""
 """Ours; the paper has no such question."""
 
-REASON = f"""Now solve the problem step by step: first every step with its result, then the answer alone, in the form \
-the problem asks for. Reply with one JSON object
-{{"steps": ["step with its result", …], "answer": "…"}}
-or with the steps in plain text and a last line "Answer: …". {OPEN_TASK}"""
-"""The form of the paper's worked examples: the chain, then "The answer is …" (arXiv:2201.11903, appendix G), in words
-that have no language of their own.
-"""
+REASON: Final = {
+    "steps": "First solve the problem step by step, and write every step with its result.",
+    "plan": "First understand the problem, extract its variables with their numbers, and make a plan. Then carry the "
+    "plan out step by step, with every intermediate result.",
+    "draft": "First think step by step, but keep only a draft of each step, five words at most.",
+}
+"""By `style`: in place of the worked examples of arXiv:2201.11903, figure 1; arXiv:2305.04091, table 6; and
+arXiv:2502.18600, section 3."""
 
-GO_ON = f"""Now reason on from the last step, without repeating any. When nothing is left to work out, give the answer \
-alone, in the form the problem asks for.
-{{"steps": ["step with its result", …], "answer": "…" or null}}
-{OPEN_TASK}"""
-"""Ours: for a chain that a reply did not bring to its end."""
-
-FORMULATE = f"""Now derive the answer from the steps. Give it alone, in the form the problem asks for.
-{{"answer": "…"}}
-{OPEN_TASK}"""
-"""Ours: for a chain that ended without its answer."""
-
-CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way.
-{{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
+CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way. Reply with \
+one JSON object:
+{{"reason": "how you checked, and the result", "correct": true or false, "answer": "the corrected one" or null}}"""
 """Ours; the paper has no check."""
 
-REPAIR = f"""Now go through the steps again with this objection in mind, and correct the answer.
-{REPAIRED}"""
+REPAIR = "Now go through the steps again with this objection in mind: first where the error was, then the correction."
 """Ours; see `CHECK`."""
 
 
 class Options(AnswerOptions, frozen=True):
     """Options of chain of thought."""
 
-    max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most steps before the answer.")] = 20
+    style: Annotated[
+        Literal["steps", "plan", "draft"],
+        Meta(description="Reason in whole steps, by a plan first, or in drafts of a few words."),
+    ] = "steps"
     decompose: Annotated[bool, Meta(description="List the parts of the problem first: another call.")] = False
     check: Annotated[bool, Meta(description="Let the author check the answer: one more call.")] = False
 
@@ -96,25 +81,12 @@ class Decomposition(Struct, frozen=True):
     steps: Annotated[tuple[str, ...], Meta(min_length=1, description="What to work out, in order.")]
 
 
-class Reasoning(Struct, frozen=True, kw_only=True):
-    """The next steps of the chain, and the answer where it is reached."""
-
-    steps: Annotated[tuple[str, ...], Meta(description="The steps, with their results.")] = ()
-    answer: Annotated[Answer | None, Meta(description="The answer alone; null if steps are missing.")] = None
-    done: Annotated[bool, UNASKED] = False
-
-    def __post_init__(self) -> None:
-        if not self.steps and not str(self.answer or "").strip():
-            raise ValueError("it has neither a step nor the answer")
-
-
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """x, the plan, z_1 … z_n, and y once it is there."""
 
     options: Options
     plan: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
-    done: bool = False
 
 
 def decompose(s: State) -> Body:
@@ -127,42 +99,18 @@ def decompose(s: State) -> Body:
     return go(replace(s, plan=plan), "sequential_reasoning", thought)
 
 
-def read_steps(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Reasoning, str] | Unreadable:
-    """Read steps and answer, structured or in the paper's text form; refuse a false equation, once."""
-    subject = subject_of(s)
-
-    def work(reply: Reasoning) -> str:
-        return "" if subject.is_open else "\n".join([*reply.steps, str(reply.answer or "")])
-
-    reading = read_calculation(s.problem, ask, texts, Reasoning, work, subject)
-    block = texts[-1].strip()
-    is_block = block.count("\n```") == 1 and WHOLE_FENCE.fullmatch(block)
-    if isinstance(reading, Unreadable) and is_open_task(s.problem) and is_block:
-        # A verifier may look at it, so that prose would be no answer; code alone is nothing else.
-        return Reasoning(answer=block), "block"
-    return reading
-
-
 def reason(s: State) -> Body:
-    """z_1, …, z_n, y ~ p(z, y | x); stay until the chain is complete."""
-    if s.done or len(s.steps) >= s.options.max_steps:
-        return go(s, "solution_formulation")
-    (answer,) = yield request(s, _question(s, "reason", GO_ON if s.steps else REASON))
-    reply: Reasoning = answer.value
-    text = "" if reply.answer is None else str(reply.answer).strip()
-    final = s.final.propose(text) if text else s.final
-    steps = tuple(without_number(step) for step in reply.steps)
-    s = replace(s, steps=(*s.steps, *steps), done=reply.done or bool(text), final=final)
-    return stay(s, *(["\n".join(steps)] if steps else []))
+    """z_1, …, z_n, y ~ p(z, y | x)."""
+    question = replace(_question(s, "reason", REASON[s.options.style]), mark=MARKED)
+    (reply,) = yield from replies(s, ReasonedAnswer, question)
+    chain = reply.reasoning.strip()
+    s = replace(s, steps=reply.steps, final=s.final.propose(reply.text))
+    return go(s, "solution_formulation", *([chain] if chain else []))
 
 
-def formulate(s: State) -> Body:
-    """Y ~ p(y | x, z_1, …, z_n), unless a reply brought it; where it cannot be read, the last step is all there is."""
-    if s.final.text is None:
-        question, best = _question(s, "answer", FORMULATE), s.steps[-1] if s.steps else None
-        s, thoughts = yield from s.ask_for_answer(question, best)
-        return go(s, "answer_verification", *thoughts)
-    return go(s, "answer_verification", Thought(s.final.text, data={"answer": s.final.text}))
+def formulate(s: State) -> Move:
+    """State y as the reply marks it."""
+    return go(s, "answer_verification", Thought(s.final.text or "", data={"answer": s.final.text}))
 
 
 def check(s: State) -> Body:
@@ -177,10 +125,8 @@ class ChainOfThoughtDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer and how it was checked; before there is one, the last step."""
-    document = {"steps": list(state.steps), **state.final.document}
-    cut = None if state.done else ("max_steps", f"the reasoning was cut after {len(state.steps)} steps")
-    return state.conclude(document, so_far=state.steps[-1] if state.steps else None, cut=cut)
+    """Return the answer and how it was checked."""
+    return state.conclude({"steps": list(state.steps), **state.final.document})
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
@@ -227,9 +173,9 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             guidance="One step at a time, on the results of those before. Stay for the next step; "
             "go on when nothing is left to work out.",
             body=reason,
-            reply=Reasoning,
-            example={"steps": ["2 cans of 3 balls are 6 balls.", "5 + 6 = 11."], "answer": "11"},
-            read=read_steps,
+            reply=ReasonedAnswer,
+            example={"reasoning": "2 cans of 3 balls are 6 balls. 5 + 6 = 11.", "answer": "11"},
+            read=read_reasoning,
         ),
         Stage(
             "solution_formulation",
@@ -238,8 +184,6 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
             description="Derive the answer from the steps.",
             guidance="Bring the results together into one answer in the form that was asked for.",
             body=formulate,
-            reply=AnswerReply,
-            example={"answer": "11"},
         ),
         Stage(
             "answer_verification",

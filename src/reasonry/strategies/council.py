@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.answers import OPEN_TASK, Answer, AnswerReply
+from ..blocks.answers import MARKED, Answer, AnswerReply
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, candidates
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.tournament import Ratings, borda, seeded_order
@@ -35,11 +35,10 @@ from ..core.events import STOPPED, Failed, Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..text import cut
 
-SYNTHESISE = f"""Now write the best answer from all of them: take over what is right, wherever it stands, and settle \
-each difference by working it out, not by counting. Say apart where they differ, and which side is right.
-{{"differences": "where the answers differ, and why one side is right", "answer": "the answer alone"}}
-{OPEN_TASK}"""
+SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \
+Then write the best answer from all of them: take over what is right, wherever it stands."""
 """The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, and the differences besides."""
+RANKED = "Those who wrote them have ranked them without names; the best ranked answer comes first."
 
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
@@ -114,7 +113,7 @@ def check(s: State) -> Body:
 def review(s: State) -> Body:
     """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
     found = s.of_seats
-    texts = {each.number: each.draft.text for each in found}
+    texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
     asked = {seat: shown for seat, shown in orders if len(shown) > 1}
     asks = [
@@ -145,13 +144,12 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 def synthesise(s: State) -> Body:
     """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda); the answers come best ranked first, without names."""
-    parts, answers = [f"Problem: {s.problem}"], [each.draft.answer for each, _ in s.ranking]
-    for place, (each, share) in enumerate(s.ranking, 1):
-        votes = f"given by {len(each.voters)} of {len(s.options.members)}"
-        ranked = f", put before {share:.0%} of the others" if s.reviews else ""
-        parts.append(f"Answer {place} ({votes}{ranked}):\n{cut(each.draft.text, SHOWN_CHARS)}")
-    facts = {"kind": "synthesis", "problem": s.problem, "answers": answers}
-    (reply,) = yield request(s, Ask("\n\n".join([*parts, SYNTHESISE]), facts=facts), give_failures=True)
+    drafts = [each.draft for each, _ in s.ranking]
+    facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
+    shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]
+    prompt = "\n\n".join([f"Problem: {s.problem}", *shown, *([RANKED] if s.reviews else [])])
+    ask = Ask(prompt, mark=MARKED, task=SYNTHESISE, wants_value=s.options.verify, facts=facts)
+    (reply,) = yield request(s, ask, give_failures=True)
     if not isinstance(reply, Reply):
         return go(replace(s, lost=reply.message), "answer_selection")
     written = Draft(len(s.options.members) + 1, reply.value.text)
@@ -183,6 +181,7 @@ def conclude(state: State) -> Conclusion:
 
 COUNCIL: Strategy[State, Options] = Strategy(
     name="council",
+    version=2,
     title="Council",
     source="arXiv:2406.04692",
     summary="Lets several models answer and judge each other without names: for a second opinion.",

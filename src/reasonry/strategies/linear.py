@@ -15,7 +15,7 @@ Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session 
     h, y ~ p(h, y | x, t_1, …, t_n)                        asked               hypothesis_generation
     does h agree with all t_i and with x?                  asked               hypothesis_verification
     y ~ p(y | x, t_1, …, t_n, h)                           asked only where    solution_finalization
-                                                           h came without y
+                                                           y was proved wrong
 
 *Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each that
 decides something, 3 + 2n calls for n thoughts. With the thoughts used up the run goes on to a hypothesis, and with the
@@ -31,51 +31,46 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import AnswerOptions, AnswerReply, AnswerState, FinalAnswer
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request
+from ..blocks.answers import MARKED, AnswerOptions, AnswerReply, AnswerState, FinalAnswer, ReasonedAnswer
+from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.mark import AROUND
 
-# The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
-SYSTEM = """You think a problem through in numbered thoughts, one at a time. A thought is one step: an analysis, a \
-realisation, a question, a result. All that was thought so far is shown to you, with its numbers; some of it may be \
-wrong, and may be replaced. You are told at the end what to do now. Reply with one JSON object of the form given \
-there, and nothing else."""
+SYSTEM = "You think problems through in numbered thoughts."
 
 # One question for each stage of seed 000, in its own words for what the stage is for.
-PLAN = """Now plan: the approach, and about how many thoughts it will take.
+PLAN = """Now plan: the approach, and about how many thoughts it will take. Reply with one JSON object:
 {{"approach": "…", "totalThoughts": number}}"""
-THINK = """Now think the next thought, number {next}. {left}
-{{"thought": "…"}}"""
-NEXT = """"thought_adjustment": think on. totalThoughts is how many thoughts there will be in all, with the {count} \
-there are.
+THOUGHT = f"Write the thought {AROUND}."
+# The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
+THINK = """Now think the next thought, number {next}: one step, such as an analysis, a realisation, a question, or a \
+result. {left}"""
+NEXT = """"thought_adjustment": think on. thoughtsLeft is how many more thoughts it will take.
 "branch_creation": go back and try another way. branchFromThought is the number of the thought it leaves.
-"hypothesis_generation": enough is known to propose a solution."""
+"hypothesis_generation": enough is known to propose a solution.
+Reply with one JSON object:"""
+WAY_ON = '"thoughtsLeft": number or null, "branchFromThought": number or null}}'
 EVALUATE = f"""Now look at the latest thought critically: say in reason what you checked, then whether it holds. If \
 it, or one it rests on, is wrong, sound is false and revisesThought is the number of the thought to replace. If it is \
 sound, next says how to go on:
 {NEXT}
-{{{{"reason": "…", "sound": true or false, "revisesThought": number or null, "next": "…" or null, "totalThoughts": \
-number or null, "branchFromThought": number or null}}}}"""
+{{{{"reason": "…", "sound": true or false, "revisesThought": number or null, "next": "…" or null, {WAY_ON}"""
 REVISE = f"""Now replace thought {{number}}: write it as it should have been. Then next says how to go on:
 {NEXT}
-{{{{"thought": "…", "next": "…", "totalThoughts": number or null, "branchFromThought": number or null}}}}"""
+{{{{"thought": "…", "next": "…", {WAY_ON}"""
 DECIDE = f"""Now decide how to go on:
 {NEXT}
-{{{{"reason": "…", "next": "…", "totalThoughts": number or null, "branchFromThought": number or null}}}}"""
-HYPOTHESIZE = """Now propose a solution as a hypothesis: one statement that could turn out wrong. Give the answer \
-alone too, in the form the problem asks for.
-{{"hypothesis": "…", "finalAnswer": "…"}}"""
+{{{{"reason": "…", "next": "…", {WAY_ON}"""
+HYPOTHESIZE = "First propose a solution as a hypothesis: one statement that could turn out wrong."
 TEST = f"""Now try to refute the hypothesis, with the thoughts so far and with the problem itself: say in reason how \
 it was tested, then whether it holds. If it does not, next says how to go on:
 {NEXT}
-{{{{"reason": "…", "holds": true or false, "next": "…" or null, "totalThoughts": number or null, \
-"branchFromThought": number or null}}}}"""
-FINALIZE = """Now write the solution. Give the answer alone, in the form the problem asks for.
-{{"answer": "…"}}"""
+{{{{"reason": "…", "holds": true or false, "next": "…" or null, {WAY_ON}"""
+FINALIZE = "Now write the solution."
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
 Number = int | str | None
@@ -99,11 +94,11 @@ class Approach(Struct, frozen=True, rename="camel"):
 class NextThought(Struct, frozen=True):
     """A thought."""
 
-    thought: Annotated[str, Meta(min_length=1, description="The thought.")]
+    text: Annotated[str, Meta(min_length=1, description="The thought.")]
 
 
 WayOn = Annotated[Next | None, Meta(description="How to go on.")]
-Total = Annotated[Number, Meta(description="To think on: how many thoughts there will be in all.")]
+More = Annotated[Number, Meta(description="To think on: how many more thoughts it will take.")]
 Left = Annotated[Number, Meta(description="To try another way: the number of the thought it leaves.")]
 
 
@@ -114,7 +109,7 @@ class Evaluation(Struct, frozen=True, kw_only=True, rename="camel"):
     sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
     revises_thought: Annotated[Number, Meta(description="If not sound: the thought to replace.")] = None
     next: WayOn = None
-    total_thoughts: Total = None
+    thoughts_left: More = None
     branch_from_thought: Left = None
 
 
@@ -123,7 +118,7 @@ class Revision(Struct, frozen=True, rename="camel"):
 
     thought: Annotated[str, Meta(min_length=1, description="The thought as it should have been.")]
     next: WayOn = None
-    total_thoughts: Total = None
+    thoughts_left: More = None
     branch_from_thought: Left = None
 
 
@@ -132,17 +127,8 @@ class Decision(Struct, frozen=True, kw_only=True, rename="camel"):
 
     reason: Annotated[str, Meta(description="Why.")] = ""
     next: Next
-    total_thoughts: Total = None
+    thoughts_left: More = None
     branch_from_thought: Left = None
-
-
-class Hypothesis(Struct, frozen=True, rename="camel"):
-    """A proposed solution."""
-
-    hypothesis: Annotated[str, Meta(min_length=1, description="The proposed solution, in one statement.")]
-    final_answer: Annotated[
-        str | int | float | None, Meta(description="Its answer alone, in the form the problem asks for.")
-    ] = None
 
 
 class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -151,7 +137,7 @@ class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
     reason: Annotated[str, Meta(description="How it was tested, or what refutes it.")] = ""
     holds: Annotated[bool, Meta(description="Whether it agrees with every thought and the problem.")]
     next: WayOn = None
-    total_thoughts: Total = None
+    thoughts_left: More = None
     branch_from_thought: Left = None
 
 
@@ -205,10 +191,12 @@ def think(s: State) -> Body:
     """t_n ~ p(t | x, t_1, …, t_{n-1})."""
     more = s.expected - s.generated - 1
     left = f"About {more} more will follow it." if more > 0 else "It may be the last one."
-    (reply,) = yield request(s, _question(s, "think", THINK, left=left))
+    # No verifier looks at a thought, so that a reply without a mark will do as a whole.
+    question = replace(_question(s, "think", THINK, THOUGHT, left=left), wants_value=False)
+    (reply,) = yield from replies(s, NextThought, question)
     s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
     name = " ".join(["Thought", str(s.latest), *([f"({s.branch})"] if s.branch else [])])
-    return _record(s, "thought_evaluation", reply.value.thought, name)
+    return _record(s, "thought_evaluation", reply.text, name)
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
@@ -270,8 +258,8 @@ def decide(s: State) -> Body:
 
 def adjust(s: State) -> Move:
     """How many thoughts are expected now."""
-    total = _count(s.decision.total_thoughts) if s.decision else None
-    expected = max(total or s.expected, s.generated + 1)
+    more = _count(s.decision.thoughts_left) if s.decision else None
+    expected = max(s.generated + more if more else s.expected, s.generated + 1)
     s = replace(s, expected=expected, decision=None)
     text, data = f"{expected} thoughts are expected.", {"totalThoughts": expected}
     return _record(s, "thought_generation", text, data=data)
@@ -289,29 +277,31 @@ def branch(s: State) -> Move:
 
 def hypothesize(s: State) -> Body:
     """H, y ~ p(h, y | x, t_1, …, t_n)."""
-    (answer,) = yield request(s, _question(s, "hypothesize", HYPOTHESIZE))
-    reply: Hypothesis = answer.value
-    text, alone = reply.hypothesis, None if reply.final_answer is None else str(reply.final_answer).strip()
-    s = replace(s, hypothesis=text, answer=alone or None, hypotheses=s.hypotheses + 1, decision=None)
-    data = {"hypothesis": text, **({"answer": alone} if alone else {})}
+    (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "hypothesize", HYPOTHESIZE, MARKED))
+    statement = reply.reasoning.strip()
+    s = replace(
+        s, hypothesis=statement or reply.text, answer=reply.text, hypotheses=s.hypotheses + 1, decision=None
+    )
+    text = f"{statement}\nAnswer: {reply.text}" if statement else reply.text
+    data = {"hypothesis": s.hypothesis, "answer": reply.text}
     return _record(s, "hypothesis_verification", text, "Hypothesis", data=data)
 
 
 def test(s: State) -> Body:
     """Does h agree with all t_i and with x? What a verifier cannot tell, the author tests."""
     if s.options.verify:
-        # Not final: a hypothesis is on the way to the answer, which is put into its form later.
-        path = (*(thought.text for thought in s.log[:-1]), str(s.hypothesis))
+        # Not final: the answer that is given is looked at once more.
+        path = (*(thought.text for thought in s.log[:-1]), str(s.answer))
         (verdict,) = yield request(s, Verify(s.problem, path))
-        ruled = FinalAnswer(s.hypothesis).apply_verdict(verdict)
+        ruled = FinalAnswer(s.answer).apply_verdict(verdict)
         if ruled.verification == "proved":
             found = HypothesisTest(holds=True, reason="The verifier proved it.")
             return _record_test(replace(s, final=ruled), found)
         if ruled.text is None:
             refuted = HypothesisTest(holds=False, reason=ruled.objections[-1])
             return _record_test(replace(s, hypothesis=None, answer=None), refuted)
-    best, question = s.answer or s.hypothesis, _question(s, "test", TEST)
-    s, found = yield from s.ask_or_fall_back(question, best, "the test of the hypothesis")
+    question = _question(s, "test", TEST)
+    s, found = yield from s.ask_or_fall_back(question, s.answer, "the test of the hypothesis")
     if found is None:
         s, text = replace(s, holds=None), f"Unchecked: {s.final.unchecked}"
         return _record(s, "solution_finalization", text, "Test")
@@ -330,11 +320,11 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
 
 
 def finalize(s: State) -> Body:
-    """Y ~ p(y | x, t_1, …, t_n, h); asked only where the hypothesis came without it, or it was proved wrong."""
+    """Y ~ p(y | x, t_1, …, t_n, h); asked only where the one that came with h was proved wrong."""
     path = [thought.text for thought in s.log]
     # After an answer proved wrong the hypothesis may say the same in other words.
-    best = None if s.final.refuted else s.hypothesis or _latest_thought(s)
-    return (yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE), path, best=best))
+    best = None if s.final.refuted else s.answer or _latest_thought(s)
+    return (yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE, MARKED), path, best=best))
 
 
 class LinearDetails(AnswerDetails):
@@ -351,7 +341,7 @@ def conclude(state: State) -> Conclusion:
     """Return the answer; before there is one, the latest hypothesis or thought."""
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **state.final.document}
-    so_far = state.answer or state.hypothesis or _latest_thought(state)
+    so_far = state.answer or _latest_thought(state)
     detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
     cut = ("max_hypotheses", detail) if state.holds is False else None
     return state.conclude(document, so_far=so_far, cut=cut)
@@ -363,8 +353,8 @@ def _latest_thought(state: State) -> str | None:
 
 def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
     """Return what a reply says of how to go on."""
-    total, left = reply.total_thoughts, reply.branch_from_thought
-    return reply.next and Decision(next=reply.next, total_thoughts=total, branch_from_thought=left)
+    more, left = reply.thoughts_left, reply.branch_from_thought
+    return reply.next and Decision(next=reply.next, thoughts_left=more, branch_from_thought=left)
 
 
 def _count(written: Number) -> int | None:
@@ -387,11 +377,10 @@ def _record(
     return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 
 
-def _question(state: State, kind: str, task: str, left: str = "") -> Ask:
-    count = state.generated
-    task = task.format(number=state.revising, count=count, next=count + 1, left=left)
+def _question(state: State, kind: str, task: str, mark: str = "", *, left: str = "") -> Ask:
+    task = task.format(number=state.revising, next=state.generated + 1, left=left)
     lines = [f"{name}: {each.text}" for name, each in zip(state.names, state.log, strict=True) if name]
-    return state.build_question(SYSTEM, kind, lines, task)
+    return state.build_question(SYSTEM, kind, lines, task, mark=mark)
 
 
 _HYPOTHESIS = {"type": "string", "minLength": 1, "description": "The proposed solution, in one sentence."}
@@ -402,6 +391,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     source="this project",
     summary="Thinks step by step with revisions, branches and a tested hypothesis: for any problem.",
     calls=9,
+    version=2,
     aliases=("base_sequential", "sequential"),
     options=Options,
     state=State,
@@ -428,7 +418,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             "Go on to look at it critically before the next.",
             body=think,
             reply=NextThought,
-            example={"thought": "24 is 4 * 6, so 6 has to come from the other numbers."},
+            example={"text": "24 is 4 * 6, so 6 has to come from the other numbers."},
         ),
         Stage(
             "thought_evaluation",
@@ -462,7 +452,7 @@ LINEAR: Strategy[State, Options] = Strategy(
             body=decide,
             reply=Decision,
             max_output_tokens=SHORT_REPLY,
-            example={"reason": "One step is missing.", "next": "thought_adjustment", "totalThoughts": 5},
+            example={"reason": "One step is missing.", "next": "thought_adjustment", "thoughtsLeft": 1},
             read=read_way_on,
         ),
         Stage(
@@ -487,8 +477,8 @@ LINEAR: Strategy[State, Options] = Strategy(
             guidance="Commit to one solution that could turn out wrong, and say what it rests on.",
             fields=(Field("hypothesis", _HYPOTHESIS),),
             body=hypothesize,
-            reply=Hypothesis,
-            example={"hypothesis": "4 * (7 - 1) * 1 makes 24.", "finalAnswer": "4 * (7 - 1) * 1"},
+            reply=ReasonedAnswer,
+            example={"reasoning": "4 * (7 - 1) * 1 makes 24.", "answer": "4 * (7 - 1) * 1"},
         ),
         Stage(
             "hypothesis_verification",

@@ -12,9 +12,10 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands afte
 
 *Differs from the seed*: the rules are checked instead of hoped for (`blocks/plan.py`), and a thought that breaks one is
 asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown
-with the thoughts; the concluding thought need not evaluate the one before; there is a limit, and the last thought
-before it is told so; a text that was written in parts is put together; where no reply can be read, the latest thought
-is the solution, unchecked; a solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
+with the thoughts; the result of the conclusion is the solution, and only where it has none, the thought; the
+concluding thought need not evaluate the one before, and may be the solution alone in its mark; there is a limit, and
+the last thought before it is told so; where no reply can be read, the latest thought is the solution, unchecked; a
+solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -27,42 +28,33 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks import plan as rules
-from ..blocks.answers import AnswerOptions, AnswerReply, AnswerState
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.open_task import is_open_task
+from ..reading.json_in_text import json_values
 
-# The three duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
-SYSTEM = f"""You solve a problem in thoughts, along a plan that you keep. In each thought you do three things.
-1. Evaluate the thought before, in `evaluation`: correct, minor issues, or a major error, and why. Put errors right \
-first, in the plan too: a result in doubt becomes "{VERIFICATION_NEEDED}". The first thought sets the plan up instead.
-2. Execute the first step that is not done. Where it turns out complex, break it up into sub_steps and execute the \
-first of them.
-3. Give the plan as it stands now; steps that were done before may be left out. Statuses: "{PENDING}"; "{DONE}", with \
-a short result; "{VERIFICATION_NEEDED}", with a mark that says why. A step with sub_steps is {DONE} only when all of \
-them are. A step that is not needed any more is {DONE}, with a result that says why.
-The last step of the plan is called "Conclusion". Execute it when all other steps are {DONE}: write the whole solution \
-into current_thinking, all that the user is to read; mark it {DONE}, and only then set next_thought_needed to false.
-Reply with one JSON object and nothing else, such as:
-{{"evaluation": "whether thought 2 holds, and why", "current_thinking": "the work of this thought", \
-"planning": [{{"description": "…", "status": "{DONE}", "result": "…"}}, {{"description": "…", "status": \
-"{VERIFICATION_NEEDED}", "mark": "…", "sub_steps": [{{"description": "…", "status": "{PENDING}"}}]}}, \
-{{"description": "Conclusion", "status": "{PENDING}"}}], "next_thought_needed": true}}"""
+SYSTEM = "You solve problems in thoughts, along a plan."
 
-# What is asked before each thought is seed 001's next_thought_number, and its rule for the conclusion.
-BEGIN = "Now think thought 1: set up the plan and execute its first step. Its evaluation is null."
-THINK = "Now think thought {number}: evaluate thought {before} first, then execute the next step."
-CONCLUDE = "Now think thought {number}: evaluate thought {before} first. If all results hold, execute the conclusion."
-REPAIR = """Now think thought {number}: evaluate thought {before} in the light of this objection, put the plan right, \
-and conclude anew."""
-LAST = """Now think thought {number}, the last one there is room for: state the best solution that the results support \
-and set next_thought_needed to false, even if steps are left open."""
+FORM = f"""Reply with one JSON object:
+{{"evaluation": "…", "current_thinking": "…", "planning": [{{"description": "…", "status": "{PENDING}" or \
+"{DONE}" or "{VERIFICATION_NEEDED}", "result": "if Done" or null, "mark": "why in doubt" or null, "sub_steps": […] or \
+null}}], "next_thought_needed": true or false}}"""
+
+# The duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
+BEGIN = """Now write thought 1: plan in short steps, the last of them called "Conclusion", and execute the first."""
+THINK = """Now write thought {number}: evaluate thought {before}, and put errors right first. Then execute the next \
+step, or break it up into sub_steps if it is complex. Steps done before may be left out."""
+CONCLUDE = """Now write thought {number}: evaluate thought {before}. If all results hold, execute the conclusion: its \
+result is the whole answer, and no thought is needed after it."""
+REPAIR = """Now write thought {number}: evaluate thought {before} in the light of this objection, put the plan right, \
+and conclude anew: the result of the conclusion is the whole answer."""
+LAST = """Now write thought {number}, the last one there is room for: execute the conclusion, even if steps are left \
+open. Its result is the best answer that the results support."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -113,14 +105,12 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
     """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan.
 
-    The document that an open task asks for concludes the plan, where nothing else of it is open; at the last try any
-    text does.
+    A text instead of one is the solution, in its mark, where the conclusion is to be executed.
     """
     reading = parse.read_form(texts[-1], PlannedThought)
-    if isinstance(reading, Unreadable) and rules.only_conclusion_left(
-        state.plan or (PlanStep("Conclusion", PENDING),)
-    ):
-        reading = _read_text(state, texts[-1], is_last=len(texts) > ask.retries) or reading
+    concludes = rules.only_conclusion_left(state.plan) or state.room <= 1 or ask.facts["kind"] == "conclude"
+    if isinstance(reading, Unreadable) and concludes:
+        reading = _read_solution(state, texts, reading)
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
@@ -137,15 +127,17 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
     return Unreadable(broken) if broken else (replace(thought, planning=plan), reading[1])
 
 
-def _read_text(state: State, text: str, *, is_last: bool) -> tuple[PlannedThought, str] | None:
-    subject = subject_of(state)
-    found = parse.read_form(text, AnswerReply, subject=replace(subject, alone=not is_last))
-    if not subject.is_open or isinstance(found, Unreadable):
-        return None
-    plan = (*state.plan[:-1], PlanStep("Conclusion", DONE))
+def _read_solution(
+    state: State, texts: Sequence[str], fault: Unreadable
+) -> tuple[PlannedThought, str] | Unreadable:
+    """Read the solution in its mark; a text without one is asked for it, and a thought of another form for the form."""
+    found = parse.read_form(texts, ReasonedAnswer)
+    if isinstance(found, Unreadable):
+        return fault if any(True for _ in json_values(texts[-1])) else found
+    solution: ReasonedAnswer = found[0]
+    plan = (*state.plan[:-1], PlanStep("Conclusion", DONE, solution.text))
     thought = PlannedThought(
-        evaluation=found[0].reasoning or None,
-        current_thinking=found[0].text,
+        current_thinking=solution.reasoning.strip() or solution.text,
         planning=plan,
         next_thought_needed=False,
     )
@@ -167,8 +159,9 @@ def conclude(s: State) -> Body:
         thoughts = (thought,)
         if not s.is_over:
             return stay(s, *thoughts)
-    end, path = rules.conclusion(s.plan), [thought.current_thinking for thought in s.thoughts[:-1]]
-    s, thoughts = yield from s.verify_answer(path, *thoughts, short=(end.result if end else None) or "")
+    s, thoughts = yield from s.verify_answer(
+        [thought.current_thinking for thought in s.thoughts[:-1]], *thoughts
+    )
     return s.repair_or_fail() if s.final.text is None else go(s, "final_response", *thoughts)
 
 
@@ -202,8 +195,7 @@ def conclusion_so_far(state: State) -> Conclusion:
     is_worked_off = end is not None and all(step.is_done for step in state.plan)
     is_concluded = is_worked_off and not state.thoughts[-1].next_thought_needed
     if final.text is not None and (proved or is_concluded):
-        short = None if end is None or proved else end.result
-        return replace(state.conclude(document), short=short or None)
+        return state.conclude(document)
     latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
         return Conclusion(final.text or latest, document=document)
@@ -215,7 +207,7 @@ def conclusion_so_far(state: State) -> Conclusion:
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
     has_result = any(step.result for _, step in rules.number_steps(state.plan))
-    best = state.thoughts[-1].current_thinking if has_result else None
+    best = _solution(state) if has_result else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:
         return state, Thought(f"Unchecked: {state.final.unchecked}")
@@ -227,30 +219,21 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
 
 
 def _solution(state: State) -> str:
-    """Return what the last thought concludes with, after what was written before of the same text.
-
-    Where a text or code is asked for, it may have been written in parts: thoughts that open with a heading are its
-    sections, of which a later one replaces an earlier one of that heading, and a conclusion without code rests on the
-    last thought that has some. A conclusion that has them again is the whole.
-    """
-    *before, last = (thought.current_thinking.strip() for thought in state.thoughts)
-    if not is_open_task(state.problem, state.options):
-        return last
-    headed = {text.partition("\n")[0]: text for text in (*before, last) if text.startswith("#")}
-    sections = [text for heading, text in headed.items() if heading not in last]
-    if last.startswith("#") and sections:
-        return "\n\n".join((*sections, last))
-    code = next((text for text in reversed(before) if "```" in text), None)
-    return last if code is None or "```" in last or last.startswith("#") else f"{code}\n\n{last}"
+    """Return the result of the conclusion; where it has none, the thought that concludes."""
+    end = rules.conclusion(state.plan)
+    result = (end.result or "").strip() if end is not None and end.is_done else ""
+    return result or state.thoughts[-1].current_thinking.strip()
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
     number = len(state.thoughts) + 1
     task = LAST if state.room <= 1 else task
     lines = [f"Thought {place}\n{thought.text}" for place, thought in enumerate(state.thoughts, 1)]
-    # Only the last plan is shown, and with the task, so that one question begins as the one before it did.
-    plan = f"The plan as it stands:\n{rules.format_plan(state.plan)}\n" if state.plan else ""
-    return state.build_question(SYSTEM, kind, lines, plan + task.format(number=number, before=number - 1))
+    task = f"{task.format(number=number, before=number - 1)} {FORM}"
+    question = state.build_question(SYSTEM, kind, lines, task)
+    # Only the last plan is shown, and last, so that one question begins as the one before it did.
+    plan = f"\n\nThe plan as it stands:\n{rules.format_plan(state.plan)}" if state.plan else ""
+    return replace(question, prompt=question.prompt + plan)
 
 
 _PLANNING = {
@@ -299,8 +282,8 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclusion_so_far,
     details=PlannedThinkingDetails,
-    suits=("composite",),
     calls=3,
+    version=2,
     stages=(
         problem_reception(("think",), "Say what is asked and what a good answer must contain."),
         Stage(

@@ -1,4 +1,4 @@
-"""Profiles: strategies of one to a few prompts, each a paper, over one mechanism.
+"""Profiles: strategies of a few prompts, each a paper, over one mechanism.
 
     o_1, …, o_n ~ π(o | x, d)              list: subquestions, points, questions about a draft d
     r_i ~ π(r | o_i, …)                    work: each entry, in order with those before, or side by side
@@ -7,11 +7,9 @@
 chain_of_verification   Dhuliawala et al. 2023, arXiv:2309.11495, factored: the questions are answered without the draft
 least_to_most           Zhou et al. 2022, arXiv:2205.10625: subquestions in order, each with the answers before it
 skeleton                Ning et al. 2023, arXiv:2307.15337: points side by side, joined as they stand
-plan_and_solve          Wang et al. 2023, arXiv:2305.04091: plan and solution in one reply
-chain_of_draft          Xu et al. 2025, arXiv:2502.18600: steps of five words at most
 
-*Differs from the papers*: instructions replace the examples; lists are bounded; an answer that a verifier proves wrong
-is asked for again, with the objection.
+*Differs from the papers*: instructions replace the examples; lists are bounded; an answer stands in its mark, and one
+that a verifier proves wrong is asked for again, with the objection.
 """
 
 from __future__ import annotations
@@ -22,21 +20,22 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import OPEN_TASK, AnswerOptions, AnswerState, ReasonedAnswer, without_number
-from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, request, stay
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, without_number
+from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, replies, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..reading.mark import AROUND
 
-ANSWERED = f"""{{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}}
-{OPEN_TASK}"""
-LISTED = '{"entries": ["…", …]}'
-WORKED = '{"text": "…"}'
+LISTED = """{task} At most {limit}. Reply with one JSON object:
+{{"entries": ["…", …]}}"""
+REPLIED = f"Write its answer alone, in a sentence, {AROUND}."
+WRITTEN = f"Write its text alone, {AROUND}."
 
 
 class Options(AnswerOptions, frozen=True):
-    """Options of a profile with a list."""
+    """Options of a profile."""
 
     max_entries: Annotated[int, Meta(ge=1, le=20, description="Most questions or points.")] = 6
 
@@ -61,12 +60,17 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     entries: tuple[str, ...] = ()
     worked: tuple[str, ...] = ()
 
-    def ask(self, task: str, *shown: str) -> Ask:
-        """Return a question about all there is, or about what is to be shown of it."""
-        draft = [f"Draft:\n{self.draft}"] if self.draft else []
-        shown = shown or (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
+    @property
+    def material(self) -> tuple[str, ...]:
+        """All there is: the problem, the draft, and what the entries came to."""
+        draft = (f"Draft:\n{self.draft}",) if self.draft else ()
+        return (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
+
+    def ask(self, task: str, *shown: str, mark: str = "", wants_value: bool = False) -> Ask:
+        """Return a question about what is shown."""
         facts = {"kind": "profile", "problem": self.problem}
-        return Ask("\n\n".join([*filter(None, shown), *self.final.objections, task]), facts=facts)
+        prompt = "\n\n".join([*filter(None, shown), *self.final.objections])
+        return Ask(prompt, mark=mark, task=task, wants_value=wants_value, facts=facts)
 
 
 def pair_up(entries: Sequence[str], worked: Sequence[str]) -> str:
@@ -74,16 +78,10 @@ def pair_up(entries: Sequence[str], worked: Sequence[str]) -> str:
     return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(entries, worked, strict=False))
 
 
-class PlainState(State, frozen=True, omit_defaults=True):
-    """The state of a profile without a list."""
-
-    options: AnswerOptions  # pyright: ignore[reportIncompatibleVariableOverride]
-
-
 class ProfileDetails(AnswerDetails, total=False):
     """What the details of a result have."""
 
-    draft: Annotated[str, Meta(description="The first answer, or the plan.")]
+    draft: Annotated[str, Meta(description="The first answer.")]
     entries: Annotated[list[str], Meta(description="The questions, sub-problems or points.")]
     worked: Annotated[list[str], Meta(description="The answer to each.")]
 
@@ -93,39 +91,44 @@ class Profile(Struct, frozen=True):
 
     Attributes:
         rows: The stages between the first and the last, each described and guided, and asked as it is guided: for the
-            draft, the list, each entry and the answer; without a draft the last three; without a list the answer alone.
+            draft, the list, each entry and the answer; without a draft the last three.
+        entry: What an entry of the list is called, in the question that asks for it.
+        mark: How what an entry comes to is marked.
         in_order: Whether an entry is worked out with those before it; else side by side, and without the problem.
         joins: Whether the answer is what the entries came to, as they stand.
     """
 
     rows: dict[str, tuple[str, str]]
+    entry: str = "Question"
+    mark: str = REPLIED
     in_order: bool = False
     joins: bool = False
 
     def write_draft(self, s: State) -> Body:
         """Write an answer to be checked."""
-        (reply,) = yield request(s, s.ask(self._task(-4, ANSWERED)))
-        return go(replace(s, draft=reply.value.text), self._names[1], Thought(reply.value.text))
+        (reply,) = yield from replies(s, ReasonedAnswer, s.ask(self._task(-4), *s.material, mark=MARKED))
+        return go(replace(s, draft=reply.text), self._names[1], Thought(reply.text))
 
     def list_entries(self, s: State) -> Body:
         """List what is to be worked out."""
-        limit = f"At most {s.options.max_entries}."
-        (reply,) = yield request(s, s.ask(self._task(-3, limit, LISTED)))
-        entries = tuple(map(without_number, reply.value.entries[: s.options.max_entries]))
+        task = LISTED.format(task=self._task(-3), limit=s.options.max_entries)
+        (reply,) = yield from replies(s, Entries, s.ask(task, *s.material))
+        entries = tuple(map(without_number, reply.entries[: s.options.max_entries]))
         thought = Thought("\n".join(entries), data={"entries": list(entries)})
         return go(replace(s, entries=entries), self._names[-3], thought)
 
     def work(self, s: State) -> Body:
         """Work out the next entry with those before it, or all, none with knowledge of another; one lost says so."""
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
-        alone = (f"Problem: {s.problem}", "\n".join(s.entries)) if self.joins else ("",)
-        above = () if self.in_order else alone
-        asks = [s.ask(self._task(-2, entry, WORKED), *above) for entry in entries]
-        replies = yield request(s, *asks, give_failures=True)
-        raise_if_all_failed(replies)
+        outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
+        shown = s.material if self.in_order else outline
+        task = self._task(-2)
+        asks = [s.ask(task, *shown, f"{self.entry}: {entry}", mark=self.mark) for entry in entries]
+        answers = yield request(s, *asks, give_failures=True)
+        raise_if_all_failed(answers)
         worked = tuple(
-            reply.value.text if isinstance(reply, Reply) else f"(no answer: {reply.message})"
-            for reply in replies
+            answer.value.text if isinstance(answer, Reply) else f"(no answer: {answer.message})"
+            for answer in answers
         )
         s = replace(s, worked=(*s.worked, *worked))
         thought = Thought(pair_up(entries, worked), data={"worked": list(worked)})
@@ -136,7 +139,11 @@ class Profile(Struct, frozen=True):
         """The answer, from all there is; asked for again where a verifier proves it wrong."""
         if self.joins and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
-        return (yield from s.settle_answer(lambda s: s.ask(self._task(-1, ANSWERED)), s.worked))
+
+        def question(s: State) -> Ask:
+            return s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
+
+        return (yield from s.settle_answer(question, s.worked))
 
     def conclude(self, state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
@@ -145,9 +152,9 @@ class Profile(Struct, frozen=True):
         so_far = "\n\n".join(state.worked) if self.joins else state.draft
         return state.conclude(document, so_far=so_far)
 
-    def _task(self, row: int, *below: str) -> str:
-        """Return what a stage asks: its guidance, with what it is about and the form of the reply below."""
-        return "\n".join([[*self.rows.values()][row][1], *below])
+    def _task(self, row: int) -> str:
+        """Return what a stage asks: its guidance."""
+        return [*self.rows.values()][row][1]
 
     @property
     def _names(self) -> list[str]:
@@ -169,16 +176,24 @@ class Profile(Struct, frozen=True):
 
     @classmethod
     def define(
-        cls, *, rows: dict[str, tuple[str, str]], in_order: bool = False, joins: bool = False, **parts: Any
-    ) -> Strategy[State, Any]:
+        cls,
+        *,
+        rows: dict[str, tuple[str, str]],
+        entry: str = "Question",
+        mark: str = REPLIED,
+        in_order: bool = False,
+        joins: bool = False,
+        **parts: Any,
+    ) -> Strategy[State, Options]:
         """Return the strategy of a profile; `parts` are those of `Strategy` that say what it is."""
-        profile = cls(rows, in_order, joins)
-        names, has_list = profile._names, len(rows) > 1
+        profile = cls(rows, entry, mark, in_order, joins)
+        names = profile._names
         stages = zip(rows.items(), names[1:], profile._parts, strict=True)
         return Strategy(
             **parts,
-            options=Options if has_list else AnswerOptions,
-            state=State if has_list else PlainState,
+            version=2,
+            options=Options,
+            state=State,
             conclude=profile.conclude,
             details=ProfileDetails,
             stages=(
@@ -198,7 +213,10 @@ CHAIN_OF_VERIFICATION = Profile.define(
     summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
     calls=5,
     rows={
-        "baseline_response": ("Write the answer that is to be checked.", "Answer the problem."),
+        "baseline_response": (
+            "Write the answer that is to be checked.",
+            "First think the problem through, then answer it.",
+        ),
         "verification_planning": (
             "List questions that check the facts in it.",
             "Now list questions whose answers show whether the facts in the draft are right: one fact each, so that it "
@@ -206,12 +224,11 @@ CHAIN_OF_VERIFICATION = Profile.define(
         ),
         "verification_execution": (
             "Answer each question by itself, as if the draft were not there.",
-            "Answer the question, briefly and from what you are sure of; say so where you are not sure.",
+            "Answer the question from what you are sure of; say so where you are not sure.",
         ),
         "verified_response": (
             "Correct the draft by the answers.",
-            "Now answer the problem again: keep of the draft what the answers bear out, correct what they refute, and "
-            "leave out what they leave open.",
+            "Now answer the problem again: keep what is confirmed, correct what is refuted, and drop what stays open.",
         ),
     },
 )
@@ -228,13 +245,16 @@ LEAST_TO_MOST = Profile.define(
         "decomposition": (
             "List easier questions that lead to the problem.",
             "First list easier questions that lead to the problem, the easiest first, each to be answered with the "
-            "answers before it; the problem itself is none of them.",
+            "answers before it. Do not list the problem itself.",
         ),
         "subproblem_solving": (
             "Answer them in order: stay for the next one, leave when none is left.",
-            "Now answer this question only, from the answers before it, and say how it follows.",
+            "Now answer this question only: first say how its answer follows from those before.",
         ),
-        "solution": ("Answer the problem.", "Now answer the problem with the answers to the questions."),
+        "solution": (
+            "Answer the problem.",
+            "Now solve the problem step by step, with the answers to the questions.",
+        ),
     },
 )
 
@@ -244,6 +264,8 @@ SKELETON = Profile.define(
     source="arXiv:2307.15337",
     summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
     calls=3,
+    entry="Point",
+    mark=WRITTEN,
     joins=True,
     rows={
         "skeleton": (
@@ -252,37 +274,10 @@ SKELETON = Profile.define(
         ),
         "point_expanding": (
             "Write each point, without leaning on the text of another.",
-            "Now write this point of the outline only, in one or two sentences that can stand in the answer.",
+            "Now write this point only, in one or two sentences.",
         ),
         "joining": ("Put the points together as they stand.", "Now write the whole answer."),
     },
 )
 
-PLAN_AND_SOLVE = Profile.define(
-    name="plan_and_solve",
-    title="Plan and Solve",
-    source="arXiv:2305.04091",
-    summary="Plans and carries out the plan in one reply: for word problems, in one call.",
-    rows={
-        "planned_solution": (
-            "Plan, and carry the plan out.",
-            "First understand the problem, extract the variables with their numbers, and make a plan. Then carry the "
-            "plan out step by step: compute each intermediate result, check the arithmetic, and answer.",
-        )
-    },
-)
-
-CHAIN_OF_DRAFT = Profile.define(
-    name="chain_of_draft",
-    title="Chain of Draft",
-    source="arXiv:2502.18600",
-    summary="Reasons in steps of five words at most: for short answers at a fraction of the tokens.",
-    rows={
-        "drafted_reasoning": (
-            "Reason in drafts.",
-            "Think step by step, but keep only a draft of each step, five words at most. Then answer.",
-        )
-    },
-)
-
-PROFILES = (CHAIN_OF_VERIFICATION, LEAST_TO_MOST, SKELETON, PLAN_AND_SOLVE, CHAIN_OF_DRAFT)
+PROFILES = (CHAIN_OF_VERIFICATION, LEAST_TO_MOST, SKELETON)

@@ -26,12 +26,12 @@ from msgspec.structs import replace
 from ..blocks.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
 from ..blocks.programs import (
     SANDBOX_TOOL,
+    WHERE_IT_RUNS,
     ProgramOutput,
     ProgramReply,
     computes,
     read_program,
     run_programs,
-    sandbox_words,
 )
 from ..core.bodies import Body, Conclusion, go, request
 from ..core.details import DraftsDetails
@@ -40,10 +40,9 @@ from ..core.events import Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard
 
-SYSTEM = """You solve a problem by writing a Python program that works the answer out. Put the data of the problem \
-into variables with telling names, compute every step, and print the answer alone, in the form the problem asks for. \
-The program takes no input and reads no files. Leave to it whatever can be computed: never print a result that you \
-found in your head. Where it runs: {sandbox}
+WRITE = f"""Write a Python program that works the answer out. Put the data of the problem into variables with telling \
+names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \
+Leave to it whatever can be computed: never print a result that you found in your head. Where it runs: {WHERE_IT_RUNS}
 Reply with the program alone, in one ```python block."""
 """In place of the examples of arXiv:2211.12588, appendix; that variables carry meaning is its point."""
 
@@ -51,7 +50,8 @@ EXAMPLES = """The program has a function solve(given) that returns the output fo
 answer. It must reproduce these examples:
 {examples}"""
 
-REPAIR = "Now write the whole program again, with this corrected."
+REPAIR = f"""Now write the whole program again, with this corrected. Where it runs: {WHERE_IT_RUNS}
+Reply with the program alone, in one ```python block."""
 
 SHOWN_EXAMPLES = 20
 
@@ -103,11 +103,11 @@ def write(s: State) -> Body:
 def _question(s: State, number: int, failed: Draft | None) -> Ask:
     shown = [f"solve({each.input!r}) == {each.output!r}" for each in s.options.examples[:SHOWN_EXAMPLES]]
     examples = [EXAMPLES.format(examples="\n".join(shown))] if shown else []
-    before = [*failed.steps, f"What failed:\n{failed.why}", REPAIR] if failed else []
+    before = [*failed.steps, f"What failed:\n{failed.why}"] if failed else []
     facts = {"kind": "program", "problem": s.problem, "failed": failed.why if failed else ""}
     prompt = "\n\n".join([f"Problem: {s.problem}", *examples, *before])
-    system = SYSTEM.format(sandbox=sandbox_words(s.options.tools))
-    return Ask(prompt, system, facts, sample=number, about=f"sample-{number}")
+    task = REPAIR if failed else WRITE
+    return Ask(prompt, task=task, facts=facts, sample=number, about=f"sample-{number}")
 
 
 def execute(s: State) -> Body:

@@ -40,42 +40,55 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field, to_builtins
 from msgspec.structs import replace
 
-from ..blocks.answers import OPEN_TASK, UNREADABLE, ReasonedAnswer
+from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection
 from ..blocks.key_claims import carrying_claims, quoted_thoughts
-from ..core.bodies import Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request, stay
+from ..core.bodies import (
+    Answers,
+    Body,
+    Conclusion,
+    Move,
+    Thought,
+    fail,
+    go,
+    raise_if_all_failed,
+    request,
+    stay,
+)
 from ..core.details import Details
 from ..core.effects import Ask, Verify
-from ..core.events import Reply, Verified
+from ..core.events import Failed, Reply, Verified
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
+from ..reading.fit import Unreadable
+from ..reading.verdicts import Verdict, member, read_choice
+from ..reading.words import VERDICTS
 from ..text import first_words
 
-SYSTEM = """You read a text by someone else with fresh eyes. You owe it nothing: what is wrong in it is to be found \
-before it is acted upon; what is right is to be left alone. You are told at the end what to do now."""
+SYSTEM = "You read a text by someone else with fresh eyes."
 
-SELECT = """Now name the claims that carry the conclusion of this text and were not checked, at most {count}: \
-estimates and numbers that something rests on, causes, things said to be possible, safe or enough. Quote each as it \
-stands, with the number of the thought it is in. Leave out what a run, a test or a verifier has settled (thoughts \
-marked `ran`).
-{{"claims": [{{"claim": "quoted", "thought": 3 or null}}]}}"""
+SELECT = """Name the claims that carry the conclusion of this text and were not checked, at most {count}: estimates \
+and numbers that something rests on, causes, things said to be possible, safe or enough. Quote each as it stands. \
+Reply with one JSON object:
+{{"claims": [{{"claim": "quoted"}}, …]}}"""
+SELECT_FROM_THOUGHTS = """Name the claims that carry the conclusion of these thoughts and were not checked, at most \
+{count}: estimates and numbers that something rests on, causes, things said to be possible, safe or enough; none of \
+a thought that is marked `ran`. Quote each as it stands, with the number of its thought. Reply with one JSON \
+object:
+{{"claims": [{{"claim": "quoted", "thought": 3}}, …]}}"""
 
 VERDICT = """ Quote the place that decides it, word for word, and say why. Say `fails` only if you can show it, \
-`holds` only if you checked each step, else `unsure`.
-{{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}}"""
+`holds` only if you checked each step, else `unsure`. Reply with one JSON object:
+{"quote": "the place", "reason": "what shows it", "verdict": "holds" or "fails" or "unsure"}"""
 
-ATTACK = f"""A claim of this text: {{place}}"{{claim}}"
+CLAIM = 'A claim of this text: {place}"{claim}"'
 
-Now {{task}}{VERDICT}"""
-
-SOLVER = """You solve problems rigorously. A claim counts only with its reason, and what you could not show you say."""
-FINISHED = f"""Mark what you could not show: [GAP: what is missing].
-{{{{"reasoning": "the finished solution, step by step", "answer": "the answer alone"}}}}
-{OPEN_TASK}"""
-SOLVE = f"""Now solve the problem. {{angle}} Read the problem as it is worded, and check your result before you write. \
-Then write the finished solution alone, as it would be handed in: each step with its reason, nothing of how you found \
-it. {FINISHED}"""
+SOLVER = "You solve problems rigorously."
+FINISHED = """Give each step with its reason, and nothing of how you found it; mark what you could not show: [GAP: \
+what is missing]."""
+SOLVE = f"""Solve the problem as it is worded. {{angle}} Check your result before you write. Then write the \
+finished solution, as it would be handed in. {FINISHED}"""
 ANGLES: Final = (
     "Work forwards from what is given.",
     "Work backwards from what is asked.",
@@ -83,25 +96,18 @@ ANGLES: Final = (
     "Look for a quantity that stays the same, or for a contradiction.",
 )
 """In turn, so that the solvers differ."""
-ATTACK_PROOF = f"""A solution by someone else:
-{{proof}}
-
-Now try to refute it as an answer to the problem as it is worded: compute again, look for a counterexample, for a step \
-that does not follow, for a case that is left out.{VERDICT}"""
-REVISE = f"""A solution by someone else:
-{{proof}}
-
-Readers found these holes in it:
-{{holes}}
-
-Now write the finished solution anew, whole: close the holes, or take another way where the way is what is wrong. \
-{FINISHED}"""
+SOLUTION = "A solution by someone else:\n{proof}"
+ATTACK_PROOF = f"""Try to refute it as an answer to the problem as it is worded: compute again, look for a \
+counterexample, for a step that does not follow, for a case that is left out.{VERDICT}"""
+HOLES = "Readers found these holes in it:\n{holes}"
+REVISE = f"""Write the finished solution anew, whole: close the holes, or take another way where the way is what is \
+wrong. {FINISHED}"""
 
 LENSES: Final = {
-    "true": "test whether it is true. Compute it again, recall what is known, look for a case in which it is false. A "
+    "true": "Test whether it is true. Compute it again, recall what is known, look for a case in which it is false. A "
     "figure that is only estimated fails if your own reckoning, from usual sizes and rates, comes out far from it.",
-    "follows": "test whether it follows from what the text says before it, or is only asserted there.",
-    "complete": "look for what is missing: what else would have to hold, was not checked, and would overturn it.",
+    "follows": "Test whether it follows from what the text says before it, or is only asserted there.",
+    "complete": "Look for what is missing: what else would have to hold, was not checked, and would overturn it.",
 }
 
 _VERDICTS: Final = ("refuted", "undecided", "confirmed")
@@ -225,15 +231,18 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
-    def ask_reader(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
+    def ask_reader(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
         """Return a question to a reader, who is not shown what the author thinks of the text."""
-        text = _SCORE.sub("", self.problem)
-        return Ask(f"{text}\n\n{task}", SYSTEM, {"kind": kind}, by="judge", about=about, sample=sample)
+        prompt = "\n\n".join([_SCORE.sub("", self.problem), *shown])
+        return Ask(prompt, SYSTEM, task=task, facts={"kind": kind}, by="judge", about=about, sample=sample)
 
-    def ask_solver(self, kind: str, task: str, about: str = "", sample: int = 0) -> Ask:
+    def ask_solver(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
         """Return a question to a solver."""
-        prompt = f"Problem: {self.problem}\n\n{task}"
-        return Ask(prompt, SOLVER, {"kind": kind}, about=about, sample=sample)
+        prompt = "\n\n".join([f"Problem: {self.problem}", *shown])
+        facts, wants_value = {"kind": kind}, self.options.verify
+        return Ask(
+            prompt, SOLVER, MARKED, task, wants_value=wants_value, facts=facts, about=about, sample=sample
+        )
 
 
 def receive(s: State) -> Move:
@@ -252,7 +261,8 @@ def select(s: State) -> Body:
         for text in s.options.claims
     ] or [Claim(*found) for found in carrying_claims(thoughts, count)]
     if not claims:
-        (reply,) = yield request(s, s.ask_reader("selection", SELECT.format(count=count)))
+        task = (SELECT_FROM_THOUGHTS if thoughts else SELECT).format(count=count)
+        (reply,) = yield request(s, s.ask_reader("selection", task))
         claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
     return go(replace(s, claims=tuple(claims)), "claim_attack", *(Thought(claim.text) for claim in claims))
 
@@ -265,17 +275,32 @@ def attack(s: State) -> Body:
     claims = [_settle(ran, *each) for each in zip_longest(s.claims, verdicts)]
     asks: dict[tuple[int, str], Ask] = {}
     for at, claim in enumerate(claims):
-        shown = first_words(claim.text, _CLAIM_CHARS)
+        shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
         for lens, look in LENSES.items() if not claim.verdict else ():
-            task = ATTACK.format(place=claim.place, claim=shown, task=look)
-            asks[at, lens] = s.ask_reader(lens, task, f"claim-{at + 1}")
+            asks[at, lens] = s.ask_reader(lens, look + VERDICT, shown, about=f"claim-{at + 1}")
     answers = yield request(replace(s, claims=tuple(claims)), *asks.values(), give_failures=True)
-    raise_if_all_failed(answers)
+    _raise_if_nobody_replied(answers)
     for (at, lens), answer in zip(asks, answers, strict=True):
         if isinstance(answer, Reply):
             claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
     judged = tuple(claim if claim.verdict else judge(s.problem, claim) for claim in claims)
     return go(replace(s, claims=judged), "verdict_table")
+
+
+def _raise_if_nobody_replied(answers: Answers) -> None:
+    """Raise the failure of readers none of whom replied; a reply that nobody can read decides nothing."""
+    if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
+        raise_if_all_failed(answers)
+
+
+def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] | Unreadable:
+    """Read a reader's verdict, with its quotation and its reason."""
+    found = read_choice(texts[-1], VERDICTS, ask.prompt)
+    if not isinstance(found, Verdict):
+        return found
+    quote = member(found.data, frozenset({"quote"}))
+    attack = Attack(quote if isinstance(quote, str) else "", found.reason)
+    return replace(attack, verdict=found.word), found.mode
 
 
 def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
@@ -362,11 +387,12 @@ def attack_proof(s: State) -> Body:
     # As many as could decide now.
     cast, (_, holds) = len(proof.votes), _sides(proof.votes)
     wanted = max(1, CONFIRM - len(holds)) if cast else _FIRST_VOTES
-    task, samples = ATTACK_PROOF.format(proof=proof.text), range(cast, min(cast + wanted, VOTES))
-    asks = [s.ask_reader("attack", task, f"proof-{proof.number}", sample) for sample in samples]
+    shown, about = SOLUTION.format(proof=proof.text), f"proof-{proof.number}"
+    samples = range(cast, min(cast + wanted, VOTES))
+    asks = [s.ask_reader("attack", ATTACK_PROOF, shown, about=about, sample=sample) for sample in samples]
     answers = yield request(s, *asks, give_failures=True)
     if not cast:
-        raise_if_all_failed(answers)
+        _raise_if_nobody_replied(answers)
     votes = [answer.value if isinstance(answer, Reply) else Attack() for answer in answers]
     proof = count_votes(s.problem, replace(proof, votes=(*proof.votes, *votes)))
     s = replace(s, drafts=tuple(proof if each.number == proof.number else each for each in s.drafts))
@@ -394,8 +420,9 @@ def revise(s: State) -> Body:
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
-    task = REVISE.format(proof=proof.text, holes=holes)
-    answers = yield request(s, s.ask_solver("revision", task, f"proof-{proof.number}"), give_failures=True)
+    shown = (SOLUTION.format(proof=proof.text), HOLES.format(holes=holes))
+    ask = s.ask_solver("revision", REVISE, *shown, about=f"proof-{proof.number}")
+    answers = yield request(s, ask, give_failures=True)
     if getattr(answers[0], "code", "") != UNREADABLE:
         raise_if_all_failed(answers)
     return _add_proofs(s, answers, proof.number)
@@ -457,6 +484,7 @@ def _conclude_claims(state: State) -> Conclusion:
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
+    version=2,
     title="Prove and refute",
     source="arXiv:2507.15855",
     summary="Lets fresh readers try to refute the claims of a text or plan, or the proofs of solvers.",
@@ -492,6 +520,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             "missing. Quote the place that decides.",
             body=attack,
             reply=Attack,
+            read=read_attack,
             max_output_tokens=SHORT_REPLY,
             example={
                 "quote": "count(*) on the five hot tables, 20 s",
@@ -526,6 +555,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             guidance="See the proof alone. Four of five readers confirm it, two refute it; stay for the next proof.",
             body=attack_proof,
             reply=Attack,
+            read=read_attack,
             max_output_tokens=SHORT_REPLY,
             example={"quote": "so n is even", "reason": "n = 3 is a counterexample.", "verdict": "fails"},
         ),

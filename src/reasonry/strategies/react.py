@@ -12,10 +12,10 @@ Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoug
     finish[answer], or t = limit?                                                 evaluation_checkpoint
     answer                           asked for only where the limit came first    solution_formulation
 
-*Differs from the paper*: a thought and its actions come in one structured reply (the paper's text form is
-read too); a turn may take several independent actions; repeated actions and failures are pointed out in the
-observation; instructions replace the examples; at the limit the answer is asked for; an answer proved
-wrong is an observation.
+*Differs from the paper*: actions are calls of the provider's own where it takes tools, else one JSON object (the
+paper's `Action: search[entity]` is read too); the answer stands in a mark; a turn may take several independent actions;
+repeated actions and failures are pointed out in the observation; instructions replace the examples; at the limit the
+answer is asked for; an answer proved wrong is an observation.
 """
 
 from __future__ import annotations
@@ -23,41 +23,53 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.actions import Action, TurnRead, Written, read_actions, resolve_action
-from ..blocks.answers import Answer, AnswerReply, AnswerState
+from ..blocks.actions import Action, TurnRead, read_turn, resolve_action
+from ..blocks.answers import MARKED, Answer, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
-from ..core.bodies import Answers, Body, Conclusion, Move, Thought, fail, go, raise_if_all_failed, request
+from ..core.bodies import (
+    Answers,
+    Body,
+    Conclusion,
+    Move,
+    Thought,
+    fail,
+    go,
+    raise_if_all_failed,
+    replies,
+    request,
+)
 from ..core.details import Details
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
-from ..core.problem import subject_of
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard, cards_text, cards_that_serve
+from ..core.toolcard import ToolCard, cards_text, cards_that_serve, tools_data
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.prose import is_working
 from ..reading.vote import tally
 from ..text import cut
 
-SYSTEM = """You solve a problem in turns. In each turn you reason about what is known, then either act with \
-tools or give the answer. What your actions bring is shown to you before the next turn.
+SYSTEM = "You solve problems by reasoning and acting in turns."
 
-Tools:
+BY_HAND = """Tools:
 {tools}
 
-Reply with JSON in one of these two ways:
-{{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}
-{{"thought": "why the answer is settled", "answer": "the answer alone; a text or code whole"}}
-Put several actions into one turn only if none needs the result of another. Rely on observations, not on \
-memory. After an error or an empty result try another way; never repeat an action unchanged."""
+To call tools, reply with one JSON object and nothing else; put several calls into it only if none needs the result of \
+another:
+{{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}"""
+"""In place of the paper's examples (arXiv:2210.03629, appendix C): `Thought: …`, `Action: search[entity]`."""
 
-TURN = "\n\nTurn {number}\nThought: {thought}"
-LAST_CALL = '\n\nNo turns are left. Reply with the best answer the observations support: {"answer": "…"}'
+TASK = """Rely on observations, not on memory. After an error or an empty result try another way; never repeat a call \
+unchanged. Now reason about what is known so far, then either call tools or give the answer."""
+
+WITHOUT_TOOLS = "There are no tools. Now reason about what is known, then give the answer."
+
+LAST_CALL = "No turns are left. Now reason from the observations and give the best answer that they support."
+
 MAX_ACTIONS = 16
-EARLY = "an answer counts only in a turn without actions, when their results are known"
 TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
@@ -83,19 +95,28 @@ class TurnReply(Struct, frozen=True):
     answer: Annotated[Answer | None, Meta(description="The answer alone, once it is settled.")] = None
 
 
-class Turn(Struct, frozen=True, omit_defaults=True):
+class Interaction(Struct, frozen=True, omit_defaults=True):
     """One thought, what was done on it, and what that brought."""
 
     thought: str
-    actions: tuple[Written, ...] = ()
+    actions: tuple[Action, ...] = ()
     observations: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The turn as the next question shows it: the reply in the form that is asked for, then the observations."""
+        text = self.thought
+        if self.actions:
+            actions = [action.data for action in self.actions]
+            text = msgspec.json.encode({"thought": self.thought, "actions": actions}).decode()
+        return "\n".join((text, *(f"Observation: {observation}" for observation in self.observations)))
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     """The context c_t, and the answer once there is one."""
 
     options: Options
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[Interaction, ...] = ()
     answered_at_limit: bool = False
     """Whether the answer was asked for because the turns had run out."""
     tool_calls: int = 0
@@ -113,40 +134,28 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def context(state: State) -> str:
     """Return the context as text: that of a turn begins with that of the turn before, to the letter."""
-    text = f"Problem: {state.problem}"
-    for number, turn in enumerate(state.turns, 1):
-        text += TURN.format(number=number, thought=turn.thought)
-        text += "".join(f"\nAction: {action.text}" for action in turn.actions)
-        text += "".join(f"\nObservation: {observation}" for observation in turn.observations)
-    return text
+    turns = (f"Turn {number}\n{turn.text}" for number, turn in enumerate(state.turns, 1))
+    return "\n\n".join((f"Problem: {state.problem}", *turns))
 
 
-def read_turn(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a turn: data, a transcript (`Action: search[x]`), or the answer, in any of the forms of `core.actions`."""
-    reading, subject = read_actions(state.cards, texts[-1]), subject_of(state)
-    acts = not isinstance(reading, Unreadable) and not all(action.fault for action in reading[0].actions)
-    if subject.is_open and not acts and not is_working(texts[-1]):
-        # A text that was asked for says `Answer:` as it likes.
-        found = parse.read_form(texts[-1], AnswerReply, subject=subject)
-        if not isinstance(found, Unreadable):
-            return TurnRead(found[0].reasoning, answer=found[0].text), found[1]
+def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
+    """Read a turn: calls, or reasoning with the answer in its mark."""
+    reading = read_turn(state.cards, texts)
+    if not isinstance(reading, Unreadable) and len(reading[0].actions) > MAX_ACTIONS:
+        return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
+    return reading
+
+
+def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
+    """Read the answer; an action is none."""
+    reading = read_turn(state.cards, texts)
     if isinstance(reading, Unreadable):
         return reading
-    turn = reading[0]
-    if len(turn.actions) > MAX_ACTIONS:
-        return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
-    return reading if turn.actions or turn.answer else Unreadable("give at least one action, or the answer")
-
-
-def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[AnswerReply, str] | Unreadable:
-    """Read the answer: as a turn has it, or as any answer is stated; an action is none."""
-    reading = read_actions(state.cards, texts[-1])
-    if not isinstance(reading, Unreadable) and reading[0].actions:
+    if reading[0].actions or reading[0].answer is None:
         return Unreadable("no turn is left for an action; give the answer")
-    found = parse.read_form(texts[-1], AnswerReply, subject=subject_of(state))
-    if isinstance(found, Unreadable) and not isinstance(reading, Unreadable) and reading[0].answer:
-        return AnswerReply(reasoning=reading[0].thought, answer=reading[0].answer), reading[1]
-    return found
+    found = parse.read_form(texts, ReasonedAnswer)
+    turn = ReasonedAnswer(reasoning=reading[0].thought, answer=reading[0].answer), reading[1]
+    return turn if isinstance(found, Unreadable) else found
 
 
 def think(to: str) -> Callable[[State], Body]:
@@ -155,15 +164,16 @@ def think(to: str) -> Callable[[State], Body]:
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
             return go(s, to)
-        question = _question(s, "react_turn")
+        question = _question(s, "react_turn", TASK if s.cards else WITHOUT_TOOLS)
+        if s.cards:
+            by_hand = BY_HAND.format(tools=cards_text(s.cards))
+            question = replace(question, tools=tools_data(s.cards), by_hand=by_hand)
         draws = [replace(question, sample=number) for number in range(s.options.votes)]
         reply = _most_agreed(s, (yield request(s, *draws, give_failures=True)))
-        actions, answer = reply.actions, None if reply.actions else reply.answer
-        if actions and reply.answer:
-            actions = (*actions, Written(f"finish[{reply.answer}]", fault=EARLY))
+        actions, answer = reply.actions, reply.answer
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         final = s.final if answer is None else s.final.propose(answer)
-        s = replace(s, turns=(*s.turns, Turn(reply.thought, actions)), final=final)
+        s = replace(s, turns=(*s.turns, Interaction(reply.thought, actions)), final=final)
         return go(s, to, Thought(reply.thought or str(answer), data=data))
 
     return stage
@@ -230,8 +240,8 @@ def formulate(s: State) -> Body:
     """Settle on the answer; where the limit came first, ask for it and have it looked at."""
     if s.final.text is not None:
         return go(s, "final_response")
-    (reply,) = yield request(s, _question(s, "answer", LAST_CALL))
-    answer = reply.value.text
+    (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "answer", LAST_CALL))
+    answer = reply.text
     s = replace(s, final=s.final.propose(answer), answered_at_limit=True)
     s, thoughts = yield from s.verify_answer(_path(s), Thought(answer, data={"answer": answer}))
     if s.final.text is None:
@@ -253,13 +263,13 @@ def conclude(state: State) -> Conclusion:
     return state.conclude(document, cut=("max_steps", detail) if state.answered_at_limit else None)
 
 
-def _question(state: State, kind: str, tail: str = "") -> Ask:
+def _question(state: State, kind: str, task: str) -> Ask:
     names = [card.name for card in state.cards]
     facts = {"kind": kind, "problem": state.problem, "tools": names, "turn": len(state.turns) + 1}
-    return Ask(context(state) + tail, SYSTEM.format(tools=cards_text(state.cards)), facts)
+    return Ask(context(state), SYSTEM, mark=MARKED, task=task, wants_value=state.options.verify, facts=facts)
 
 
-def _key(state: State, action: Written) -> str:
+def _key(state: State, action: Action) -> str:
     """Return what is the same for actions that come down to the same call."""
     call = resolve_action(state.cards, action)
     return call.text if isinstance(call, Action) else action.text
@@ -288,6 +298,7 @@ REACT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    version=2,
     details=ReactDetails,
     resources=("py_executor", "check_claim", "search_documents"),
     suits=("lookups",),
@@ -307,7 +318,7 @@ REACT: Strategy[State, Options] = Strategy(
             body=think("action_planning"),
             reply=TurnReply,
             example=_EXAMPLE,
-            read=read_turn,
+            read=read_reply,
             value=TurnRead,
         ),
         Stage(
@@ -348,7 +359,7 @@ REACT: Strategy[State, Options] = Strategy(
             body=think("evaluation_checkpoint"),
             reply=TurnReply,
             example=_EXAMPLE,
-            read=read_turn,
+            read=read_reply,
             value=TurnRead,
         ),
         Stage(
@@ -368,8 +379,8 @@ REACT: Strategy[State, Options] = Strategy(
             description="Derive the answer from the observations.",
             guidance="Build the answer on what was observed; say which observation carries which part.",
             body=formulate,
-            reply=AnswerReply,
-            example={"answer": "Jane Austen"},
+            reply=ReasonedAnswer,
+            example={"reasoning": "The observations name the author.", "answer": "Jane Austen"},
             read=read_answer,
         ),
         final_response(),

@@ -19,13 +19,14 @@ nothing twice. Programs and questions have limits, which the model is told.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
-from ..blocks.programs import SANDBOX_TOOL, ProgramReply, read_program, run_programs, sandbox_words
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS, ProgramReply, read_program, run_programs
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
@@ -33,26 +34,36 @@ from ..core.events import Reply
 from ..core.problem import without_quoted
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard
+from ..reading.fit import Unreadable
+from ..reading.mark import AROUND, Marked, find_marked
 from ..text import cut
 
-SYSTEM = """You answer a question about an input that is too long to read at once. It is the text `context` in the \
-Python programs that you write; you are shown what each prints, so look at a part of it first. Programs can call
-ask(question, piece): a reader's answer about a piece of `context` of up to {piece} characters, as text
+SYSTEM = "You answer questions about texts that are too long to read at once."
+
+EXPLORE = f"""The input is the text `context` in Python programs that you write; you are shown what each prints. They \
+can call
+ask(question, piece): a reader's answer about a piece of `context` of up to {{piece}} characters, as text
 ask_all(question, pieces): the same for a list of pieces, side by side; returns the list of answers
 final(answer): ends the work with the answer, in the form the problem asks for
-Search and count with code, and ask where a text has to be understood. Each program starts anew: no variable of an \
-earlier one is left. Where it runs: {sandbox}
-Reply with the program alone, in one ```python block."""
+Look at a part of `context` first; search and count with code, and ask where a text has to be understood. Each program \
+starts anew: no variable of an earlier one is left. Where it runs: {WHERE_IT_RUNS}
+`context` has {{characters}} characters. Left: {{programs}} programs, {{questions}} questions.
+Now write the next program, alone, in one ```python block."""
 """The interface of arXiv:2512.24601, appendix, with a limit on each call."""
 
-FORMULATE = """The programs are used up. Answer the problem from what they printed.
-{"reasoning": "…", "answer": "the answer alone, in the form the problem asks for"}"""
+OR_ANSWER = f" If what was printed settles the answer, write that instead, {AROUND}."
 
-READER = "Answer the question about the text, briefly and from the text alone; say so where it does not say."
+FORMULATE = "The programs are used up. Now answer the problem from what they printed."
+
+READ = (
+    "Now answer the question about the text, briefly and from the text alone; say so where it does not say."
+)
 
 PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
 """As much is shown of the problem, of a longer one its beginning and end, and of what a program printed."""
+SHOWN_AGAIN_CHARS = 1_000
+"""As much of the problem once a program has looked at it."""
 MAX_CONTEXT_CHARS = 500_000
 
 _SIGNAL: Final = "<<signal>>"
@@ -120,23 +131,33 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 def explore(s: State) -> Body:
     """c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})."""
     programs, questions = s.options.programs - len(s.programs), s.options.questions - s.asked
-    left = f"`context` has {len(s.context):,} characters. Left: {programs} programs, {questions} questions."
-    (reply,) = yield request(s, _question(s, left))
+    task = EXPLORE.format(
+        piece=f"{PIECE_CHARS:,}", characters=f"{len(s.context):,}", programs=programs, questions=questions
+    )
+    (reply,) = yield request(s, _question(s, task + (OR_ANSWER if s.programs else "")))
     program = reply.value.program
     return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
 
 
 def _question(s: State, task: str) -> Ask:
-    problem = s.problem
-    if len(problem) > SHOWN_CHARS:
-        half = SHOWN_CHARS // 2
+    problem, limit = s.problem, SHOWN_AGAIN_CHARS if s.outputs else SHOWN_CHARS
+    if len(problem) > limit:
+        half = limit // 2
         hidden = f"[… {len(problem) - 2 * half:,} characters, all in `context` …]"
         problem = f"{problem[:half]}\n{hidden}\n{problem[-half:]}"
     rounds = zip(s.programs, s.outputs, strict=False)
     shown = [f"Program:\n{program}\n\nIt printed:\n{output}" for program, output in rounds]
-    system = SYSTEM.format(piece=f"{PIECE_CHARS:,}", sandbox=sandbox_words(s.options.tools))
     facts = {"kind": "recursive", "problem": s.problem, "programs": len(s.programs)}
-    return Ask("\n\n".join([f"Problem: {problem}", *shown, *s.final.objections, task]), system, facts)
+    prompt = "\n\n".join([f"Problem: {problem}", *shown, *s.final.objections])
+    return Ask(prompt, SYSTEM, task=task, wants_value=s.options.verify, facts=facts)
+
+
+def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
+    """Read a program; an answer in its mark is the program that ends with it."""
+    marked = find_marked(texts[-1])
+    if isinstance(marked, Marked) and s.programs:
+        return ProgramReply(f"final({marked.answer!r})"), marked.mode
+    return read_program(s, ask, texts)
 
 
 def execute(s: State) -> Body:
@@ -151,7 +172,9 @@ def execute(s: State) -> Body:
         case ("final", str(answer)) if answer.strip():
             s, shown = replace(s, final=s.final.propose(answer.strip())), printed
         case _:
-            shown = output.text or f"{output.printed}\n{output.fault}"
+            shown = (
+                f"{output.printed}\n{output.fault}" if output.fault else output.printed.strip() or output.text
+            )
     shown = cut(shown.strip(), SHOWN_CHARS)
     s = replace(s, outputs=(*s.outputs, shown))
     is_over = s.final.text is not None or len(s.programs) >= s.options.programs
@@ -183,7 +206,7 @@ def answer_sub_questions(s: State) -> Body:
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
         prompt = "\n\n".join([*([f"Text:\n{piece}"] if piece else []), f"Question: {question}"])
         facts = {"kind": "sub_question", "question": question, "text": piece}
-        asks.append(Ask(prompt, READER, facts, about=f"question-{number}"))
+        asks.append(Ask(prompt, task=READ, facts=facts, about=f"question-{number}"))
     replies = yield request(s, *asks, give_failures=True)
     answers = [
         str(reply.value) if isinstance(reply, Reply) else f"(no answer: {reply.message})" for reply in replies
@@ -196,8 +219,12 @@ def answer_sub_questions(s: State) -> Body:
 
 def formulate(s: State) -> Body:
     """Y, verified; from what was printed, where no program ended with it."""
-    best = next((output for output in reversed(s.outputs) if output), None)
-    return (yield from s.settle_answer(lambda s: _question(s, FORMULATE), s.outputs, best=best))
+    best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
+
+    def question(s: State) -> Ask:
+        return replace(_question(s, FORMULATE), mark=MARKED)
+
+    return (yield from s.settle_answer(question, s.outputs, best=best))
 
 
 class RecursiveDetails(AnswerDetails):
@@ -224,6 +251,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    version=2,
     details=RecursiveDetails,
     resources=(SANDBOX_TOOL,),
     suits=("long_input",),
@@ -242,7 +270,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
             fields=(Field.optional("program", "string", "The program."),),
             body=explore,
             example={"program": "final(ask('Who signed it?', context[-2000:]))"},
-            read=read_program,
+            read=read_step,
             value=ProgramReply,
         ),
         Stage(

@@ -24,19 +24,23 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 from msgspec.structs import replace
 
-from ..blocks.drafts import Draft, DraftState, answer_selection
+from ..blocks.drafts import Draft, DraftState, Group, answer_selection
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
-from ..blocks.tournament import seeded_order
+from ..blocks.tournament import MIDDLE, seeded_order
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.details import DraftsDetails
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..text import cut
 
-REVIEW = """Now review what was written: what is right and has to stay, where the candidates contradict each other, \
-and each error with its correction. Reply with JSON:
+REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \
+has to stay, and each error with its correction. Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with \
+one JSON object:
+{{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
+REVIEWS = """First review the candidates by all that the problem asks for, length and tone included: what is right \
+and has to stay, where they contradict each other, and each error with its correction. Then rate each from 1 \
+(wrong) to 10 (right beyond doubt). Reply with one JSON object:
 {{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
 """The feedback of arXiv:2303.17651, and the digest of arXiv:2510.01123, section 3, in one reply."""
-
 
 DIGEST_CHARS = 4_000
 """Of a review, as much as the next round sees."""
@@ -70,14 +74,34 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """Why the last review could not be read."""
 
     @property
+    def ranking(self) -> list[Group]:
+        """The candidates, the one that is rated best in the last review first.
+
+        One that nobody has rated counts as the middle, so that a revision leads over what a judge put below that.
+        """
+
+        def rank(group: Group) -> tuple[bool, float]:
+            rating = self.ratings.get(str(group.number))
+            is_current = rating is None or group.number in self.compared
+            return is_current, MIDDLE if rating is None else rating
+
+        in_order = sorted(self.candidates, key=lambda group: group.number)
+        return sorted(in_order, key=rank, reverse=True)
+
+    @property
     def best(self) -> Draft | None:
-        """The best draft so far: proved, else rated best in the last review, else the first that stands."""
+        """The best draft so far: proved, else the newest round's text of the candidate that ranks first."""
+        if self.proved or not (ranking := self.ranking):
+            return super().best
+        return self.newest(ranking[0])
 
-        def rank(draft: Draft) -> tuple[bool, float, int]:
-            return draft.number in self.compared, self.ratings.get(str(draft.number), 0), -draft.number
+    def newest(self, group: Group) -> Draft:
+        """Return the text of a candidate that the newest round has written."""
 
-        found = [draft for draft in self.drafts if draft.is_candidate]
-        return self.proved or max(found, key=rank, default=super().best)
+        def age(number: int) -> tuple[int, int]:
+            return -((number - 1) // self.options.drafts), number
+
+        return self.drafts[min(group.voters, key=age) - 1]
 
 
 def write_drafts(s: State) -> Body:
@@ -89,8 +113,7 @@ def write_drafts(s: State) -> Body:
 def check(s: State) -> Body:
     """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
     s = yield from s.verify()
-    best, found = s.best, s.candidates
-    is_last = s.round >= s.options.rounds
+    found, is_last = s.ranking, s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
     agree = any(len(each.voters) > 1 for each in found) and len(found) == 1
     if not unrated and found and not s.proved:
@@ -99,8 +122,8 @@ def check(s: State) -> Body:
         return go(s, "answer_selection")
     thoughts: tuple[Thought, ...] = ()
     if unrated:
-        rated = [best] if best is not None and str(best.number) in s.ratings else []
-        s, thoughts = yield from _review(s, [*(each.draft for each in unrated), *rated])
+        rated = [each for each in found if each not in unrated]
+        s, thoughts = yield from _review(s, [*unrated, *rated[:1]])
     else:
         s = replace(s, feedback=_objections(s))
     is_accepted = max(s.ratings.values(), default=0) >= s.options.accept
@@ -108,14 +131,16 @@ def check(s: State) -> Body:
     return go(s, "refinement" if can_improve else "answer_selection", *thoughts)
 
 
-def _review(s: State, drafts: Sequence[Draft]) -> Generator[Request, Any, tuple[State, tuple[Thought, ...]]]:
-    texts = {draft.number: draft.text for draft in drafts}
+def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[State, tuple[Thought, ...]]]:
+    texts = {each.number: s.newest(each).shown for each in groups}
     shown = seeded_order(list(texts), s.options.seed)
-    (reply,) = yield request(s, judge_question(s.problem, shown, texts, task=REVIEW), give_failures=True)
+    question = judge_question(s.problem, shown, texts, task=REVIEWS if len(shown) > 1 else REVIEW)
+    (reply,) = yield request(s, question, give_failures=True)
     verdict = ratings_of(shown, reply)
     if not verdict.ratings:
         return replace(s, feedback="", lost=getattr(reply, "message", "")), ()
-    rated_now = {str(number): rating for number, rating in zip(shown, verdict.ratings, strict=True)}
+    pairs = zip(shown, verdict.ratings, strict=True)
+    rated_now = {str(number): rating for number, rating in pairs if rating is not None}
     feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), DIGEST_CHARS)
     thought = Thought(verdict.reason, data={"ratings": rated_now})
     ratings = {**s.ratings, **rated_now}
@@ -143,6 +168,7 @@ def conclude(state: State) -> Conclusion:
 
 REFINE: Strategy[State, Options] = Strategy(
     name="refine",
+    version=2,
     title="Refine",
     source="arXiv:2303.17651",
     summary="Answers, and improves the answer until a check passes: for code and texts.",
@@ -150,8 +176,8 @@ REFINE: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=RefineDetails,
-    suits=("checked", "text"),
-    calls=6,
+    suits=("checked",),
+    calls=8,
     stages=(
         problem_reception(
             ("draft_generation",), "Say what is asked, and which checks an answer has to pass."

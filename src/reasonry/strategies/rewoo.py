@@ -11,29 +11,26 @@ Algorithm, for task x, with plans P_i and evidence E_i:
     (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
-*Differs from the paper*: the plan is structured data (the paper's `#E1 = tool[input]` lines are read too), the
-planner is told to have passages distilled before another call uses them, and the solver reasons first; the plan is
-checked before anything runs: an unknown tool, a reference to nothing or a circle is asked about again; workers run
-side by side instead of in a row; a call that refers to failed evidence is not run; an answer that a verifier proves
-wrong is asked for again, up to `max_repairs` times.
+*Differs from the paper*: the plan is structured data, the planner is told to have passages distilled before another
+call uses them, and the solver reasons first; the plan is checked before anything runs: an unknown tool, a reference to
+nothing or a circle is asked about again; workers run side by side instead of in a row; a call that refers to failed
+evidence is not run; an answer that a verifier proves wrong is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import asdict, replace
 
-from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.evidence import (
     PlannedCall,
     call_arguments,
     evidence_id,
     evidence_text,
-    is_plan_text,
-    parse_plan,
     plan_fault,
     references,
 )
@@ -51,36 +48,27 @@ from ..core.strategy import (
     problem_reception,
 )
 from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
-from ..patterns import lazy_pattern
 from ..reading import parse
-from ..reading.fit import Unreadable, list_items
-from ..reading.json_in_text import json_values
+from ..reading.fit import Unreadable
 from ..text import cut
 
-PLANNER = """You plan how to solve a problem with tools, before any tool has been used. List every call \
-needed, each with an id (#E1, #E2, …). Where a call needs the result of another, write that one's id in its \
-input; calls that do not need each other run at the same time. \
-What a search brings is a long passage, not a fact: where a call or code needs one fact of it, put an LLM step \
-between that takes the fact out ("What is the main ingredient? Give the name alone. Given context: #E1"), and \
-refer to that step. Do not guess results and do not solve the problem.
+SYSTEM = "You solve problems with tools."
 
-Tools:
-{tools}
-
-Reply with JSON:
+PLAN = """Now plan every call that the problem needs, before any is made, and do not solve it. Each call has an id: \
+#E1, #E2, … Where a call needs the result of another, write that one's id in its input; all others run at the same \
+time. A search brings a long passage, not a fact: where a call needs one fact of it, put an LLM call between that \
+takes the fact out ("What is the main ingredient? Give the name alone. Given context: #E1"), and refer to that. Reply \
+with one JSON object:
 {{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "{tool}", "input": "text, or an object of \
-arguments; may contain #E ids"}}]}}"""
+arguments"}}]}}"""
 """The paper's planner (arXiv:2305.18323): `Plan: … #E1 = tool[input]`, LLM steps with "Given context: #E1"."""
 
-WORKER = """You are one step of a larger plan. Answer exactly what is asked, from what you are given and \
-what you know, as briefly as it allows: other steps go on with your result as it stands. Reply with JSON: \
-{"thought": "where the result stands, or how it follows", "result": "the result alone"}"""
+WORK = """This is one step of a larger plan. Now answer it exactly, and as briefly as it allows, from what is given \
+and what you know."""
 """Not the paper's: there, the prompt of an LLM step goes out alone."""
 
-SOLVER = """You are given a problem, a plan that was carried out to solve it, and the evidence each step \
-brought. Evidence may be beside the point or missing; weigh it, and rely on it before your memory. Reason \
-first, with every calculation written out, then give the answer alone. Reply with JSON:
-{"reasoning": "what follows from the evidence", "answer": "the answer alone; a text or code whole"}"""
+SOLVE = """The plan was carried out; its evidence may be beside the point or missing. Now solve the problem: weigh the \
+evidence, rely on it before your memory, and write out every calculation."""
 """The paper's solver (arXiv:2305.18323, appendix): "… some of these information contain noise so you should trust them
 with caution"; it asks for the answer at once."""
 
@@ -89,9 +77,6 @@ LLM = ToolCard(
     "A language model like you: for steps that need understanding or common knowledge, not a lookup.",
     {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
 )
-
-
-_CALL = lazy_pattern(r"[\w.\-]+[ \t]*\[")
 
 
 class Options(AnswerOptions, frozen=True):
@@ -135,9 +120,9 @@ def plan(s: State) -> Body:
     facts = {"kind": "rewoo_plan", "problem": s.problem, "tools": [card.name for card in cards]}
     form = all_required(inlined_schema(CallPlan))
     form["properties"]["calls"]["items"]["properties"]["tool"]["enum"] = facts["tools"]
-    rules = PLANNER.format(tools=cards_text(cards), tool=cards[0].name)
-    question = Ask(f"Problem: {s.problem}", rules, facts, form=form)
-    (reply,) = yield request(s, question)
+    prompt = f"Problem: {s.problem}\n\nTools:\n{cards_text(cards)}"
+    task = PLAN.format(tool=cards[0].name)
+    (reply,) = yield request(s, Ask(prompt, SYSTEM, task=task, facts=facts, form=form))
     calls: tuple[PlannedCall, ...] = reply.value
     text = "\n".join(_step_text(call) for call in calls)
     data = {"calls": [_call_text(call) for call in calls]}
@@ -147,52 +132,22 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan, as data or as lines, and see whether it can be carried out."""
-    cards, reason = _cards(state), None
-    for calls, rung in _plans(texts[-1]):
-        fault = calls.reason if isinstance(calls, Unreadable) else plan_fault(calls, cards)
-        if isinstance(calls, Unreadable) or fault is not None:
-            reason = reason or fault
-        elif len(calls) > state.options.max_calls:
-            return Unreadable(f"plan at most {state.options.max_calls} calls")
-        else:
-            named = ((call, card_named(cards, call.tool)) for call in calls)
-            return tuple(replace(call, tool=card.name) if card else call for call, card in named), rung
-    return Unreadable(reason or "no plan was found in it")
-
-
-def _plans(text: str) -> Iterator[tuple[tuple[PlannedCall, ...] | Unreadable, str]]:
-    """Yield what a reply may mean as a plan, likeliest first; the first reason says best why it is none."""
-    if is_plan_text(text):
-        yield parse_plan(text), "lines"
-        return
-    reading = parse.read_form(text, CallPlan)
-    if not isinstance(reading, Unreadable):
-        calls = enumerate(reading[0].calls, 1)
-        named = (replace(call, id=evidence_id(call.id) or call.id or f"#E{number}") for number, call in calls)
-        yield tuple(named), reading[1]
-    found = [([*_lines_in(value)], rung) for value, rung in json_values(text)]
-    for lines, rung in (*found, (list_items(text), "lines")):
-        if not is_plan_text("\n".join(lines)) and all(map(_CALL.search, lines)):
-            # Calls that stand in order, without ids.
-            lines = [_CALL.sub(rf"#E{number} = \g<0>", line, 1) for number, line in enumerate(lines, 1)]
-        if is_plan_text("\n".join(lines)):
-            yield parse_plan("\n".join(lines)), rung
+    """Read a plan, and see whether it can be carried out."""
+    cards, reading = _cards(state), parse.read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
-        yield reading, ""
-
-
-def _lines_in(value: Any) -> Iterator[str]:
-    """Yield the lines of a plan that stand in data: `#E1 = tool[input]`, also with the id as a key."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            mark = " =" if evidence_id(key) else ":"
-            yield from (f"{key}{mark} {line}" if isinstance(item, str) else line for line in _lines_in(item))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _lines_in(item)
+        return reading
+    calls = [
+        replace(
+            call,
+            id=evidence_id(call.id) or call.id or f"#E{number}",
+            tool=card.name if (card := card_named(cards, call.tool)) else call.tool,
+        )
+        for number, call in enumerate(reading[0].calls, 1)
+    ]
+    fault = plan_fault(calls, cards)
+    if fault is None and len(calls) > state.options.max_calls:
+        fault = f"plan at most {state.options.max_calls} calls"
+    return (tuple(calls), reading[1]) if fault is None else Unreadable(fault)
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
@@ -235,7 +190,10 @@ def solve(s: State) -> Body:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
 
-    return (yield from s.settle_answer(lambda s: s.build_question(SOLVER, "rewoo_solve", steps), evidence))
+    def question(s: State) -> Ask:
+        return s.build_question(SYSTEM, "rewoo_solve", steps, SOLVE, mark=MARKED)
+
+    return (yield from s.settle_answer(question, evidence))
 
 
 class RewooDetails(Details):
@@ -264,7 +222,8 @@ def _effect(state: State, call: PlannedCall) -> Effect:
     if card is not LLM:
         return CallTool(card.name, arguments)
     prompt = "\n".join(evidence_text(value) for value in arguments.values())
-    return Ask(prompt, WORKER, {"kind": "rewoo_worker", "problem": state.problem, "evidence": call.id})
+    facts = {"kind": "rewoo_worker", "problem": state.problem, "evidence": call.id}
+    return Ask(prompt, mark=MARKED, task=WORK, facts=facts)
 
 
 def _call_text(call: PlannedCall) -> str:
@@ -296,9 +255,9 @@ REWOO: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    version=2,
     details=RewooDetails,
     resources=("py_executor", "check_claim", "search_documents"),
-    suits=("planned_lookups",),
     calls=4,
     stages=(
         problem_reception(

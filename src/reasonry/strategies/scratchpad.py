@@ -27,33 +27,29 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..blocks.answers import Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
+from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..reading.fit import Unreadable
 
-SYSTEM = """You compute with a scratchpad: small operations, one a line, and after them the value of every variable. \
-Keep each operation so small that it can be checked at a glance; take values from the scratchpad alone, never from \
-memory. You are told at the end what to do now."""
-"""The instruction in place of the traces of arXiv:2112.00114, figure 2."""
+SYSTEM = "You compute with a scratchpad."
 
-INITIALIZE = """Now set the scratchpad up: every variable the computation needs with its value at the start, and the \
-rule by which they change.
+INITIALIZE = """Now set the scratchpad up: every variable that the computation needs, with its value at the start, and \
+the rule by which they change. Reply with one JSON object:
 {"stateVariables": {"name": value, …}, "rule": "…"}"""
 """The head of a trace (arXiv:2112.00114, figure 2: "Input: 2 9 + 5 7")."""
 
-CALCULATE = """Now do the next operations, one a line, as many as you can be sure of; then write down all variables \
-as they are after the last one. When the variables hold the result, set finished to true and give the result alone, in \
-the form the problem asks for.
+CALCULATE = """Now do the next operations, one a line, as many as you can be sure of: each small enough to be checked \
+at a glance, and with values from the scratchpad alone. Then write down every variable as it is after the last one. \
+When the variables hold the result, set finished to true and give the result alone, in the form the problem asks for. \
+Reply with one JSON object:
 {"calculation": "one operation a line, each written out", "stateVariables": {"name": value, …}, "finished": true or \
 false, "answer": "…" or null}"""
 """The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
 
-EXTRACT = """Now read the result off the scratchpad, computing nothing new. Give it alone, in the form the problem \
-asks for.
-{"answer": "…"}"""
+EXTRACT = "Now read the result off the scratchpad, without computing anything new."
 """The target of a trace; asked only where it was not said with the last line."""
 
 STARTED = "Scratchpad: {state}\nRule: {rule}"
@@ -143,7 +139,9 @@ def extract(s: State) -> Body:
     if only and s.finished and s.final.text is None and not s.final.objections:
         s = replace(s, final=s.final.propose(only))
     best = _format_variables(s.variables) if s.variables else None
-    return (yield from s.settle_answer(lambda s: _question(s, "extract", EXTRACT), s.lines, best=best))
+    return (
+        yield from s.settle_answer(lambda s: _question(s, "extract", EXTRACT, MARKED), s.lines, best=best)
+    )
 
 
 class ScratchpadDetails(AnswerDetails):
@@ -162,8 +160,8 @@ def conclude(state: State) -> Conclusion:
     return state.conclude(document, so_far=so_far, cut=cut)
 
 
-def _question(state: State, kind: str, task: str) -> Ask:
-    return state.build_question(SYSTEM, kind, state.lines, task)
+def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
+    return state.build_question(SYSTEM, kind, state.lines, task, mark=mark)
 
 
 def _format_variables(variables: dict[str, Any]) -> str:
@@ -182,8 +180,8 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=ScratchpadDetails,
-    suits=("computation",),
     calls=2,
+    version=2,
     stages=(
         problem_reception(("scratchpad_initialization",), "Say what is to be computed and from what."),
         Stage(

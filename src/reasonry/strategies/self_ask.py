@@ -13,22 +13,21 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 
 As in the paper, the reply that needs no further question gives the final answer.
 
-*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, as data or in the
-paper's words ("Follow up: …", "So the final answer is: …"), so that a tool can step in; a tool that fails leaves its
-question unanswered and says so; a question that needs no follow-up goes through the stages without asking; an answer
-that a verifier proves wrong is asked for again, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, as data or with its
+answer in a mark, so that a tool can step in; a tool that fails leaves its question unanswered and says so; a question
+that needs no follow-up goes through the stages without asking; an answer that a verifier proves wrong is asked for
+again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import Answer, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
@@ -36,37 +35,33 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
-from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.mark import AROUND
 from ..text import cut
 
-SYSTEM = """You answer a question by way of simpler ones. A follow-up question asks for one fact, can be answered \
-without knowing the main question, and names what it is about instead of pointing back. You are told at the end \
-what to do now. Reply with one JSON object of the form given there, and nothing else."""
+SYSTEM = "You answer questions by way of simpler ones."
 
-DECOMPOSE = """Are follow up questions needed here? Say what the answer rests on. If they are, ask the first one; if \
-not, give the final answer.
-{"thought": "what the answer rests on", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+_TURN = """Reply with one JSON object:
+{"thought": "…", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+
+DECOMPOSE = f"""Are follow-up questions needed here? Say what the answer rests on. If they are, ask the first one: it \
+asks for one fact, names what it is about, and can be answered without knowing this question. If not, give the final \
+answer. {_TURN}"""
 """The paper's "Are follow up questions needed here: Yes. Follow up: …" (arXiv:2210.03350, section 3), as data."""
 
-ANSWER_ONE = """Now answer this follow-up question: say what you know of it, then answer in a few words. If you do \
-not know, say that you do not.
-{"thought": "…", "subQuestionAnswer": "…"}"""
+SUB_ANSWER = f"Write the answer to the follow-up question alone, in a few words, {AROUND}."
+ANSWER_ONE = "First say what you know about the follow-up question. If you do not know its answer, say so."
 """The paper's "Intermediate answer: …"."""
 
-INTEGRATE = """Now say what follows for the question. If something is still missing, ask the next follow-up; if not, \
-give the final answer, alone and in the form asked for.
-{"thought": "what is known now, what is missing", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+INTEGRATE = f"""Now say what follows for the question. If a fact is still missing, ask the next follow-up question: \
+for one fact, in words that can be understood by themselves. If not, give the final answer, alone and in the form the \
+question asks for. {_TURN}"""
 """The paper's next "Follow up: …" or its end, "So the final answer is: …"."""
 
-SOLVE = """Now answer the question from the intermediate answers: say what follows from them, then give the answer \
-alone, in the form asked for.
-{"reasoning": "…", "answer": "the answer alone"}"""
+SOLVE = "First say what follows from the intermediate answers for the question."
 """The paper's "So the final answer is: …", asked for where the questions have run out."""
 
-_INTERMEDIATE = lazy_pattern(r"\n[\s>*_`\-]*intermediate answer\s*\d*\s*[*_]*:", re.IGNORECASE)
-_NUMBER = lazy_pattern(r"(?<=follow.up)\s+\d+(?=[\s*_]*:)", re.IGNORECASE)
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
 UNANSWERED = "(none: {why})"
@@ -134,12 +129,14 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn: data, or the paper's words; what follows an answer of its own making does not count."""
-    text = _NUMBER.sub("", _INTERMEDIATE.split(texts[-1].strip(), maxsplit=1)[0])
-    if text.endswith("?") and not any(mark in text for mark in "\n{:"):
-        return FollowUp("", text), "plain"
-    reading = parse.read_form(text, FollowUp)
-    if isinstance(reading, Unreadable) or (reading[0].sub_question or "").count("?") < 2:
+    """Read a turn, or an answer in its mark; refuse one that asks several questions."""
+    reading = parse.read_form(texts[-1], FollowUp)
+    if isinstance(reading, Unreadable):
+        marked = parse.read_form(texts[-1], ReasonedAnswer)
+        if isinstance(marked, Unreadable):
+            return reading
+        return FollowUp(marked[0].reasoning, answer=marked[0].answer), marked[1]
+    if (reading[0].sub_question or "").count("?") < 2:
         return reading
     return Unreadable("it asks several questions; ask one")
 
@@ -158,7 +155,9 @@ def answer_question(s: State) -> Body:
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:
-        (reply,) = yield request(s, _question(s, "sub_answer", ANSWER_ONE))
+        # No verifier looks at it, so that a reply without a mark will do as a whole.
+        question = replace(_question(s, "sub_answer", ANSWER_ONE, SUB_ANSWER), wants_value=False)
+        (reply,) = yield request(s, question)
         answer = _evidence(s, reply.value.sub_question_answer)
     else:
         found = arguments_for(s.options.card, s.question)
@@ -187,7 +186,7 @@ def decide(s: State) -> Move:
 
 def solve(s: State) -> Body:
     """Y ~ p(y | x, q_1, a_1, …, q_n, a_n), unless the last turn has given it."""
-    return (yield from s.settle_answer(lambda s: _question(s, "answer", SOLVE), s.lines))
+    return (yield from s.settle_answer(lambda s: _question(s, "answer", SOLVE, MARKED), s.lines))
 
 
 class SelfAskDetails(AnswerDetails):
@@ -217,8 +216,8 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
     return go(state, to, Thought(thought or question or "No further question is needed.", data=data))
 
 
-def _question(state: State, kind: str, task: str) -> Ask:
-    return state.build_question(SYSTEM, kind, state.lines, task, name="Question")
+def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
+    return state.build_question(SYSTEM, kind, state.lines, task, mark=mark, name="Question")
 
 
 def _evidence(state: State, value: Any) -> str:
@@ -238,8 +237,8 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     conclude=conclude,
     details=SelfAskDetails,
     resources=("search_documents",),
-    suits=("multi_hop",),
     calls=3,
+    version=2,
     stages=(
         problem_reception(
             ("problem_decomposition",),

@@ -32,31 +32,25 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import UNREADABLE, ReasonedAnswer
+from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
-from ..core.problem import subject_of
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Field, Stage, Strategy, final_response, inlined_schema, problem_reception
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import Vote, confidence, is_settled, merge_votes, tally, tidy
 from ..text import cut
 
-SYSTEM = """Solve the problem by yourself, from scratch. End with the answer alone, in the form the problem asks \
-for; a text or code begins on the next line:
-Answer: …"""
-"""In place of the last sentence of the paper's examples, "The answer is …" (arXiv:2203.11171, appendix A.3), a word for
-every language.
-"""
+SYSTEM = "Solve the problem by yourself, from scratch."
 
-
-CONFIDENCE = """
-Then one last line, from 0 for a guess to 100 for certainty:
-Confidence: …"""
+CONFIDENCE = (
+    " After it write how certain you are of it, from 0 for a guess to 100, with <confidence> before the number and "
+    "</confidence> after it."
+)
 """Stated in the reply itself, arXiv:2502.06233: another call would cost more than it brings."""
 
 GROUP = """Now put the answers together that say the same, whatever their wording; an answer that no other agrees with \
@@ -66,9 +60,7 @@ is a group of its own. Reply with JSON, the numbers of each group:
 SHARPNESS = 0.5
 """Confidence by which a vote gets e times its weight."""
 GROUPED_CHARS = 2_000
-_CONFIDENCE = lazy_pattern(
-    r"\**confidence\**\s*[:=]\s*\**\s*(\d{1,3})(?:\.\d+)?\s*(?:%|/\s*100)?[\s.*]*\Z", re.IGNORECASE
-)
+_CONFIDENCE = lazy_pattern(r"<confidence>\s*(\d{1,3})\b[^<]{0,20}</confidence>", re.IGNORECASE)
 
 LEAST_DRAWN_ANEW = 2
 """Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
@@ -107,9 +99,6 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     def draws_all(self) -> bool:
         """Whether all samples are drawn at once."""
         return self.at_once or self.first is not None
-
-
-NO_ANSWER = 'it states no answer; end with "Answer: …"'
 
 
 class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
@@ -237,29 +226,31 @@ def _path(state: State, sample: int) -> Effect:
     if options.over != PLAIN_WRITER or options.over_options:
         return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
-    prompt = f"Problem: {state.problem}"
-    # Asked again with its own text, it would be no draw of the same question any more: it is drawn anew.
-    system = SYSTEM + CONFIDENCE if options.weigh else SYSTEM
-    ask = Ask(prompt, system, facts, sample=sample, retries=0, temperature=options.temperature)
-    return replace(ask, step_by_step=REASON, about=about)
+    # A path is asked for its mark once, and not worked out again: that would be no draw of the same question.
+    return Ask(
+        f"Problem: {state.problem}",
+        SYSTEM,
+        MARKED + (CONFIDENCE if options.weigh else ""),
+        step_by_step=REASON,
+        wants_value=True,
+        facts=facts,
+        sample=sample,
+        retries=1,
+        temperature=options.temperature,
+        form=inlined_schema(ReasonedAnswer),
+        about=about,
+    )
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
-    """Read a path: prose that ends with the answer, as in the paper, or data."""
-    text = texts[-1]
-    if text.strip() in ask.system:
-        return Unreadable("it repeats the form of the question; answer the question")
-    stated = None
-    if s.options.weigh and (found := _CONFIDENCE.search(text)):
-        text, stated = text[: found.start()].rstrip(), min(100, int(found[1])) / 100
-    subject = subject_of(s)
-    # No sample is asked for again, so a text that was asked for is taken as it is; a value has to stand alone.
-    reading = parse.read_form(text, ReasonedAnswer, subject=replace(subject, alone=not subject.is_open))
-    if not isinstance(reading, Unreadable):
-        sample: ReasonedAnswer = reading[0]
-        return WeighedSample(reasoning=sample.reasoning, answer=sample.answer, confidence=stated), reading[1]
-    is_prose = not text.lstrip().startswith(("{", "[", "```"))
-    return Unreadable(NO_ANSWER) if is_prose else reading
+    """Read a path: reasoning that ends with the answer in its mark."""
+    reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
+    if isinstance(reading, Unreadable):
+        return reading
+    found = next(filter(None, map(_CONFIDENCE.search, reversed(texts))), None) if s.options.weigh else None
+    stated = min(100, int(found[1])) / 100 if found else None
+    sample: ReasonedAnswer = reading[0]
+    return WeighedSample(reasoning=sample.reasoning, answer=sample.answer, confidence=stated), reading[1]
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
@@ -357,7 +348,6 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=SelfConsistencyDetails,
-    suits=("short_answer",),
     calls=4,
     stages=(
         problem_reception(

@@ -11,68 +11,56 @@ Algorithm, for a question x:
     y ~ p(y | x, q', P)                                reasoning             step_by_step_solution
     does y agree with P and answer x?                  only with `check`     solution_verification
 
-*Differs from the paper*: instructions replace the worked examples; the principle is asked for by itself only where the
-first reply leaves it out; a solution with a false equation of numbers is asked for again, once. With the option `check`
-the solution is checked by its author; the table has no way back from the check, so a failed solution is corrected
-there, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the worked examples; a mark around the answer replaces "The answer is
+…"; the principle is asked for by itself only where the first reply leaves it out; a solution with a false equation of
+numbers is asked for again, once. With the option `check` the solution is checked by its author; the table has no way
+back from the check, so a failed solution is corrected there, up to `max_repairs` times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import (
-    OPEN_TASK,
-    REPAIRED,
-    Answer,
+    MARKED,
     AnswerOptions,
     AnswerState,
     CheckReply,
-    check_answer,
-    read_calculation,
+    ReasonedAnswer,
     read_check,
-    without_number,
+    read_reasoning,
 )
-from ..core.bodies import Body, Conclusion, Thought, go, request
+from ..core.bodies import Body, Conclusion, Thought, go, replies, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.problem import subject_of
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
-from ..reading.fit import Unreadable
 
-SYSTEM = """You solve a problem by stepping back from its details first: you find the general question behind it, \
-answer that one, and reason from the answer. What was worked out so far is shown to you. You are told at the end what \
-to do now."""
-"""The instruction in place of the worked examples of arXiv:2310.06117, appendix D."""
+SYSTEM = "You reason from general principles to particular cases."
 
 ABSTRACT = """Now step back: ask the more general question whose answer would settle this one, about the law, the \
-definition, or the larger fact it is a case of; and answer that question in general: each principle or fact with the \
-conditions under which it holds. Leave the details of the problem aside.
+definition, or the larger fact that it is a case of. Then answer that question in general: each principle or fact with \
+the conditions under which it holds. Leave the details of the problem aside. Reply with one JSON object:
 {"stepBackQuestion": "…", "generalPrinciple": "…"}"""
 """Abstraction, arXiv:2310.06117, table 9: "What are the principles behind this question?"."""
 
 PRINCIPLE = """Now answer the step-back question in general: each principle or fact with the conditions under which it \
-holds. Leave the details of the problem aside.
+holds. Leave the details of the problem aside. Reply with one JSON object:
 {"generalPrinciple": "…"}"""
 """The second half of `ABSTRACT`, for a reply that leaves it out."""
 
-SOLVE = f"""Now solve the problem from the principle, step by step: what of it applies and why its conditions are met, \
-the problem set up with it, then the working. Give the answer last, alone, in the form the problem asks for.
-{{"steps": ["step with its result", …], "answer": "…"}}
-{OPEN_TASK}"""
+SOLVE = """First solve the problem from the principle, step by step: say which part of it applies and why its \
+conditions are met, set the problem up with it, and work it out."""
 """Reasoning grounded on the principle, arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
 
 CHECK = """Now check the answer {answer} against the principle and its conditions, for units and magnitude, and \
-against what was asked.
-{{"reason": "how you checked, and what came of it", "correct": true or false, "answer": "the corrected one" or null}}"""
+against the question. Reply with one JSON object:
+{{"reason": "how you checked, and the result", "correct": true or false, "answer": "the corrected one" or null}}"""
 """Ours; the paper has no check."""
 
-REPAIR = f"""Now solve it again from the principle with this objection in mind.
-{REPAIRED}"""
+REPAIR = "Now solve the problem from the principle again, with this objection in mind."
 """Ours; see `CHECK`."""
 
 
@@ -93,16 +81,6 @@ class Principle(Struct, frozen=True, rename="camel"):
     """What the more general question is answered with."""
 
     general_principle: Annotated[str, Meta(min_length=1, description="Principles, each with its conditions.")]
-
-
-class Solution(Struct, frozen=True):
-    """The reasoning and where it ends."""
-
-    steps: Annotated[tuple[str, ...], Meta(min_length=1, description="Steps with their results.")]
-    answer: Answer
-
-    def __post_init__(self) -> None:
-        check_answer(self.answer)
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
@@ -130,23 +108,13 @@ def identify(s: State) -> Body:
     return go(s, "approach_selection", Thought(s.principle, data={"generalPrinciple": s.principle}))
 
 
-def read_solution(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Solution, str] | Unreadable:
-    """Read a solution; refuse a false equation, once. Free text that an open task asks for is one as it stands."""
-
-    def work(reply: Solution) -> str:
-        return "\n".join([*reply.steps, str(reply.answer)])
-
-    return read_calculation(s.problem, ask, texts, Solution, work, subject_of(s))
-
-
 def solve(s: State) -> Body:
     """Y ~ p(y | x, q', P)."""
-    (answered,) = yield request(s, _question(s, "solution", SOLVE))
-    reply: Solution = answered.value
-    answer = str(reply.answer).strip()
-    steps = tuple(without_number(step) for step in reply.steps)
-    s = replace(s, steps=steps, final=s.final.propose(answer))
-    return go(s, "solution_verification", Thought("\n".join(steps), data={"answer": answer}))
+    question = replace(_question(s, "solution", SOLVE), mark=MARKED)
+    (reply,) = yield from replies(s, ReasonedAnswer, question)
+    s = replace(s, steps=reply.steps, final=s.final.propose(reply.text))
+    solution = Thought(reply.reasoning.strip() or reply.text, data={"answer": reply.text})
+    return go(s, "solution_verification", solution)
 
 
 def check(s: State) -> Body:
@@ -184,8 +152,8 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     state=State,
     conclude=conclude,
     details=StepBackDetails,
-    suits=("science",),
     calls=2,
+    version=2,
     stages=(
         problem_reception(("abstraction",), "Say what is asked and what is given."),
         Stage(
@@ -242,9 +210,9 @@ STEP_BACK: Strategy[State, Options] = Strategy(
             guidance="Work from the set-up to the answer, one step at a time. Stay for the next step; "
             "go on with an answer.",
             body=solve,
-            reply=Solution,
-            read=read_solution,
-            example={"steps": ["P changes by 2 / 8 = 1 / 4."], "answer": "It falls to a quarter."},
+            reply=ReasonedAnswer,
+            read=read_reasoning,
+            example={"reasoning": "P changes by 2 / 8 = 1 / 4.", "answer": "It falls to a quarter."},
         ),
         Stage(
             "solution_verification",

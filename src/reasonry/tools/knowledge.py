@@ -9,7 +9,8 @@ import io
 import logging
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from ..errors import TooLargeError, ToolError, UsageError
 from ..extras import check_extra
 from ..regular_files import read_regular_file
+from ..text import first_words
 from .python import parameters_of
 
 MAX_FILE_BYTES = 32 * 2**20
@@ -47,7 +49,7 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     """A passage of a document.
 
     Attributes:
-        source: The file as the user wrote it.
+        source: The file as the user wrote it; of one that is named from the root, its name.
         score: Of a search: higher fits better; comparable within one query only.
         line: Line it begins at, from 1; of a text.
         page: Page it stands on, from 1; of a PDF.
@@ -143,6 +145,16 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
 # -- searching
 
 
+def _sources(paths: Iterable[str]) -> dict[str, str]:
+    """Return what each file is called: no path of the machine goes to a model."""
+    names = {path: Path(path).name for path in paths if Path(path).is_absolute()}
+    counts = Counter(names.values())
+    parents = {
+        path: str(Path(Path(path).parent.name, name)) for path, name in names.items() if counts[name] > 1
+    }
+    return {path: path for path in paths} | names | parents
+
+
 class Library:
     """Documents that can be searched. Everything is held in memory; close it."""
 
@@ -170,13 +182,13 @@ class Library:
             TooLargeError: One is too large, or all together are.
         """
         found, total = list[Passage](), 0
-        for path in dict.fromkeys(map(str, paths)):
+        for path, source in _sources(dict.fromkeys(map(str, paths))).items():
             for passage in read_document(path):
                 total += len(passage.text)
                 if total > MAX_TEXT_CHARS:
                     message = f"the text of the documents is over {MAX_TEXT_CHARS // 2**20} MiB"
                     raise TooLargeError(message, option="context", limit=MAX_TEXT_CHARS, file=path)
-                found.append(passage)
+                found.append(replace(passage, source=source))
         return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
@@ -198,7 +210,11 @@ class Library:
         """Return what documents there are and how each begins; all of their passages, where they are small."""
         documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
-            row = {"source": passage.source, "characters": 0, "begins": passage.text[:BEGINNING_CHARS]}
+            row = {
+                "source": passage.source,
+                "characters": 0,
+                "begins": first_words(passage.text, BEGINNING_CHARS),
+            }
             documents.setdefault(passage.source, row)["characters"] += len(passage.text)
         listed = {"documents": list(documents.values())[:MAX_LISTED]}
         if sum(row["characters"] for row in documents.values()) > SMALL_CHARS:

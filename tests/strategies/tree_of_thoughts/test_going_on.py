@@ -81,6 +81,19 @@ def test_what_was_given_up_is_recorded_with_its_reason_and_never_shown_as_best()
     assert best(walked) == "b"
 
 
+@pytest.mark.parametrize(
+    "said", ["b breaks a rule.\n\n<answer>null</answer>", {"reason": "b breaks a rule.", "answer": None}]
+)
+def test_a_path_without_an_answer_says_null_in_the_mark_or_in_data(said: Any) -> None:
+    def say(kind: str, facts: dict[str, Any]) -> Any:
+        return said if kind == "answer" and facts["path"] == ["b"] else None
+
+    walked = search(World({"b": 0.9}, say=say), max_depth=1)
+    refuted = [node for node in state_of(walked).nodes.values() if node.refuted]
+    assert [(node.content, node.why) for node in refuted] == [("b", "b breaks a rule.")]
+    assert (walked.conclusion.answer, best(walked)) == ("an answer", "a")
+
+
 def test_an_answer_that_the_verifier_refutes_prunes_its_path_too() -> None:
     def say(kind: str, facts: dict[str, Any]) -> Any:
         return {"answer": f"from {facts['path'][-1]}"} if kind == "answer" else None
@@ -448,9 +461,8 @@ def test_every_form_has_its_reasons_before_its_verdict() -> None:
     forms = {stage.name: list(stage.form["properties"]) for stage in TREE_OF_THOUGHTS.stages if stage.form}
     assert forms["branch_evaluation"] == ["checks", "scores"]
     assert forms["continuation_decision"] == ["reason", "answer"]
-    shown = {ask.facts["kind"]: ask.system for ask in search().asks}
+    shown = {ask.facts["kind"]: ask.task for ask in search().asks}
     assert shown["value"].index('"checks"') < shown["value"].index('"scores"')
-    assert shown["answer"].index('"reason"') < shown["answer"].index('"answer"')
 
 
 def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
@@ -465,7 +477,7 @@ def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
     [
         {"checks": {"1": "It is 0.9 likely.", "2": "No."}, "scores": {"1": 0.2, "2": 0.7}},
         {"1": {"check": "Slow.", "score": 0.2}, "2": {"check": "Good.", "score": 0.7}},
-        "Candidate 1: it leads nowhere soon. Score: 0.2\nCandidate 2: within reach. Score: 0.7",
+        "The first leads nowhere soon, the second is within reach.\n\nCandidate 1: 0.2\nCandidate 2: 0.7",
     ],
 )
 def test_checks_beside_scores_are_read_in_every_way_they_come(said: Any) -> None:

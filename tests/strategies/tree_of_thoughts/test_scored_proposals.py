@@ -14,7 +14,10 @@ from ..searching import World, search
 from ..walking import Walked
 
 UNSCORED = "1. 3 - 8/3 = 1/3 (left: 8)\n2. 8 - 3 = 5 (left: 5)"
-SCORED = "1. 3 - 8/3 = 1/3 (left: 8) - 0.4\n2. 8 - 3 = 5 (left: 5) - 0.3"
+SCORED = (
+    '{"thoughts": [{"thought": "3 - 8/3 = 1/3 (left: 8)", "score": 0.4}, '
+    '{"thought": "8 - 3 = 5 (left: 5)", "score": 0.3}]}'
+)
 OPTIONS = {"max_depth": 1, "score_with_proposals": True, "branching_factor": 2}
 
 
@@ -40,7 +43,7 @@ def test_thoughts_without_scores_are_asked_for_again() -> None:
     walked = propose(UNSCORED, SCORED)
     asks = [ask for ask in walked.asks if ask.facts["kind"] != "answer"]
     assert [ask.facts["kind"] for ask in asks] == ["propose", "propose"]
-    assert "give each candidate a score from 0 to 1" in asks[1].prompt
+    assert "Give each candidate a score from 0 to 1" in asks[1].text
     found = walked.conclusion.document["candidates"]
     assert [(one["content"], one["score"]) for one in found] == [
         ("3 - 8/3 = 1/3 (left: 8)", 0.4),

@@ -18,7 +18,15 @@ from reasonry.errors import UsageError
 from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies.tree_of_thoughts import Options
-from reasonry.strategies.tree_of_thoughts.asks import EVALUATION_PROMPT, GENERATION_PROMPT
+from reasonry.strategies.tree_of_thoughts.asks import (
+    EVALUATION_PROMPT,
+    FORMULATION_PROMPT,
+    GENERATION_PROMPT,
+    JUDGE,
+    MARKED_OR_NULL,
+    PROPOSER,
+    WRITER,
+)
 from reasonry.strategies.tree_of_thoughts.result import conclude
 
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
@@ -64,25 +72,35 @@ def test_a_question_is_there_once_as_prose_and_once_as_data() -> None:
     assert deepest.facts == value.facts | {"path": ["b"], "thoughts": ["ba", "bb", "bc"], "steps_left": 0}
     assert close.facts == {"kind": "answer", "problem": "Make 24.", "path": ["b", "bc"]}
     for ask in walked.asks:
-        assert ask.prompt.startswith("Problem:\nMake 24.\n")
+        assert ask.prompt.startswith("Problem:\nMake 24.")
         assert all(text in ask.prompt for text in ask.facts["path"] + ask.facts.get("thoughts", []))
     assert [ask.by for ask in walked.asks] == ["drafter", "judge", "drafter", "judge", "writer"]
 
 
-def test_the_part_that_stays_the_same_stands_in_system() -> None:
+def test_the_role_alone_stands_in_system_and_what_to_do_now_comes_last() -> None:
     walked = search(World(letters="ab"), **FOREVER, traversal_strategy="bfs")
-    for kind in ("propose", "value"):
-        assert len({ask.system for ask in walked.asks if ask.facts["kind"] == kind}) == 1
+    for ask in walked.asks:
+        assert ask.system in (PROPOSER, JUDGE, WRITER)
+        assert ask.question.endswith(ask.task)
+    propose, value, close = walked.asks[0], walked.asks[1], walked.asks[-1]
+    assert propose.task.endswith('{"thoughts": ["first candidate", "second candidate"]}')
+    assert value.task.endswith('"scores": {"1": 0 to 1, …}}')
+    assert (propose.mark, value.mark, close.mark) == ("", "", MARKED_OR_NULL)
+    assert close.wants_value
+    assert close.spelled_out().form is None
+    assert "<answer>" not in close.task
 
 
-def test_the_system_prompts_are_readable_and_replaceable() -> None:
+def test_what_to_do_is_readable_and_replaceable() -> None:
     walked = search()
-    assert walked.asks[0].system.startswith(GENERATION_PROMPT)
-    assert walked.asks[1].system.startswith(EVALUATION_PROMPT)
+    assert GENERATION_PROMPT in walked.asks[0].task
+    assert walked.asks[1].task.startswith(EVALUATION_PROMPT)
+    assert walked.asks[-1].task == FORMULATION_PROMPT
     walked = search(generation_prompt="Dream.", evaluation_prompt="Judge.", formulation_prompt="Close.")
-    starts = [ask.system.split("\n")[0] for ask in walked.asks]
-    assert starts[:2] + starts[-1:] == ["Dream.", "Judge.", "Close."]
-    assert all('{"' in ask.system for ask in walked.asks), "the form of the reply is asked for all the same"
+    assert "this one. Dream. " in walked.asks[0].task
+    assert walked.asks[1].task.startswith("Judge. ")
+    assert walked.asks[-1].task == "Close."
+    assert all('{"' in ask.task for ask in walked.asks[:2]), "the form of the reply is asked for all the same"
 
 
 def test_every_example_is_read_by_its_own_stage() -> None:
@@ -237,7 +255,6 @@ def test_more_thoughts_than_asked_for_are_left_out() -> None:
     [
         "1. a\n2. b",
         "- a\n- b",
-        "Step 1: a\nStep 2: b",
         'Here: {"thoughts": ["a", "b"]}',
         '```json\n["a", "b"]\n```',
     ],
@@ -329,23 +346,33 @@ def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() ->
 @pytest.mark.parametrize(
     ("said", "answer"),
     [
+        ("All steps agree. <answer>x = 3</answer>", "x = 3"),
+        ("It is that function:\n<answer>\ndef f():\n    pass\n</answer>", "def f():\n    pass"),
         ({"answer": 24}, "24"),
         ({"answer": True}, "true"),
-        ('So it is {"answer": "x = 3"}.', "x = 3"),
         ("All steps agree.\n**Answer:** x = 3", "x = 3"),
         ("Final answer: 24", "24"),
-        ("It is 24.", "24"),
         ({"answer": ["24", "25"]}, '["24", "25"]'),
-        ("$$\\boxed{\\frac{3}{4}}$$ Let me know if you need more!", r"\frac{3}{4}"),
+        ("$$\\boxed{\\frac{3}{4}}$$", r"\frac{3}{4}"),
     ],
 )
-def test_answers_are_read_from_json_and_from_a_line_that_says_so(said: Any, answer: str) -> None:
+def test_answers_are_read_from_the_mark_from_json_and_from_a_line_that_says_so(
+    said: Any, answer: str
+) -> None:
     walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
     assert walked.conclusion.answer == answer
 
 
 @pytest.mark.parametrize(
-    "said", ["First I would add, then see.\n\nThat is all?", "Answer:", "{24", "I cannot tell."]
+    "said",
+    [
+        "First I would add, then see.\n\nThat is all?",
+        "It is 24.",
+        'So it is {"answer": "x = 3"}.',
+        "Answer:",
+        "{24",
+        "I cannot tell.",
+    ],
 )
 def test_prose_never_passes_for_an_answer_and_the_best_path_stands_in_unchecked(said: Any) -> None:
     world = World({"a": 0.9, "ab": 0.8}, say=lambda kind, facts: said if kind == "answer" else None)

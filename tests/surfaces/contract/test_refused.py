@@ -205,7 +205,7 @@ REFUSED = [
     Refused(
         "answer: unreadable",
         "answer",
-        {**RUN, "answers": {"e1": "I do not know."}},
+        {**RUN, "answers": {"e1": "It is hard.\nI do not know."}},
         "answer_refused",
         (START,),
         AGENTS,
@@ -412,7 +412,9 @@ def test_beside_an_answer_that_is_refused_the_others_are_taken(
     surfaces: dict[str, Surface], name: str
 ) -> None:
     run_id = begun(surfaces[name], VOTED[0]).run_id
-    reply = surfaces[name].call("answer", {"run": run_id, "answers": {"e1": 42, "e2": "I do not know."}})
+    reply = surfaces[name].call(
+        "answer", {"run": run_id, "answers": {"e1": 42, "e2": "It is hard.\nI do not know."}}
+    )
     assert reply.code == "answer_refused"
     assert [one["id"] for one in reply.document["error"]["refused"]] == ["e2"]
     for shown in (reply.document, surfaces[name].call("status", {"run": run_id}).document):

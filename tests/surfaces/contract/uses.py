@@ -24,7 +24,7 @@ THOUGHT: Given = {
     "total_thoughts": 2,
     "next_thought_needed": True,
 }
-ANSWER = {"steps": ["17 + 25 = 42"], "answer": "42"}
+ANSWER = {"reasoning": "17 + 25 = 42", "answer": "42"}
 NAMES = ("cli", "mcp", "http", "python")
 AGENTS = ("cli", "mcp", "http")
 """The surfaces that show runs and sessions."""

@@ -239,8 +239,8 @@ def test_a_fork_from_a_question_takes_over_for_nothing_what_came_before_it(servi
 
 
 def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Path) -> None:
-    first = script_model(tmp_path / "a.jsonl", *[("sequential_reasoning", "The answer is 41.")] * 3)
-    other = script_model(tmp_path / "b.jsonl", *[("sequential_reasoning", "The answer is 42.")] * 3)
+    first = script_model(tmp_path / "a.jsonl", *[("sequential_reasoning", "<answer>41</answer>")] * 3)
+    other = script_model(tmp_path / "b.jsonl", *[("sequential_reasoning", "<answer>42</answer>")] * 3)
     listed = {"REASONRY_MODEL": first, "REASONRY_MODELS": f"first={first},other={other}"}
     with serve_in_thread(environ=listed) as server:
         client = server.client()

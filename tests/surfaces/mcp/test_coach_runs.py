@@ -22,10 +22,11 @@ from tests.forked import forking_python
 from .raw import COMMAND, Raw, thought
 
 SUM = "What is 17 + 25?"
+LONG_SUM = f"{SUM} {'It is asked by a child, who wants to see how it is done. ' * 5}".strip()
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 ANSWERS: dict[str, Any] = {
     "step_decomposition": {"steps": ["add"]},
-    "sequential_reasoning": {"steps": ["17 + 25 = 42"], "answer": "42", "done": True},
+    "sequential_reasoning": {"reasoning": "17 + 25 = 42", "answer": "42"},
     "solution_formulation": {"answer": "42"},
 }
 
@@ -104,12 +105,12 @@ def test_the_first_answer_of_a_new_connection_is_replied_to_in_full(tmp_path: Pa
     with Raw(tmp_path / "s.db") as raw:
         shown = start(raw, strategy="self_consistency", options=options)
         run_id, first = shown["run_id"], shown["questions"][0]["id"]
-        again = raw.call("coach", action="answer", answers={first: "The answer is 42."})
+        again = raw.call("coach", action="answer", answers={first: "42"})
         assert not again.get("shared")
     with Raw(tmp_path / "s.db") as raw:
         fork = raw.call("coach", action="fork", run_id=run_id, at=0)["run_id"]
     with Raw(tmp_path / "s.db") as raw:
-        whole = raw.call("coach", action="answer", run_id=fork, answers={first: "The answer is 42."})
+        whole = raw.call("coach", action="answer", run_id=fork, answers={first: "42"})
         assert whole["shared"] == shown["shared"]
         assert "[#id]" in whole["note"]
 
@@ -186,10 +187,10 @@ def test_a_list_has_open_coached_runs_first_and_pages_through_all(tmp_path: Path
 
 
 def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) -> None:
-    shown = start(raw, options={"decompose": True})
+    shown = start(raw, LONG_SUM, options={"decompose": True})
     answered(raw, shown)
     whole = raw.call("coach", action="read", run_id=shown["run_id"])
-    assert whole["problem"] == SUM
+    assert whole["problem"] == LONG_SUM
     assert whole["options"] == {"decompose": True}
     assert whole["answer"] == "42"
     assert whole["path"][0] == "problem_reception"
@@ -218,7 +219,7 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
 
 
 def test_what_the_questions_of_a_run_share_is_read_once(raw: Raw) -> None:
-    shown = start(raw, PUZZLE, "self_consistency")
+    shown = start(raw, LONG_SUM, "self_consistency")
     document = raw.call("coach", action="read", run_id=shown["run_id"], limit=100)
     whole = sum(len(_whole_prompt(asked["prompt"], document["shared"])) for asked in document["questions"])
     assert len(document["questions"]) == 4
@@ -291,7 +292,7 @@ def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw
     assert fork["run_id"] != shown["run_id"]
     assert fork["questions"][0]["stage"] == "sequential_reasoning"
     answers = [
-        {"id": fork["questions"][0]["id"], "answer": {"steps": ["17 + 25 = 42"], "answer": "forty-two"}}
+        {"id": fork["questions"][0]["id"], "answer": {"reasoning": "17 + 25 = 42", "answer": "forty-two"}}
     ]
     ended = raw.call("coach", action="answer", answers=answers)
     assert (ended["run_id"], ended["result"]["answer"]) == (fork["run_id"], "forty-two")
@@ -347,7 +348,7 @@ def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) ->
         done = raw.call("coach", action="answer", answers=answers)
         assert done["result"]["termination"]["reason"] == "verified"
         shown = start(raw, "The sum as JSON", verifier="fits")
-        answers = [{"id": shown["questions"][0]["id"], "answer": {"steps": ["17 + 25"], "answer": "42"}}]
+        answers = [{"id": shown["questions"][0]["id"], "answer": {"reasoning": "17 + 25", "answer": "42"}}]
         shown = raw.call("coach", action="answer", answers=answers)
         assert shown["status"] == "active"
         assert "sum" in shown["questions"][0]["prompt"]

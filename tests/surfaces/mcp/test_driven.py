@@ -50,7 +50,7 @@ def test_the_schema_of_the_tool_has_an_answer_that_is_refused_and_answers_may_be
     with Raw() as raw:
         started = call(raw, "coach", action="start", problem="6 * 7", strategy="self_consistency")
         shown = started["structuredContent"]
-        answers = {"e1": 42, "e2": "No idea, sorry."}
+        answers = {"e1": 42, "e2": "No idea,\nsorry."}
         document = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answers)
         assert document["error"]["code"] == "answer_refused"
         tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}

@@ -47,9 +47,7 @@ def voter(request: ChatRequest) -> Any:
     eggs = chance.choices([18, 26, 9], [6, 2, 1])[0]
     if chance.random() < 0.1:
         return "I am not sure that I can say."
-    return (
-        f"Janet has 16 eggs, eats 3 and bakes with 4, so 9 are left. Each is 2 dollars. The answer is {eggs}."
-    )
+    return f"Janet has 16 eggs, eats 3 and bakes with 4, so 9 are left. Each is 2 dollars. <answer>{eggs}</answer>"
 
 
 def grower(width: int = 8) -> Any:
@@ -61,8 +59,8 @@ def grower(width: int = 8) -> Any:
         if "scores" in wanted:
             count = request.prompt.count("\n", request.prompt.index("Candidates for")) - 1
             return {"scores": {str(n): round(chance.uniform(0.05, 0.95), 2) for n in range(1, count + 1)}}
-        if "answer" in wanted:
-            return {"reason": "It follows.", "answer": "A harbour with a tide gate."}
+        if not wanted:
+            return "It follows. <answer>A harbour with a tide gate.</answer>"
         words = ["gate", "basin", "quay", "crane", "dredge", "sluice", "berth", "pier", "mole", "dock"]
         return {
             "thoughts": [

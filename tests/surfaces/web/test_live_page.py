@@ -187,7 +187,7 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     page.click(".asked .main")
     page.wait_for_selector(".asked .wrong:not([hidden])")
     assert page.input_value(".asked textarea[id^=answer-]") == '{"steps": []}'
-    page.fill(".asked textarea[id^=answer-]", "17 + 25 = 42. The answer is 42.")
+    page.fill(".asked textarea[id^=answer-]", "17 + 25 = 42. <answer>42</answer>")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".status[data-status=answered]")
     assert page.inner_text("#outcome .answer") == "42"

@@ -100,7 +100,7 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
 
 
 def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving) -> None:
-    run_id = begin(server, options={"max_depth": 6, "branching_factor": 3})
+    run_id = begin(server, options={"max_depth": 6, "branching_factor": 3}, budget={"calls": 100})
     live.page.set_viewport_size({"width": 1600, "height": 900})
     page = live.open(f"#/runs/{run_id}")
     page.locator(".status[data-status='answered']").wait_for()

@@ -12,7 +12,7 @@ from reasonry.ext import Answered, OnText, Question, Usage
 
 
 class FixedModel:
-    """Answers with a text; where a form is wanted, as its `answer`."""
+    """Answers with a text: in its mark or, where a form is wanted, as its `answer`."""
 
     is_free = True
 
@@ -24,7 +24,8 @@ class FixedModel:
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Return the text."""
-        text = json.dumps({"answer": self.text}) if question.ask.form else self.text
+        text = f"<answer>{self.text}</answer>" if "<answer>" in question.prompt else self.text
+        text = json.dumps({"answer": self.text}) if question.ask.form else text
         return Answered(text, usage=Usage(calls=1))
 
     async def close(self) -> None:

@@ -49,6 +49,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     summary="Plans, executes and judges tasks, then answers in one word if you want: for decisions in programs.",
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
+    version=2,
     options=Options,
     calls=12,
     state=State,

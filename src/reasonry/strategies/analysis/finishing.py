@@ -2,50 +2,58 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from ...blocks.answers import UNREADABLE, AnswerReply
+from ...blocks.answers import UNREADABLE
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
 from ...core.details import AnswerDetails
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
-from ...core.problem import subject_of
+from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable
+from ...reading.mark import AROUND
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
 from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
 from .tasks import setbacks
 
 # Stage 5, iteration decision.
-DECIDE = """Iteration {number} of at most {most} is over{wanted}.
-{setbacks}
-Now decide whether another iteration is worth it: are aspects of the query still open, did results raise new \
-questions, is there an error to correct?
-{{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
-"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}}"""
+OVER = "Iteration {number} of at most {most} is over{wanted}."
+DECIDE = """Now decide whether another iteration is worth it: are aspects of the query still open, did results raise \
+new questions, is there an error to correct? Reply with one JSON object:
+{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
+"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}"""
 
 # Stage 6, synthesis.
-SYNTHESIZE = """Now bring all accepted results together and answer the query. Give the whole answer with its \
-reasoning, the key findings, and the final answer for the user: polished, direct, complete in itself. A text or code \
-that the query asks for is the final answer, whole; the answer then says what it rests on.{none}
-{{"answer": "the whole answer with its reasoning", "key_findings": ["…"], "final_answer": "…", "title": "…", \
-"headline": "the upshot in one line"{field}}}"""
+SYNTHESIZE = """Now bring all accepted results together and answer the query: first reason, from the results alone, to \
+the whole answer.{none}"""
 NOTHING_ACCEPTED = " Nothing was accepted, so say plainly how far the answer can be relied upon."
-CAPTION_FIELD = ', "image_caption": "caption of an image that shows the upshot"'
+BESIDE = """Before the answer write the key findings, one to a line, with <key_findings> before them and \
+</key_findings> after them; a title with <title> before it and </title> after it; the upshot in one line with \
+<headline> before it and </headline> after it{caption}."""
+CAPTION = (
+    "; the caption of an image that shows it with <image_caption> before it and </image_caption> after it"
+)
+FINAL = f"Write the final answer for the user, complete in itself (a text or code whole), {AROUND}."
 
 # Stage 7, focused answer.
-FOCUS = """The analysis came to this answer:
-{answer}
-
-Now put it into one value that a program can branch on: {rule}. Nothing else will be accepted.
-{{"reason": "which value the answer comes to, and why", "value": "…"}}"""
+FOUND = "The analysis came to this answer:\n{answer}"
+FOCUS = "Now reason which value the answer comes to."
+VALUE = f"Write the value that a program can branch on, {{rule}}, {AROUND}."
 
 NOTHING = "no result was accepted, so there is nothing to answer from"
 UNDECIDED = "no reply to whether to go on could be read"
+
+_BESIDE = lazy_pattern(
+    r"<(?P<name>key_findings|title|headline|image_caption)>(?P<text>.{0,4000}?)</(?P=name)(?:>|\s*\Z)",
+    re.DOTALL,
+)
+"""What a synthesis says beside its answer."""
 
 
 # -- stage 5: iteration
@@ -58,8 +66,8 @@ def decide(s: State) -> Body:
     minimum, maximum = s.options.iterations
     wanted = f"; at least {minimum} are wanted" if minimum > s.number else ""
     worked = setbacks(s, (s.number,))
-    task = DECIDE.format(number=s.number, most=maximum, wanted=wanted, setbacks=worked)
-    s, (answer,) = yield from s.ask(s.question("decide", task))
+    over = OVER.format(number=s.number, most=maximum, wanted=wanted)
+    s, (answer,) = yield from s.ask(s.question("decide", DECIDE, over, worked))
     if isinstance(answer, Failed):
         if answer.code != UNREADABLE or not s.accepted:
             return fail(s, "error", answer.message, answer.code)
@@ -115,9 +123,12 @@ def synthesize(s: State) -> Body:
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not s.is_broke:
-        none, field = "" if s.accepted else NOTHING_ACCEPTED, CAPTION_FIELD if s.options.image else ""
-        task = "\n\n".join([*s.final.objections, SYNTHESIZE.format(none=none, field=field)])
-        s, (answer,) = yield from s.ask(s.question("synthesis", task), closes=True)
+        task = SYNTHESIZE.format(none="" if s.accepted else NOTHING_ACCEPTED)
+        mark = f"{BESIDE.format(caption=CAPTION if s.options.image else '')} {FINAL}"
+        question = s.question(
+            "synthesis", task, *s.final.objections, mark=mark, wants_value=s.options.verify and not s.focus
+        )
+        s, (answer,) = yield from s.ask(question, closes=True)
     before = s.unchecked
     if isinstance(answer, Failed):
         is_unread = answer.code == UNREADABLE
@@ -157,24 +168,20 @@ def synthesis_text(made: SynthesisReply) -> str:
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
-    """Read the synthesis; with an image, its caption has to be there."""
-    subject = subject_of(state)
-    reading = parse.read_form(replies[-1], SynthesisReply, subject=subject)
-    if isinstance(reading, Unreadable) and not subject.is_open:
-        reading = _from_prose(replies[-1]) or reading
-    if isinstance(reading, Unreadable) or not state.options.image or (reading[0].image_caption or "").strip():
+    """Read the synthesis: data, or text with marks; with an image, its caption has to be there."""
+    reading = parse.read_form(replies, SynthesisReply)
+    if isinstance(reading, Unreadable):
         return reading
-    return Unreadable("image_caption is missing")
-
-
-def _from_prose(text: str) -> tuple[SynthesisReply, str] | None:
-    """Read prose as the whole answer, and what it states, else all of it, as the final one."""
-    if text.lstrip().startswith(("{", "[")) or "```" in text:
-        return None
-    found = parse.read_form(text, AnswerReply)
-    if isinstance(found, Unreadable):
-        return None
-    return SynthesisReply(answer=text.strip(), final_answer=found[0].text), found[1]
+    made, mode = reading
+    before, end, after = str(made.answer).rpartition(str(made.final_answer))
+    if mode in ("marked", "stated", "whole") and end and not after:
+        beside: dict[str, Any] = {each["name"]: each["text"].strip() for each in _BESIDE.finditer(before)}
+        if lines := beside.get("key_findings", "").splitlines():
+            beside["key_findings"] = tuple(filter(None, (line.strip().removeprefix("- ") for line in lines)))
+        made = replace(made, answer=_BESIDE.sub("", before).strip() or made.final_answer, **beside)
+    if state.options.image and not (made.image_caption or "").strip():
+        return Unreadable("image_caption is missing")
+    return made, mode
 
 
 def _propose(state: State, text: str) -> State:
@@ -219,20 +226,27 @@ def _focus(state: State) -> Ask:
     assert state.synthesis is not None, "the stage before brings it"
     made = state.synthesis
     whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
-    task = FOCUS.format(answer=f"{whole}{made.final_answer}", rule=state.focus.rule)
-    task = "\n\n".join([*state.final.objections, task])
-    return state.question("focus", task, with_history=False, form=state.focus.form)
+    return state.question(
+        "focus",
+        FOCUS,
+        FOUND.format(answer=f"{whole}{made.final_answer}"),
+        *state.final.objections,
+        with_history=False,
+        form=state.focus.form,
+        mark=VALUE.format(rule=state.focus.rule),
+        wants_value=True,
+    )
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
     """Read the value; anything but an allowed one is asked for again."""
     assert state.focus is not None, "asked only where one is wanted"
-    reading = parse.read_form(replies[-1], FocusReply)
-    raw, mode = (replies[-1], "text") if isinstance(reading, Unreadable) else (reading[0].value, reading[1])
-    value = state.focus.value(raw)
-    if value is None and mode in ("text", "plain", "stated", "lines"):
-        value = state.focus.value_opening(str(raw))
-    return (value, mode) if value is not None else Unreadable(f"value must be {state.focus.rule}")
+    reading = parse.read_form(replies, FocusReply)
+    if isinstance(reading, Unreadable):
+        alone = state.focus.value(replies[-1])
+        return reading if alone is None else (alone, "text")
+    value = state.focus.value(reading[0].value)
+    return (value, reading[1]) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 
 # -- what came of it

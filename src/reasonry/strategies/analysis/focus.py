@@ -33,7 +33,6 @@ _TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
 _CHOICE = lazy_pattern(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = lazy_pattern(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
-_OPENING = lazy_pattern(r"[,.:;!\n–—]| - ")
 
 
 class Focus(Struct, frozen=True):
@@ -70,11 +69,6 @@ class Focus(Struct, frozen=True):
             # A truth value is the word for it: the first of a pair such as yes/no.
             allowed = [word for word in self.words if word.casefold() in _TRUTHS[raw]]
         return allowed[0] if len(allowed) == 1 else None
-
-    def value_opening(self, text: str) -> str | int | float | None:
-        """Return the value a reply opens with, before it says why: `**Yes** — she may`; None if it opens with none."""
-        opening = _OPENING.split(text.strip(), maxsplit=1)
-        return self.value(opening[0].strip()) if self.words and len(opening) > 1 else None
 
 
 def focus_of(written: str) -> Focus | None:

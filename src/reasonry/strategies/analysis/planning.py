@@ -23,29 +23,27 @@ from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, P
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
 from .tasks import move_on, setbacks
 
-DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}\n\n"
+DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}"
+RESOURCES = "Resources that tasks can use:\n{cards}"
+
 # Stage 1, complexity analysis.
-COMPLEXITY = """{documents}Now size up the query, without answering it. The levels, and how many tasks a plan then has:
+COMPLEXITY = """Now size up the query, without answering it. The levels, and how many tasks a plan then has:
 straightforward (2-3): a direct question with a clear answer
 moderate (3-4): several steps, some of which need others
 complex (4-5): has to be looked at from several sides
 highly_complex (5-6): many factors that act on one another
-{setbacks}
-{{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
-["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}}"""
+Reply with one JSON object:
+{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
+["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}"""
 
 # Stage 2, plan generation.
-PLAN = """Resources that tasks can use:
-{cards}
-
-{documents}Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
+PLAN = """Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
 list. A task says by itself what its resource is to accomplish. Later tasks see the accepted results of earlier ones, \
-so do not ask for the same thing twice. {depends}{lean}
-{setbacks}
+so do not ask for the same thing twice.{depends}{lean} Reply with one JSON object:
 {{"tasks": [{{"resource_name": "…", "task_query": "…"{field}}}]}}"""
-DEPENDS = "Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs. "
+DEPENDS = " Tasks that need no other's result run side by side: name in depends_on the tasks whose results one needs."
 DEPENDS_FIELD = ', "depends_on": []'
-LEAN = "You draft plan {number} of {count}, the others are drafted apart; {angle}."
+LEAN = " You draft plan {number} of {count}, the others are drafted apart; {angle}."
 ANGLES = (
     "take the most direct way",
     "weigh the sides of the matter against one another",
@@ -55,15 +53,14 @@ ANGLES = (
 )
 
 # Stage 3, plan evaluation, with the seed's criteria: all plans side by side.
-EVALUATE = """Resources that tasks can use: {resources}.
+PLANS = """Resources that tasks can use: {resources}.
 
 {count} plans were drafted.
 
-{plans}
-
-Now score each of them from 0 to 100, side by side. Does each task use the right resource? Is the order right? Are all \
-aspects of the query covered? Can it be carried out with the resources there are? Plans get the same score only if \
-neither is better.
+{plans}"""
+EVALUATE = """Now score each of the plans from 0 to 100, side by side. Does each task use the right resource? Is the \
+order right? Are all aspects of the query covered? Can it be carried out with the resources there are? Plans get the \
+same score only if neither is better. Reply with one JSON object:
 {form}"""
 
 _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\W*", re.IGNORECASE)
@@ -81,20 +78,15 @@ def receive(s: State) -> Body:
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 
 
-def documents_shown(state: State, *, whole: bool = False) -> str:
-    """Return the user's documents as a question shows them: how each begins.
-
-    Args:
-        whole: Show documents that are read whole as they are.
-    """
+def documents_shown(state: State) -> str:
+    """Return the user's documents as a question shows them: whole where they are read whole, else how each begins."""
     documents, passages = state.overview.documents, state.overview.passages
     if not documents:
         return ""
-    how = "searches" if passages is None else "reads whole"
-    if whole and passages is not None:
-        return DOCUMENTS.format(how=how, documents=passages_text(passages))
+    if passages is not None:
+        return DOCUMENTS.format(how="reads whole", documents=passages_text(passages))
     lines = (f"{each.source} ({each.characters} characters): {each.begins}" for each in documents)
-    return DOCUMENTS.format(how=how, documents="\n".join(lines))
+    return DOCUMENTS.format(how="searches", documents="\n".join(lines))
 
 
 # -- stage 1: complexity
@@ -102,8 +94,8 @@ def documents_shown(state: State, *, whole: bool = False) -> str:
 
 def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
-    task = COMPLEXITY.format(documents=documents_shown(s), setbacks=setbacks(s, range(1, s.number)))
-    s, (answer,) = yield from s.ask(s.question("complexity", task))
+    material = documents_shown(s), setbacks(s, range(1, s.number))
+    s, (answer,) = yield from s.ask(s.question("complexity", COMPLEXITY, *material))
     if isinstance(answer, Failed):
         return fail(s, "error", answer.message, answer.code)
     found: Complexity = answer.value
@@ -191,17 +183,16 @@ def _plan_question(state: State, number: int) -> Ask:
     fewest_tasks, most_tasks = _task_counts(state)
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     task = PLAN.format(
-        cards=cards_text(state.options.resources),
-        documents=documents_shown(state, whole=True),
         least=fewest_tasks,
         most=most_tasks,
         depends=DEPENDS if concurrent else "",
         field=DEPENDS_FIELD if concurrent else "",
         lean=LEAN.format(number=number, count=count, angle=ANGLES[number - 1]) if count > 1 else "",
-        setbacks=setbacks(state, range(1, state.number)),
     )
+    cards = RESOURCES.format(cards=cards_text(state.options.resources))
+    material = cards, documents_shown(state), setbacks(state, range(1, state.number))
     facts, about = {"candidate": number}, plan_id(state.number, number)
-    return state.question("plan", task, sample=number - 1, form=form, facts=facts, about=about)
+    return state.question("plan", task, *material, sample=number - 1, form=form, facts=facts, about=about)
 
 
 def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
@@ -225,7 +216,7 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
             )
         tasks.append(replace(task, resource_name=card.name))
     fewest_tasks, most_tasks = _task_counts(state)
-    is_last = len(replies) > ask.retries
+    is_last = len(replies) > ask.retries or replies[-1] in replies[-2:-1]
     if state.options.enforce_task_counts and not fewest_tasks <= len(tasks) <= most_tasks and not is_last:
         level = state.now.complexity.complexity_level if state.now.complexity else ""
         size = f"a {level} query has" if level else "a plan has"
@@ -318,13 +309,16 @@ def _score_question(state: State, sample: int) -> Ask:
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
     about = ((card.name, re.split("[.:]", card.description)[0].strip()) for card in state.options.resources)
     resources = "; ".join(f"{name} ({words[:100]})" if words else name for name, words in about)
-    task = EVALUATE.format(resources=resources, count=count, plans=plans, form=wanted)
+    task, material = (
+        EVALUATE.format(form=wanted),
+        PLANS.format(resources=resources, count=count, plans=plans),
+    )
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
     evaluations["items"]["properties"]["plan"]["enum"] = [plan_letter(n) for n in range(1, count + 1)]
     facts = {"candidates": count}
-    return state.question("score", task, sample=sample, by="judge", form=form, facts=facts)
+    return state.question("score", task, material, sample=sample, by="judge", form=form, facts=facts)
 
 
 # -- the replies

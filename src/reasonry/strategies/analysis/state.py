@@ -14,19 +14,17 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ...blocks.answers import UNREADABLE, AnswerOptions, AnswerState
+from ...blocks.programs import WHERE_IT_RUNS
 from ...core.bodies import Request, Thought, request
-from ...core.effects import Ask, Effect
+from ...core.effects import Ask, Effect, Turn
 from ...core.events import Failed, Reply
 from ...core.toolcard import ToolCard
 from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
 from .forms import Complexity, DecisionReply, PlannedTask, Quality, SynthesisReply, data_text
 
-SYSTEM = """You work inside an analysis pipeline: a query is sized up, plans are drafted and scored, tasks are carried \
-out and judged, and what was accepted is brought together. You are shown the query, what was accepted so far, and at \
-the end what to do now. Do that alone; never invent results, sources or figures. Reply with one JSON object of the \
-form given at the end, and nothing else."""
-"""Seed 002's overview of the pipeline in one paragraph; the prompts stand with the stages that ask them."""
+SYSTEM = "You do one step of an analysis at a time, and never invent results, sources or figures."
+"""The prompts stand with the stages that ask them."""
 
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -40,7 +38,8 @@ LOGIC_KERNEL = ToolCard(
 )
 PY_EXECUTOR = ToolCard(
     "py_executor",
-    "Writes and runs a Python program: for anything to be computed. Say what to compute and from which figures.",
+    "Writes and runs a Python program: for anything to be computed. Say what to compute and from which figures. "
+    f"Where it runs: {WHERE_IT_RUNS}",
     QUERY,
 )
 
@@ -51,6 +50,7 @@ PASSED_THROUGH = ("py_executor",)
 RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
+ANSWER_AGAIN = "Answer the question again."
 COST_LIMIT = "the cost limit was reached"
 
 MODES: dict[str, tuple[int, int]] = {
@@ -142,11 +142,7 @@ class Options(AnswerOptions, frozen=True):
     @property
     def resources(self) -> tuple[ToolCard, ...]:
         """What tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
-        programs = [
-            replace(PY_EXECUTOR, description=f"{PY_EXECUTOR.description} {card.description}".strip())
-            for card in self.tools
-            if card.name == PY_EXECUTOR.name
-        ]
+        programs = [PY_EXECUTOR for card in self.tools if card.name == PY_EXECUTOR.name]
         extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
         return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
 
@@ -354,7 +350,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         self,
         kind: str,
         task: str,
-        *,
+        *material: str,
         with_history: bool = True,
         facts: dict[str, Any] | None = None,
         about: str = "",
@@ -363,17 +359,19 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         """Return a question: query, context and history first, what is to be done last.
 
         Args:
+            material: What it is to be done with.
             with_history: Whether the analysis history is shown.
             about: Of the result document; the iteration at work if nothing is said.
-            parts: Others of the question: `by`, `form`, `sample`.
+            parts: Others of the question: `by`, `form`, `mark`, `sample`.
         """
         head = f"Query: {self.problem}"
         if self.options.context:
             head += f"\n\nContext:\n{self.options.context}"
         return Ask(
-            "\n\n".join([head, *(self.history if with_history else ()), task]),
+            "\n\n".join(filter(None, [head, *(self.history if with_history else ()), *material])),
             SYSTEM,
-            {"kind": kind, "problem": self.problem, "iteration": self.number, **(facts or {})},
+            task=task,
+            facts={"kind": kind, "problem": self.problem, "iteration": self.number, **(facts or {})},
             temperature=self.options.temperature,
             about=about or iteration_id(self.number),
             **parts,
@@ -396,8 +394,8 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         answers = yield request(self, *effects, give_failures=True)
         state, lost = self._book_costs(answers), answers[0] if is_first and count else None
         if isinstance(lost, Failed) and lost.code == UNREADABLE and state.affordable(1):
-            fault = f"\n\nYour last reply could not be used: {lost.message}."
-            repeated = [replace(each, prompt=each.prompt + fault) for each in items if isinstance(each, Ask)]
+            turn = Turn(lost.replies[-1], f"That reply could not be used: {lost.message}. {ANSWER_AGAIN}")
+            repeated = [replace(each, turns=(*each.turns, turn)) for each in items if isinstance(each, Ask)]
             return (yield from state.ask(*repeated))
         return state, answers
 

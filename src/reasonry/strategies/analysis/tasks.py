@@ -18,47 +18,38 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...blocks.programs import output_of
+from ...blocks.programs import WHERE_IT_RUNS, output_of
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
 from ...core.json_schema import faults
 from ...core.strategy import inlined_schema
-from ...core.toolcard import ToolCard, arguments_for, card_named, convert_types
+from ...core.toolcard import arguments_for, card_named, convert_types
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.fit import Unreadable
-from ...reading.json_in_text import json_values
 from ...reading.vote import tally
 from ...text import cut
 from . import forms
 from .state import BUILT_IN, CHECKER, PASSED_THROUGH, RETRIEVER, State, Task
 
-CONVERT = """The next task is for `{resource}`:
-{query}
-{errors}
-Now write it as the input of that resource: complete, with what it needs from the results above.
+NEXT_TASK = "The next task is for `{resource}`:\n{text}"
+
+CONVERT = """Now write that task as the input of `{resource}`: complete, with what it needs from the results above. \
 Its arguments: {parameters}
+Reply with one JSON object:
 {{"tool_input": {example}}}"""
 
 PERFORM = {
-    "knowledge": """The next task is for `knowledge`:
-{input}
-{passages}{errors}
-Now say what is known about it, from the context and the passages where they have it, else from general knowledge. \
-Cite passages as [n]. Say how sure you are.{judged}
+    "knowledge": """Now say what is known about it, from the context and the passages where they have it, else from \
+general knowledge. Cite passages as [n]. Say how sure you are.{judged} Reply with one JSON object:
 {{"answer": "…", "confidence": 0 to 1{verdict}}}""",
-    "logic_kernel": """The next task is for `logic_kernel`:
-{input}
-{errors}
-Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}{judged}
+    "logic_kernel": """Now deduce it, step by step, from what was accepted above; each step is one inference.{formal}\
+{judged} Reply with one JSON object:
 {{"steps": ["…"], "conclusion": "…"{field}{verdict}}}""",
-    "py_executor": """The next task is for `py_executor`:
-{input}
-{errors}
-Now write the Python program that does it. Its last line is an expression: the result. The tool that runs it: \
-{sandbox}
-{{"code": "…"}}""",
+    "py_executor": f"""Now write the Python program that does it; its last line is an expression: the result. Where it \
+runs: {WHERE_IT_RUNS} Reply with one JSON object:
+{{{{"code": "…"}}}}""",
 }
 JUDGED = (
     " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
@@ -69,30 +60,23 @@ FORMAL = (
     '{"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}'
 )
 FORMAL_FIELD = ', "formal_claim": as above or null'
-PASSAGES = "\nPassages:\n{passages}\n"
-SANDBOX = "Runs plain Python, without files and network."
+PASSAGES = "Passages:\n{passages}"
 
-ERRORS = """
-It was tried before and failed:
-{errors}
-Do it another way."""
-CODE_ERRORS = """
-The last program was:
+ERRORS = "It was tried before and failed; do it another way:\n{errors}"
+CODE_ERRORS = """The last program was:
 {code}
-What went wrong so far:
-{errors}
-Correct it."""
+What went wrong so far, to be corrected:
+{errors}"""
 
-QUALITY = """A task was carried out by `{resource}`:
+DONE_TASK = """A task was carried out by `{resource}`:
 {query}
 
 Its result:
-{result}
-
-Now decide whether later work may build on this result. Accept it if it does what the task asks, is sound, agrees \
-with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, off the \
-point, empty or made up.
-{{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}}"""
+{result}"""
+QUALITY = """Now decide whether later work may build on this result. Accept it if it does what the task asks, is \
+sound, agrees with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, \
+off the point, empty or made up. Reply with one JSON object:
+{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}"""
 
 SETBACKS = "What did not work so far:\n{lines}"
 
@@ -209,13 +193,12 @@ def _conversion(state: State, task: Task) -> Ask:
     properties = card.parameters.get("properties") or {}
     text = CONVERT.format(
         resource=task.resource_name,
-        query=task.task_query,
-        errors=_errors(task),
         parameters=msgspec.json.encode(card.parameters).decode(),
         example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return state.question("convert", text, facts=facts, about=task.id)
+    material = NEXT_TASK.format(resource=task.resource_name, text=task.task_query), _errors(task)
+    return state.question("convert", text, *material, facts=facts, about=task.id)
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -223,8 +206,6 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
     reading = parse.read_form(replies[-1], forms.ConversionReply)
-    if isinstance(reading, Unreadable):
-        reading = _bare_arguments(card, replies[-1]) or reading
     if isinstance(reading, Unreadable):
         return reading
     tool_input = reading[0].tool_input
@@ -235,15 +216,6 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
     return (arguments, reading[1]) if fault is None else Unreadable(fault)
-
-
-def _bare_arguments(card: ToolCard, reply: str) -> tuple[forms.ConversionReply, str] | None:
-    """Read arguments that came by themselves instead of in `tool_input`."""
-    names = card.parameters.get("properties") or {}
-    found = next(json_values(reply), None)
-    if found is None or not isinstance(found[0], dict) or not found[0].keys() <= names.keys():
-        return None
-    return forms.ConversionReply(found[0]), found[1]
 
 
 # -- execution
@@ -355,19 +327,19 @@ def _results(tasks: Sequence[Task]) -> list[Thought]:
 
 def _performance(state: State, task: Task, passages: Any = None) -> Ask:
     checks = CHECKER in state.tool_names
-    sandbox = card_named(state.options.tools, "py_executor")
     text = PERFORM[task.resource_name].format(
-        input=task.text,
-        errors=_errors(task),
-        passages="" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         formal=FORMAL if checks else "",
         field=FORMAL_FIELD if checks else "",
         judged=JUDGED if state.options.judge_own_results else "",
         verdict=VERDICT_FIELDS if state.options.judge_own_results else "",
-        sandbox=(sandbox.description if sandbox else "") or SANDBOX,
+    )
+    material = (
+        NEXT_TASK.format(resource=task.resource_name, text=task.text),
+        "" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
+        _errors(task),
     )
     facts, form = {"resource": task.resource_name, "task": task.text}, _reply_form(state, task.resource_name)
-    return state.question("perform", text, form=inlined_schema(form), facts=facts, about=task.id)
+    return state.question("perform", text, *material, form=inlined_schema(form), facts=facts, about=task.id)
 
 
 def _reply_form(state: State, resource: str) -> type[Struct]:
@@ -421,13 +393,13 @@ def judge(s: State) -> Body:
 
 
 def _judgement(state: State, task: Task, sample: int) -> Ask:
-    text = QUALITY.format(
+    material = DONE_TASK.format(
         resource=task.resource_name,
         query=task.task_query,
         result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return state.question("quality", text, sample=sample, by="judge", facts=facts, about=task.id)
+    return state.question("quality", QUALITY, material, sample=sample, by="judge", facts=facts, about=task.id)
 
 
 def _add_ballot(task: Task, vote: Mapping[str, Any]) -> Task:
@@ -469,7 +441,7 @@ def setbacks(state: State, iterations: Iterable[int]) -> str:
     lines += [
         f"- a plan could not be used: {why}" for n in iterations for why in state.iterations[n - 1].dropped
     ]
-    return "\n" + SETBACKS.format(lines="\n".join(lines)) + "\n" if lines else ""
+    return SETBACKS.format(lines="\n".join(lines)) if lines else ""
 
 
 def without_quotes(reason: str, result: Any) -> str:

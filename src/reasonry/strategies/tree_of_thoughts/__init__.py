@@ -41,7 +41,8 @@ from ...core.effects import Verify
 from ...core.events import Failed, Reply, Verified
 from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from ...puzzles.equations import false_equations
-from ...reading.candidates import Proposals, ScoredThought, distinct, normal
+from ...reading.candidates import Proposals, ScoredThought, distinct
+from ...reading.verdicts import normal
 from . import asks
 from .result import TreeDetails, conclude
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
@@ -332,6 +333,7 @@ def _score(node: Node) -> str:
 
 TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     name="tree_of_thoughts",
+    version=2,
     title="Tree of Thoughts",
     source="arXiv:2305.10601",
     summary="Tries several steps at each point, scores them and follows the best: for puzzles and plans.",
@@ -341,7 +343,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     begin=begin,
     conclude=conclude,
     details=TreeDetails,
-    suits=("number_puzzle", "search"),
+    suits=("number_puzzle",),
     calls=11,
     stages=(
         problem_reception(

@@ -10,74 +10,53 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ...blocks.answers import OPEN_TASK, Answer
+from ...blocks.answers import MARKED, Answer
 from ...core.effects import Ask
 from ...core.strategy import inlined_schema
+from ...reading import verdicts
 from ...reading.candidates import (
     ScoredThought,
     distinct,
-    normal,
     parse_scored_thoughts,
-    parse_scores,
     parse_thoughts,
 )
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
+from ...reading.verdicts import is_last_try, normal
 from .state import Node, Options, State, children
 
-GENERATION_PROMPT = """\
-You explore a problem step by step, as a tree: at each point several different steps are tried. You are shown the \
-problem and the steps taken so far, and propose candidates for the step that comes next.
+PROPOSER = "You explore a problem step by step."
+JUDGE = "You judge steps towards a solution."
+WRITER = "You write down the answer that the steps of a solution arrive at."
 
-- A candidate is one short step that moves the solution on, with its result worked out. It ends with what is left \
-after it, in parentheses: "2 + 8 = 10 (left: 8 10 14)", "Ann sits beside Ben (left: Cleo, Dan)".
-- Candidates differ in substance, not in wording. None repeats a step already taken.
-- Where a step completes the solution, state the result in it."""
+GENERATION_PROMPT = """\
+The candidates differ in substance, not in wording, and repeat no step taken. Each is one short step with its \
+result, and ends with what is left after it: "2 + 8 = 10 (left: 8 10 14)", "Ann sits beside Ben (left: Cleo, Dan)". \
+A step that completes the solution states the result."""
 """The paper's propose prompt, whose `(left: …)` shows what is still to be done."""
 
 EVALUATION_PROMPT = """\
-You judge partial solutions of a problem. You are shown the problem, the steps taken so far and several candidates \
-for the next step. For each candidate, judge how likely a full and correct solution is, once that step is taken.
-
-- First check each candidate in words: whether its facts and its arithmetic are right, and, by trying what could \
-follow, whether a solution can be reached from what is left.
-- Then score it. 1 means it solves the problem; 0 means that the step is wrong or no solution can be reached from it; \
-between them, the likelier the higher.
-- Judge each candidate on its own merits, whatever its place in the list."""
+First check each candidate in words: is it right, and can a solution be reached from what is left? Then score it: 1 \
+means solved, 0 wrong or hopeless."""
 """The paper's value prompt, which looks ahead in words before it says sure, likely or impossible."""
 
 FORMULATION_PROMPT = """\
-You are shown a problem and the steps of the best solution that was found. Write down the answer the steps arrive at.
-
-- First go over the steps: whether each is right, and whether they arrive at what the problem asks for. Where small \
-gaps are left, close them.
-- Then give the answer alone, complete and in the form the problem asks for, without retelling the steps. If the \
-steps do not lead to a correct answer, the answer is null."""
+First go over the steps: is each right, and do they arrive at what the problem asks for? Close small gaps."""
 """The paper's last step, G(p, s, 1): the answer from the best path."""
 
+MARKED_OR_NULL = f"{MARKED} If the steps do not lead to a correct answer, write <answer>null</answer>."
+
 SCORING_PROMPT = """\
-- Score each candidate, after trying what could follow it. 1 means it solves the problem; 0 means that the step is \
-wrong or no solution can be reached from what is left; between them, the likelier the higher."""
+Score each after trying what could follow it: 1 means solved, 0 wrong or hopeless."""
 """What the paper's value prompt asks, for those who value while they propose."""
 
-_PROPOSALS = 'Reply with one JSON object: {"thoughts": ["first candidate", "second candidate"]}'
-_SCORED_PROPOSALS = (
-    'Reply with one JSON object: {"thoughts": [{"thought": "first candidate", "score": 0.7}, '
-    '{"thought": "second candidate", "score": 0.2}]}'
-)
-_SCORES = (
-    "Reply with one JSON object that first checks and then scores every candidate by its number, from 0 to 1: "
-    '{"checks": {"1": "what was found", "2": "what was found"}, "scores": {"1": 0.7, "2": 0.2}}'
-)
-_ANSWER = (
-    'Reply with one JSON object: {"reason": "how the steps arrive at the answer, or why they do not", '
-    '"answer": "the answer"}; without an answer, "answer" is null. ' + OPEN_TASK
-)
+_PROPOSALS = '{"thoughts": ["first candidate", "second candidate"]}'
+_SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
+_SCORES = 'Reply with one JSON object:\n{"checks": {"1": "what was found", …}, "scores": {"1": 0 to 1, …}}'
 
 
 WANTED = '{"thoughts": ["first candidate", "second candidate"]}'
 SCORED_WANTED = '{"thoughts": [{"thought": …, "score": 0.7}, …]}'
-NONE_LEFT = 'If no step is left: {"thoughts": []}'
 NO_THOUGHTS = "no thoughts could be read from it; send"
 NOTHING_YET = "it proposes no step; propose a first one"
 NO_SCORE = "give each candidate a score from 0 to 1:"
@@ -113,8 +92,9 @@ class Formulated(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str | None:
-        """The answer as text; None if there is none."""
-        return None if self.answer is None else str(self.answer).strip() or None
+        """The answer as text; None if there is none, as the mark has it."""
+        text = "" if self.answer is None else str(self.answer).strip()
+        return None if text.casefold() in ("", "null") else text
 
 
 _SCORED_FORM = inlined_schema(ScoredProposals)
@@ -128,14 +108,17 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
     path, count = s.texts(parent), s.options.branching_factor
     left = s.options.max_depth - s.nodes[parent].depth
     kind = "next" if path else "first"
-    wish = f"Propose {count} different {kind} steps." if count > 1 else f"Propose the {kind} step."
+    wish = (
+        f"Propose {count} different candidates for the {kind} step"
+        if count > 1
+        else f"Propose the {kind} step"
+    )
     tried = children(s.nodes, parent)
     listed = "".join(f"\n- {_indent(child.content)}\n  {_indent(_fate(child))}" for child in tried)
     return Ask(
-        prompt=f"{_so_far(s.problem, path)}\n\n"
-        + (f"{TRIED}{listed}\n\n" if tried else "")
-        + f"{wish} {_steps(left)} left, this one included.",
-        system=_generation(s.options),
+        _so_far(s.problem, path) + (f"\n\n{TRIED}{listed}" if tried else ""),
+        PROPOSER,
+        task=f"{wish}; {_steps(left)} left, with this one. {_generation(s.options)}",
         facts={
             "kind": "propose",
             "problem": s.problem,
@@ -159,11 +142,11 @@ def _fate(child: Node) -> str:
 
 
 def _generation(options: Options) -> str:
-    prompt = options.generation_prompt or GENERATION_PROMPT
-    none_left = "" if options.follows_seed else f" {NONE_LEFT}"
-    if options.proposes_scores:
-        return f"{prompt}\n{options.evaluation_prompt or SCORING_PROMPT}\n\n{_SCORED_PROPOSALS}{none_left}"
-    return f"{prompt}\n\n{_PROPOSALS}{none_left}"
+    parts = [options.generation_prompt or GENERATION_PROMPT]
+    parts += [options.evaluation_prompt or SCORING_PROMPT] if options.proposes_scores else []
+    form = _SCORED_PROPOSALS if options.proposes_scores else _PROPOSALS
+    none_left = "" if options.follows_seed else ", its list empty if no step is left"
+    return f"{' '.join(parts)} Reply with one JSON object{none_left}:\n{form}"
 
 
 def read_thoughts(
@@ -174,7 +157,7 @@ def read_thoughts(
     A list that is empty says that no step is left; before the first step it is asked about once more. At the last try
     thoughts are taken without their scores.
     """
-    is_last = len(texts) > ask.retries
+    is_last = is_last_try(texts, ask.retries)
     if _proposes_nothing(state, texts[-1]):
         is_first = not ask.facts["path"] and "refuted" not in ask.facts
         return Unreadable(NOTHING_YET) if is_first and not is_last else ([], "json")
@@ -216,9 +199,9 @@ def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) ->
     left = s.options.max_depth - s.nodes[parent].depth - 1
     listed = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(thoughts, start=1))
     return Ask(
-        prompt=f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{listed}\n\n"
-        f"Check and score every candidate, 1 to {len(thoughts)}. {_steps(left)} left after it.",
-        system=f"{s.options.evaluation_prompt or EVALUATION_PROMPT}\n\n{_SCORES}",
+        f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{listed}",
+        JUDGE,
+        task=f"{s.options.evaluation_prompt or EVALUATION_PROMPT} {_steps(left)} left after it. {_SCORES}",
         facts={
             "kind": "value",
             "problem": s.problem,
@@ -238,17 +221,13 @@ def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[floa
 
     At the last try, those that there are will do.
     """
-    thoughts: list[str] = ask.facts["thoughts"]
-    *before, (found, mode) = (parse_scores(text, thoughts) for text in texts)
-    scores: dict[str, float] = {}
-    for earlier, how in before:
-        # Such a reply may have been cut off in the middle of a number; what was put right could be half of one.
-        scores |= earlier if how != "repaired" else {}
-    scores |= found
-    missing = [str(number) for number in range(1, len(thoughts) + 1) if f"t{number}" not in scores]
-    if missing and not (scores and len(texts) > ask.retries):
-        return Unreadable(f"there is no score from 0 to 1 in it for candidate {', '.join(missing)}")
-    return [scores.get(f"t{number}") for number in range(1, len(thoughts) + 1)], mode
+    names = [(f"t{number}", text) for number, text in enumerate(ask.facts["thoughts"], start=1)]
+    found = verdicts.read_scores(texts, names, retries=ask.retries, shown=ask.prompt)
+    return (
+        found
+        if isinstance(found, Unreadable)
+        else ([found.scores.get(name) for name, _ in names], found.mode)
+    )
 
 
 # -- the answer
@@ -258,8 +237,11 @@ def ask_for_answer(s: State, last: str) -> Ask:
     """Ask for the answer that the path to a node arrives at."""
     path = s.texts(last)
     return Ask(
-        prompt=f"{_so_far(s.problem, path)}\n\nWrite the answer.",
-        system=f"{s.options.formulation_prompt or FORMULATION_PROMPT}\n\n{_ANSWER}",
+        _so_far(s.problem, path),
+        WRITER,
+        MARKED_OR_NULL,
+        s.options.formulation_prompt or FORMULATION_PROMPT,
+        wants_value=True,
         facts={"kind": "answer", "problem": s.problem, "path": list(path)},
         retries=s.options.max_parse_retries,
         about=last,
@@ -268,9 +250,7 @@ def ask_for_answer(s: State, last: str) -> Ask:
 
 def _so_far(problem: str, path: Sequence[str]) -> str:
     steps = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(path, start=1))
-    return f"Problem:\n{problem}\n\n" + (
-        f"Steps so far:\n{steps}" if steps else "No step has been taken yet."
-    )
+    return f"Problem:\n{problem}" + (f"\n\nSteps so far:\n{steps}" if steps else "")
 
 
 def _indent(text: str) -> str:

@@ -151,6 +151,8 @@ _COLUMNS = (
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
     Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), rank=5, align_right=True),
     Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
+    Column("SAMPLES", lambda row: f"{row.samples:.1f}", rank=3, align_right=True),
+    Column("IN FORM", lambda row: _format(row.in_form, ".0%"), rank=3, align_right=True),
     Column("ROUNDS", lambda row: f"{row.rounds:.1f}", rank=4, align_right=True),
     Column("TOKENS", lambda row: f"{row.tokens:,.0f}", rank=3, align_right=True),
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),

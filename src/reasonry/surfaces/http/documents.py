@@ -21,10 +21,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
+from ...guided.arguments import not_a_choice
 from ...ids import now_ms
 from ...masking import SECRETS
-from ...reading.arguments import MAX_INT, not_a_choice
 from ...reading.names import did_you_mean
+from ...reading.numbers import MAX_INT
 from ...records import RequestKey
 from ...text import clip
 from ..present import error_document, http_status

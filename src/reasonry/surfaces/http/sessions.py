@@ -23,7 +23,7 @@ from ...guided.read_calls import (
 )
 from ...guided.thinking_tool import NewThought, Notice, ThinkingReply
 from ...ids import may_be_short
-from ...reading.arguments import MAX_INT
+from ...reading.numbers import MAX_INT
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext

@@ -10,7 +10,7 @@ from ...extras import check_extra
 from ...guided.read_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
-from .. import thinking
+from .. import sequential_thinking
 from .driven import RunWork, run_tools
 from .mcp_server import McpServer
 from .page_tool import page_tool
@@ -42,13 +42,13 @@ def open_server(sessions: Sessions, strategies: Registry, extras: Sequence[McpTo
     """Return all that a server over some sessions offers: thinking, without runs."""
     guided = [
         McpTool(
-            name=thinking.THINKING,
-            title=thinking.THINKING_TITLE,
-            description=thinking.THINKING_BRIEFLY,
-            input_schema=thinking.thinking_input(strategy_names(strategies)),
-            output_schema=thinking.in_camel_case(tool_schema(ThinkingReply)),
+            name=sequential_thinking.THINKING,
+            title=sequential_thinking.THINKING_TITLE,
+            description=sequential_thinking.THINKING_BRIEFLY,
+            input_schema=sequential_thinking.thinking_input(strategy_names(strategies)),
+            output_schema=sequential_thinking.in_camel_case(tool_schema(ThinkingReply)),
             annotations=_THINK,
-            call=lambda arguments, context: thinking.think_in_camel_case(
+            call=lambda arguments, context: sequential_thinking.think_in_camel_case(
                 sessions, arguments, thinker=context.thinker, refuter="`coach` with action refute"
             ),
             # The beginning of a session's id names it as well.
@@ -59,11 +59,11 @@ def open_server(sessions: Sessions, strategies: Registry, extras: Sequence[McpTo
             ),
         ),
         McpTool(
-            name=thinking.SESSIONS,
-            title=thinking.SESSIONS_TITLE,
-            description=thinking.SESSIONS_DESCRIPTION,
+            name=sequential_thinking.SESSIONS,
+            title=sequential_thinking.SESSIONS_TITLE,
+            description=sequential_thinking.SESSIONS_DESCRIPTION,
             input_schema=actions_schema(ACTIONS),
-            output_schema=thinking.sessions_output(),
+            output_schema=sequential_thinking.sessions_output(),
             annotations={**_THINK, "destructiveHint": True},
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),
         ),

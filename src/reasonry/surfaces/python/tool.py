@@ -23,12 +23,13 @@ from weakref import WeakKeyDictionary
 from ...app.installed import installed_strategies
 from ...core.registry import strategy_names
 from ...errors import NotFoundError, UsageError
+from ...guided.arguments import read_text
 from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
 from ...guided.sessions import Sessions
-from ...reading.arguments import read_text, show_value
 from ...records import SessionStore, Store
 from ...stores import open_store
-from ..thinking import THINKING, THINKING_DESCRIPTION, think_in_camel_case, thinking_input
+from ...text import show_value
+from ..sequential_thinking import THINKING, THINKING_DESCRIPTION, think_in_camel_case, thinking_input
 
 Document = dict[str, Any]
 Where = str | SessionStore | None

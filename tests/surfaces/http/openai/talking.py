@@ -33,15 +33,15 @@ def reply(request: ChatRequest) -> Any:
         if '"call"' in request.prompt:
             return {"call": {"tool": "get_weather", "arguments": {"city": "Rome"}}}
         return {"city": "Oslo", "letters": 4}
-    if "get_weather" in request.system:
+    if request.body.get("tools"):
         if "Observation" in request.prompt:
             return {"thought": "Now I know.", "answer": f"sunny in {request.prompt.count('sunny')}"}
         cities = [{"tool": "get_weather", "arguments": {"city": city}} for city in ("Rome", "Oslo")]
         return {"thought": "I ask for both.", "actions": cities}
     if "at length" in request.prompt:
-        return {"steps": ["I say more."], "answer": "It is Oslo, the capital by the fjord."}
-    if '"steps"' in request.prompt:
-        return {"steps": ["The north has a capital.", "It is by a fjord."], "answer": "Oslo"}
+        return "I say more. <answer>It is Oslo, the capital by the fjord.</answer>"
+    if "<answer>" in request.prompt:
+        return "The north has a capital.\n\nIt is by a fjord.\n<answer>Oslo</answer>"
     return None
 
 

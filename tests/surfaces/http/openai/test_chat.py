@@ -49,7 +49,7 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
     assert (choice.message.content, choice.finish_reason) == ("Oslo", "stop")
     link, _, thoughts = choice.message.reasoning_content.partition("\n\n")
     assert link == f"{talk.serving.url}/#/runs/{run['run_id']}"
-    assert thoughts == "The north has a capital.\nIt is by a fjord.\n\nOslo"
+    assert thoughts == "The north has a capital.\n\nIt is by a fjord.\n\nOslo"
     usage = completion.usage
     assert usage.prompt_tokens + usage.completion_tokens == usage.total_tokens == run["usage"]["total_tokens"]
     assert 0 < usage.completion_tokens_details.reasoning_tokens < usage.completion_tokens
@@ -74,7 +74,7 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
 
 def test_thoughts_come_while_the_model_still_writes() -> None:
     """The first thought is there within moments of the model's first words, long before its last."""
-    slow = {"steps": [" ".join(["step"] * 60)], "answer": "Oslo"}
+    slow = f"{' '.join(['step'] * 60)} <answer>Oslo</answer>"
     with ModelServer(reply=lambda request: slow, latency_ms=30, chunk_ms=20) as model, talking(model) as talk:
         client = talk.client()
         times: list[float] = []

@@ -60,6 +60,22 @@ def test_the_texts_of_data_are_read_as_they_stream_in_however_they_are_cut(
         assert list(filter(None, whole.split("\n"))) == said
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("It pours.\n<answer>stay</answer>", "It pours.\n\nstay"),
+        ("<answer>a < b\n\nb </answ c</answer>\n", "a < b\n\nb </answ c"),
+        ("So it is <answer>11</answer>, I think.", "So it is\n\n11, I think."),
+    ],
+)
+def test_the_mark_of_an_answer_is_not_passed_on_however_it_is_cut(written: str, read: str) -> None:
+    so_far = ""
+    for end in range(len(written)):
+        before, so_far = so_far, readable(written[: end + 1], so_far)
+        assert so_far.startswith(before)
+    assert so_far == read
+
+
 def test_one_reply_is_passed_on_at_a_time_and_a_thought_is_said_once() -> None:
     thinking = Thinking()
 

@@ -1,7 +1,7 @@
 """A completion: the run that works for a request, its thoughts as one text that grows, and its end.
 
 Of answers that come in at the same time the first is passed on piece by piece, the others as the thoughts that they
-become. Where an answer is data, the texts in it are passed on and its punctuation is not.
+become. Where an answer is data, the texts in it are passed on and its punctuation is not; nor is the mark of an answer.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ from .request import (
 SAY_SPEND_MS: Final = 5_000
 """After so long, run time, what a run has spent so far is said again."""
 _REMEMBERED: Final = 20_000
+_OPENS: Final = "<answer>"
+_CLOSES: Final = "</answer>"
 _SPACE: Final = re.compile(r"\s+")
 _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
@@ -59,15 +61,26 @@ _SHOWN: Final = (
 
 
 def readable(raw: str, before: str = "") -> str:
-    """Return the texts in what has come of a reply: all of it, or what its JSON holds as values; else those before."""
+    """Return the texts in what has come of a reply: what its JSON holds as values, else all of it but its mark.
+
+    JSON that cannot be read yet gives the texts before.
+    """
     if not raw.startswith(("{", "[")):
-        return raw
+        return _without_mark(raw)
     with suppress(ValueError):
         data = from_json(raw, allow_partial="trailing-strings")
         members = data.values() if isinstance(data, dict) else [data]
         # A member of the whole begins after an empty line.
         return "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
     return before
+
+
+def _without_mark(raw: str) -> str:
+    """Return a text with the answer in its mark as a paragraph; an end that may become a tag is left out."""
+    lengths = range(min(len(raw), len(_CLOSES)), 0, -1)
+    half = next((length for length in lengths if raw[-length:] in (_OPENS[:length], _CLOSES[:length])), 0)
+    parts = raw[: len(raw) - half].replace(_CLOSES, "").split(_OPENS)
+    return "\n\n".join(map(str.strip, parts)).strip()
 
 
 def _texts(value: Any) -> list[str]:

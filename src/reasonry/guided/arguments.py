@@ -18,20 +18,18 @@ import msgspec
 
 from ..errors import TooLargeError, UsageError
 from ..patterns import lazy_pattern
-from .json_in_text import json_value
-from .names import YES_NO, closest_names, did_you_mean, find_name
-from .numbers import read_scaled
+from ..reading.json_in_text import json_value
+from ..reading.names import closest_names, did_you_mean, find_name
+from ..reading.numbers import MAX_INT, read_scaled
+from ..reading.words import NONE_WORDS, TRUTHS
+from ..text import show_value
 
 Arguments = Mapping[str, Any]
-MAX_INT = 2**53 - 1
-"""The largest whole number that every JSON reader keeps exactly."""
 MAX_NAME_CHARS = 200
 """Of a session id, a branch id, a stage or a strategy's name."""
 
 _COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
 """What stands before a number and says what it counts: `thought 3`."""
-_NONE_WORDS = frozenset({"", "null", "none", "undefined", "n/a"})
-"""What agents fill an argument with that they have no use for."""
 _ANY_TEXT = frozenset({"branch_id", "merge_branch"})
 """Arguments that may be any text but the empty one, as it is."""
 _NUMBERS_FROM_1 = frozenset({"revises_thought", "branch_from_thought"})
@@ -83,7 +81,7 @@ def _is_filler(name: str, value: Any, member: Mapping[str, Any] | None) -> bool:
     kind = (member or {}).get("type")
     match value:
         case str():
-            return value == "" if name in _ANY_TEXT else value.strip().lower() in _NONE_WORDS
+            return value == "" if name in _ANY_TEXT else value.strip().lower() in NONE_WORDS
         case False:
             return member is not None and kind != "boolean"
         case 0:
@@ -312,28 +310,8 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
 
 def truth(value: Any) -> bool | None:
     """Return what a word or a number says as true or false; None if it says neither."""
-    return YES_NO.get(str(value).strip().lower()) if isinstance(value, str | int) else None
+    return TRUTHS.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 
 def _wrong(name: str, wanted: str, value: Any) -> UsageError:
     return UsageError(f"{name} must be {wanted}, not {show_value(value)}", field=name)
-
-
-def show_value(value: Any) -> str:
-    """Return a value as an error may show it: short, valid and of bounded cost."""
-    match value:
-        case None | True | False:
-            return {None: "null", True: "true", False: "false"}[value]
-        case int() if value.bit_length() > 64:
-            return "a number that is too large"
-        case str():
-            text = value if len(value) <= 40 else value[:40] + "…"
-            return repr(text.encode("utf-8", "backslashreplace").decode())
-        case int() | float():
-            return repr(value)
-        case dict():
-            return "an object"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return f"a {type(value).__name__}"

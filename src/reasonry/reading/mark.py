@@ -1,0 +1,194 @@
+r"""The mark around an answer: `<answer>…</answer>`, and the few endings that are as certain.
+
+Rule 1: what stands in the mark is the answer, whole and as it stands: a value, a letter, a program.
+Rule 2: a mark in the thinking, in quotes or with nothing but dots in it is none.
+Rule 3: two marks that differ are none, and so is a reply without one: its writer is asked. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..patterns import lazy_pattern
+from .fit import Unreadable
+from .thinking import balances, blank_quotes
+from .vote import agree, normalise, tidy
+
+MARK: Final = "<answer>…</answer>"
+AROUND: Final = "with <answer> before it and </answer> after it"
+"""How the mark is asked for; small models copy a mark that is shown with dots in it, and follow these words."""
+ALL: Final = "ALL OF IT"
+"""What stands in the mark of one who is asked again, where all of the last reply is the answer."""
+UNMARKED: Final = f"it has no {MARK}"
+EMPTY: Final = "its <answer> is empty"
+
+_TAG: Final = lazy_pattern(r"(?:(?<!\\)<|<(?P<close>/))answer\s?/?>", re.IGNORECASE)
+_PLACEHOLDER: Final = lazy_pattern(
+    r"[\s.…*_]*|\s+and\s+|(?=[^<>]*answer[^<>]*\Z)[\W_]*(?:(?:insert|the|your|my|final|answer|alone|goes|here)[\W_]*)+",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What stands in a mark that only shows its form: `between <answer> and </answer>`."""
+_ANY_TAG: Final = lazy_pattern(r"<\s?(?P<close>[/\\]?)\s?(?P<name>\w+)")
+_CALL: Final = lazy_pattern(
+    r"<(?:tool_calls?>|invoke |function(?:=|_calls?>)|\|tool|\|python_tag\|>|｜tool)|\[TOOL_CALLS\]",
+    re.IGNORECASE,
+)
+"""How the calls of tools begin that providers leave in a text."""
+CALLS: Final = "it calls a tool where an answer is wanted; write the answer"
+_BOLD: Final = r"\*\*|__|\*|_|"
+_LINE: Final = lazy_pattern(
+    rf"[ \t>#-]{{0,20}}(?P<bold>{_BOLD})(?:final )?answer(?P<inside>[:：]?)(?P<end>{_BOLD})(?P<outside>[:：]?)"
+    r"\s*(?P<answer>.*)",
+    re.IGNORECASE,
+)
+_BOXED: Final = r"\\boxed\s?\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"
+_BOX: Final = lazy_pattern(_BOXED)
+_LAST_BOX: Final = lazy_pattern(rf"{_BOXED}[\s.$*\])}}\\]{{0,20}}\Z")
+_GOES_ON: Final = lazy_pattern(r"[.!?。]\s+\w|[?:：][*_`\"]{0,3}\Z")
+"""A line that says more than its answer, or only announces it."""
+_QUOTE: Final = lazy_pattern(r"(?:[`\"'“‘«]|```\w{0,20}\s)\s?\Z")
+_MAX_LINE: Final = 120
+_MAX_BOX: Final = 2_000
+
+
+class Marked(Struct, frozen=True):
+    """An answer, what stands before it, and how it was found: `marked` or `stated`."""
+
+    answer: str
+    before: str
+    mode: str
+
+
+def find_marked(text: str) -> Marked | Unreadable:
+    """Return the answer that a reply marks; `Unreadable` if it marks none, or two."""
+    marks = _marks(text)
+    if isinstance(marks, Unreadable):
+        return marks
+    found = [(start, text[begin:end], stop) for start, begin, end, stop in marks]
+    filled = [
+        (start, answer.strip(), stop) for start, answer, stop in found if not _PLACEHOLDER.fullmatch(answer)
+    ]
+    if not filled or any(not answer.strip() for _, answer, _ in found):
+        return Unreadable(EMPTY if found else UNMARKED, is_unmarked=True)
+    (start, _, stop), (_, last, _) = filled[0], filled[-1]
+    for _, answer, _ in filled[:-1]:
+        if not _is_same(answer, last):
+            return Unreadable(f"it marks two answers, {answer[:80]!r} and {last[:80]!r}", is_unmarked=True)
+    if not balances(last):
+        return Unreadable("its <answer> holds a tag of thinking without its other half", is_unmarked=True)
+    if _CALL.match(last):
+        return Unreadable(CALLS)
+    is_bold = text[:start].endswith("**") and text.startswith("**", stop)
+    before = text[: start - 2 if is_bold else start].strip()
+    return Marked(_without_emphasis(last), before, "marked")
+
+
+def closes_mark(text: str) -> bool:
+    """Whether the last mark of a text is closed, so that nothing of it was cut off."""
+    tags = [*_TAG.finditer(text)]
+    return bool(tags) and bool(tags[-1]["close"])
+
+
+def calls_a_tool(text: str) -> bool:
+    """Whether a text that marks no answer holds a call of a tool, in the markup of some provider."""
+    return _CALL.search(blank_quotes(text)) is not None
+
+
+def find_ending(text: str) -> Marked | None:
+    r"""Return the answer that a reply ends with: a last line `Answer: …`, `\boxed{…}` or `#### …`."""
+    text = text.rstrip()
+    before, _, line = text.rpartition("\n")
+    if len(line) <= _MAX_LINE and (answer := _stated_in(line)):
+        return _read_stated(answer, before) if not any(map(_stated_in, before.split("\n"))) else None
+    if line.startswith("####") and text.count("####") == 1 and len(line) <= _MAX_LINE:
+        return _read_stated(line.lstrip("# \t"), before)
+    end = text[-_MAX_BOX:]
+    box = _LAST_BOX.search(end)
+    if box is None or len({normalise(match["answer"]).text for match in _BOX.finditer(end)}) > 1:
+        return None
+    return _read_stated(box["answer"], text[: len(text) - len(end) + box.start()])
+
+
+def _read_stated(answer: str, before: str) -> Marked | None:
+    is_answer = _PLACEHOLDER.fullmatch(answer) is None and _GOES_ON.search(answer) is None
+    return Marked(tidy(answer), before.rstrip("$ \n"), "stated") if is_answer else None
+
+
+def strip_mark(text: str) -> str:
+    """Return a text without the mark that stands around all of it."""
+    marks = _marks(text)
+    if isinstance(marks, Unreadable) or len(marks) != 1:
+        return text
+    start, begin, end, stop = marks[0]
+    is_around = end < stop and not text[:start].strip() and not text[stop:].strip()
+    return text[begin:end].strip() if is_around else text
+
+
+def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
+    """Return where each mark begins, where its inside begins and ends, and where it ends; of nested ones the outermost.
+
+    One that is not closed runs to the end of the text.
+    """
+    tags = [*_TAG.finditer(blank_quotes(text))]
+    if not tags:
+        return _quoted_mark(text, [*_TAG.finditer(text)])
+    marks: list[tuple[int, int, int, int]] = []
+    opened, depth = tags[0], 0
+    for place, tag in enumerate(tags):
+        is_last = place == len(tags) - 1 and place > 0
+        closes = bool(tag["close"]) or (is_last and not text[tag.end() :].strip("*_`# \n"))
+        depth += -1 if closes else 1
+        if depth == 1 and not closes:
+            opened = tag
+        elif depth == 0:
+            marks.append((opened.start(), opened.end(), tag.start(), tag.end()))
+        elif depth < 0:
+            return Unreadable("it closes an <answer> that it did not open", is_unmarked=True)
+    if depth > 1 or (depth == 1 and _is_misspelled(text[opened.end() :])):
+        return Unreadable("it does not close its <answer>", is_unmarked=True)
+    return [*marks, (opened.start(), opened.end(), len(text), len(text))] if depth else marks
+
+
+def _is_misspelled(inside: str) -> bool:
+    """Whether a mark that runs to the end of a text holds the end of a tag that it did not open: its own, perhaps."""
+    tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
+    closed = {name for closes, name in tags if closes}
+    return "answer" in closed or not closed <= {name for closes, name in tags if not closes}
+
+
+def _quoted_mark(text: str, tags: Sequence[re.Match[str]]) -> Sequence[tuple[int, int, int, int]]:
+    """Return the mark that a reply ends with, where quotes or a fence stand around that mark alone."""
+    if [bool(tag["close"]) for tag in tags] != [False, True]:
+        return ()
+    first, last = tags
+    around = _QUOTE.search(text[max(0, first.start() - 30) : first.start()])
+    if around is None or text[last.end() :].strip("`\"'”’»*. \n"):
+        return ()
+    return ((first.start() - len(around[0]), first.end(), last.start(), last.end()),)
+
+
+def _is_same(first: str, other: str) -> bool:
+    is_value = "\n" not in first and "\n" not in other
+    return first == other or (is_value and agree(normalise(first), normalise(other)))
+
+
+def _without_emphasis(text: str) -> str:
+    inside = text[2:-2]
+    is_around = text.startswith("**") and text.endswith("**") and inside.strip() and "**" not in inside
+    return inside.strip() if is_around and "\n" not in text else text
+
+
+def _stated_in(line: str) -> str:
+    """Return what a line `Answer: …` states; empty if it is none."""
+    match = _LINE.fullmatch(line)
+    if match is None or bool(match["inside"]) == bool(match["outside"]):
+        return ""
+    answer = match["answer"].strip()
+    if match["bold"] and not match["end"]:
+        # The bold mark is around all of the line, or it is no line that was understood.
+        return answer.removesuffix(match["bold"]).strip() if answer.endswith(match["bold"]) else ""
+    return f"{match['end']}{answer}" if match["end"] and not match["bold"] else answer

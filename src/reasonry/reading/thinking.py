@@ -1,0 +1,237 @@
+"""What in a reply is no part of it: quotations, hidden thinking, the form handed back, endless repetition.
+
+Rule 1: thinking is a prefix. It opens the reply, or its closing tag ends a line outside JSON, fences, quotes and the
+        mark. Nothing after it is cut, whatever it says.
+Rule 2: words shared with the question prove nothing, for an answer may be one of its options. So a text is an echo if
+        it is, but for case and punctuation, one whole placeholder of several words without a number: a description in
+        the form, or what the form has for a field as the question shows it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from ..patterns import lazy_pattern
+
+# -- quotations
+
+_FENCE: Final = lazy_pattern(r"[ \t]{0,8}(`{3,}|~{3,})[^`<\n]*")
+_QUOTED: Final = lazy_pattern(
+    r"``[^`\n]+``|`[^`\n]+`|\"[<\[◁]/?\w+[>\]▷]\"|'[<\[◁]/?\w+[>\]▷]'"
+    r"|(?<![\w\\])[rbfu]{0,2}(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')(?!\w)"
+    r"|“[^“”\n]*”|„[^„“”\n]*[“”]|«[^«»\n]*»|‘[^‘’\n]*’",
+    re.IGNORECASE,
+)
+
+
+def blank_quotes(text: str) -> str:
+    """Return a text of the same length with blanks for all that stands in fences, backticks and quotes."""
+    lines = text.split("\n")
+    shown, opened, fence = lines.copy(), -1, ""
+    for place, line in enumerate(lines):
+        match = _FENCE.fullmatch(line)
+        if opened < 0:
+            if match:
+                opened, fence = place, match[1]
+            else:
+                shown[place] = _QUOTED.sub(_blank, line)
+        elif match and line.strip() == line.strip()[0] * len(line.strip()) and match[1].startswith(fence):
+            shown[opened : place + 1] = (" " * len(inside) for inside in lines[opened : place + 1])
+            opened = -1
+    for place in range(opened + 1, len(lines) if opened >= 0 else 0):
+        shown[place] = _QUOTED.sub(_blank, lines[place])
+    return "\n".join(shown)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match[0])
+
+
+# -- hidden thinking
+
+_TAG: Final = lazy_pattern(r"</?(?:think|thinking|thought|reflection)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
+_ANSWERS: Final = lazy_pattern(r"[ \t]*(?:\n|\Z|<answer|\{|\*\*)", re.IGNORECASE)
+"""What follows a tag that closes thinking."""
+_CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
+
+
+def without_thinking(text: str) -> str:
+    """Return a reply without what its writer thought before it, where that stands in tags or in channels.
+
+    A reply that is nothing but thinking is empty.
+    """
+    if text.lstrip().startswith(("<|start|>", _CHANNEL)):
+        return _final_message(text)
+    if text.lstrip().startswith("{") or not _TAG.search(text):
+        return text
+    shown = blank_quotes(text)
+    tags = [*_TAG.finditer(shown)]
+    start = place = 0
+    while place < len(tags) and not _closes(tags[place]) and not text[start : tags[place].start()].strip():
+        closing = _closing_place(tags, place)
+        if closing is None:
+            closings = [tag.end() for tag in _TAG.finditer(text, tags[place].end()) if _closes(tag)]
+            return text[closings[0] :].strip() if len(closings) == 1 else ""
+        start, place = tags[closing].end(), closing + 1
+    if start == 0 and (tag := _find_unopened(tags)) is not None and _ANSWERS.match(text, tag.end()):
+        start = 0 if _is_in_mark(shown[: tag.start()]) else tag.end()
+    return text[start:].strip() if start else text
+
+
+def balances(text: str) -> bool:
+    """Whether each tag of thinking that stands in no quotes is closed, and each that closes is opened."""
+    tags = [*_TAG.finditer(blank_quotes(text))]
+    return _find_unopened(tags) is None and 2 * sum(map(_closes, tags)) == len(tags)
+
+
+def _closes(tag: re.Match[str]) -> bool:
+    return "/" in tag[0][:2]
+
+
+def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
+    """Return which tag closes the one at a place; of many that open and one that closes, that one."""
+    depth = 0
+    for end in range(place, len(tags)):
+        depth += -1 if _closes(tags[end]) else 1
+        if depth == 0:
+            return end
+    closings = [end for end in range(place, len(tags)) if _closes(tags[end])]
+    return closings[0] if len(closings) == 1 else None
+
+
+def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
+    """Return the first tag that closes what no tag opened."""
+    depth = 0
+    for tag in tags:
+        depth += -1 if _closes(tag) else 1
+        if depth < 0:
+            return tag
+    return None
+
+
+def _is_in_mark(before: str) -> bool:
+    return before.lower().count("<answer>") > before.lower().count("</answer>")
+
+
+def _final_message(text: str) -> str:
+    """Return the message of the channel `final`; a text that calls a tool stays as it is."""
+    place = text.find(f"{_CHANNEL}final")
+    start = text.find(_MESSAGE, place) if place >= 0 else -1
+    if start < 0:
+        return text if f"{_CHANNEL}commentary to=" in text else ""
+    return text[start + len(_MESSAGE) :].strip().removesuffix("<|return|>").removesuffix("<|end|>").strip()
+
+
+# -- echoes
+
+_DOTS: Final = lazy_pattern(r"[\s.,;…\"'“”`*_-]*(?:…|\.\.|[,;])[\s.,;…\"'“”`*_-]*")
+_SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,300})"')
+_BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
+"""Fields beside what is wanted; where there is another text, they may say what they like."""
+_MAX_PLACEHOLDER: Final = 320
+"""Characters; a longer text is no placeholder."""
+
+
+def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> str | None:
+    """Return the text of a reply that echoes the question; None if none does.
+
+    Args:
+        value: The reply as it was read, as plain data.
+        shown: The question, or the part of it that shows the form.
+        form: JSON schema of the reply.
+        problem: What the run is about.
+    """
+    texts = list(_texts(value))
+    is_all = {name for name, _ in texts} <= _BESIDE
+    for name, text in texts:
+        is_answer = name.endswith(("answer", "Answer", "result"))
+        is_one_word = not is_answer and text.isalnum()
+        if is_one_word or len(text) > max(_MAX_PLACEHOLDER, 2 * len(problem)):
+            continue
+        if _DOTS.fullmatch(text):
+            return text
+        words = _words(text) if is_all or name not in _BESIDE else ""
+        if is_answer and words and words == _words(problem):
+            return text
+        has_words = " " in words and not any(map(str.isdigit, words))
+        if has_words and words in _placeholders(shown, msgspec.json.encode(form)):
+            return text
+    return None
+
+
+def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in data, each with the name of the field it stands in."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item, f"{name}[]")
+
+
+@lru_cache(maxsize=64)
+def _placeholders(shown: str, form: bytes) -> frozenset[str]:
+    schema = msgspec.json.decode(form)
+    parts = list(_texts(schema))
+    options = {_words(text) for name, text in parts if name in ("enum[]", "const")}
+    described = {_words(text) for name, text in parts if name == "description"}
+    names = set(_names(schema))
+    quoted = {_words(match["text"]) for match in _SHOWN.finditer(shown) if match["name"] in names}
+    return frozenset((described | quoted) - options)
+
+
+def _names(form: Any) -> Iterator[str]:
+    """Yield the names of the fields of a form, at any depth."""
+    if isinstance(form, Mapping):
+        yield from form.get("properties", ())
+        form = list(form.values())
+    if isinstance(form, list):
+        for part in form:
+            yield from _names(part)
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+# -- repetition
+
+REPEATED_CHARS: Final = 300
+"""At the end of a text that was cut off: if so many repeat themselves, more room would have brought more of them."""
+ENDLESS_CHARS: Final = 6_000
+"""At the end of a text that still grows: if so many repeat themselves, it is not going to end."""
+_TIMES: Final = 4
+"""How often a piece stands there at least."""
+
+
+def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
+    """Whether the last characters of a text are one piece of text over and over."""
+    end, longest = text[-chars:], chars // _TIMES
+    if len(end) < chars:
+        return False
+    period = chars - longest - end.rfind(end[-longest:], 0, -1)
+    return period <= longest and end[period:] == end[:-period]
+
+
+class Endless:
+    """Listens to a text that streams in until it repeats itself without end."""
+
+    def __init__(self) -> None:
+        self.is_heard = False
+        self._end, self._new = "", list[str]()
+
+    def hear(self, piece: str) -> bool:
+        """Take in a piece; whether the text is endless by now."""
+        self._new.append(piece)
+        if len(self._new) >= 100 and not self.is_heard:
+            self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
+            self._new.clear()
+            self.is_heard = repeats_itself(self._end, ENDLESS_CHARS)
+        return self.is_heard

@@ -1,0 +1,214 @@
+"""Verdicts: scores by label, one label chosen, or one word of the closed table.
+
+Rule 1: a verdict is a member of data, or stands behind its label on a line of its own; a table, a heading and a
+        sentence have none.
+Rule 2: a quoted verdict is none: in backticks, in quotation marks, in a fence that does not end the reply, or in a
+        line of what was shown.
+Rule 3: two verdicts that differ are none: whoever gave them is asked which.
+Rule 4: a score is read on the scale asked for, or with its own (`90%`, `7/10`); nothing is ever cut down to fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..patterns import lazy_pattern
+from .fit import Unreadable, unwrap
+from .json_in_text import json_values
+from .names import plain_name
+from .numbers import read_scaled
+
+Names = Sequence[tuple[str, str]]
+Scale = tuple[float, float]
+
+SCORE: Final = frozenset({"score", "rating"})
+SCORES: Final = frozenset({"scores", "ratings"})
+_REASON: Final = frozenset({"reason", "feedback", "explanation"})
+_CHOSEN: Final = ("verdict", "winner", "better", "best", "choice", "answer")
+_OWNERS: Final = ("id", "candidate", "thought", "content")
+"""What an entry of a list says whose score it is by, first that holds."""
+_OPPOSITE: Final = {"holds": "fails"}
+"""What it is not to hold; what is not refuted may still not hold."""
+
+_LABEL: Final = r"(?:(?:rating|score)s?\s*(?:of\b|:)\s*)?(?:(?:thought|candidate)\s*)?(?P<name>\w{1,7})"
+_KEY: Final = lazy_pattern(_LABEL, re.IGNORECASE)
+_PAIR: Final = lazy_pattern(
+    rf"[^\w\"'“]*{_LABEL}[*_]*(?:\s?[):=]|\s[-–])[*_\s]*(?P<score>[\d.][\d./% ]*)\W*", re.IGNORECASE
+)
+"""`1: 0.7`, `Candidate B - 90%`, `Rating of A: 7/10`."""
+_CHOICE: Final = lazy_pattern(
+    rf"(?:^[^\w\n\"'“]*(?:(?:my|the|final|overall)\s)*(?:{'|'.join(_CHOSEN)})[*_]*(?:\sis)?\s?[:=]"
+    r"|(?<![\"'“])(?:\[\[|<answer>))"
+    r"[^\w\n]{0,8}(?:candidate\s)?(?P<word>\w{1,12})[^\w\n]{0,8}(?=\n|\Z|\]\]|</answer>)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""`Verdict: refuted`, `**Winner: B**`, `[[B]]`, `<answer>B</answer>`."""
+_LONGEST: Final = 120
+"""Characters of a label and its score; what is longer says more than that."""
+_FENCE: Final = lazy_pattern(r"```[^\n`]*\n(?P<inside>.*?)(?:```|\Z)", re.DOTALL)
+_QUOTED: Final = lazy_pattern(
+    r"`[^`\n]*`|[\"'“‘«](?=[{\[])[^\n]{0,500}?[}\]][\"'”’»]|^[ \t]*>[^\n]*", re.MULTILINE
+)
+
+
+class Verdict(Struct, frozen=True):
+    """What a reply says: scores by name, or one word; the object it stands in, if any; its reason, and its rung."""
+
+    scores: dict[str, float] = {}
+    word: str = ""
+    data: Mapping[str, Any] = {}
+    reason: str = ""
+    mode: str = "none"
+
+
+def is_last_try(texts: Sequence[str], retries: int) -> bool:
+    """Whether nobody is asked again after the latest of these replies: what it says in part has to do."""
+    return len(texts) > retries or (len(texts) > 1 and texts[-1] == texts[-2])
+
+
+def read_scores(
+    texts: Sequence[str], names: Names, scale: Scale = (0, 1), *, retries: int = 0, shown: str = ""
+) -> Verdict | Unreadable:
+    """Read a score for each name from the replies to a question, oldest first; at the last try, those there are.
+
+    Args:
+        names: What is scored: its name, and its text if it may be called by that.
+        scale: The lowest and the highest score.
+        shown: What the judge was shown.
+    """
+
+    def find(part: Any) -> Iterator[dict[str, Any]]:
+        if not isinstance(part, str):
+            yield scores_in(part, names, scale)
+            return
+        for line in part.splitlines():
+            pieces = re.split("[,;]", line.strip().rstrip(",;"))
+            pairs = [pair for piece in pieces if len(piece) <= _LONGEST and (pair := _PAIR.fullmatch(piece))]
+            if len(pairs) == len(pieces):
+                yield from (_by_name({pair["name"]: pair["score"]}, names, scale) for pair in pairs)
+
+    *before, found = (_read(text, shown, find) for text in texts)
+    if isinstance(found, Unreadable):
+        return found
+    # An earlier reply may have been cut off in the middle of a number; what was put right could be half of one.
+    earlier = [each.scores for each in before if isinstance(each, Verdict) and each.mode != "repaired"]
+    scores = {name: score for part in (*earlier, found.scores) for name, score in part.items()}
+    missing = [str(at) if text else name for at, (name, text) in enumerate(names, 1) if name not in scores]
+    if missing and not (scores and is_last_try(texts, retries)):
+        low, high = scale
+        return Unreadable(f"it has no score from {low:g} to {high:g} for candidate {', '.join(missing)}")
+    return replace(found, scores={name: scores[name] for name, _ in names if name in scores})
+
+
+def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdict | Unreadable:
+    """Read which of some words, in lower case, a reply chooses: what the word stands for."""
+
+    def find(part: Any) -> Iterator[dict[str, Any]]:
+        written = [part] if isinstance(part, str) else []
+        written += [f"verdict: {part.strip()}"] if written and "\n" not in part.strip() else []
+        for key, item in _as_data(part).items():
+            name = plain_name(str(key)).removeprefix("final").removeprefix("is")
+            if isinstance(item, bool) and name in choices:
+                written.append(f"verdict: {name if item else _OPPOSITE.get(choices[name])}")
+            elif name in _CHOSEN:
+                written.append(f"verdict: {item}")
+        matches = (match for each in written for match in _CHOICE.finditer(each))
+        yield from ({"": word} for match in matches if (word := choices.get(match["word"].casefold())))
+
+    found = _read(text, shown, find)
+    if isinstance(found, Unreadable) or found.word:
+        return found
+    return Unreadable(f"it gives no verdict; give one word: {', '.join(dict.fromkeys(choices.values()))}")
+
+
+def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]) -> Verdict | Unreadable:
+    for piece in _pieces(text, shown):
+        parts = list(json_values(piece))
+        if not (parts and parts[0][1] in ("json", "fenced") and isinstance(parts[0][0], dict | list)):
+            # Strings of data that is all of the reply say nothing else.
+            parts.append((piece, "list"))
+        found = [(each, part, mode) for part, mode in parts for each in find(part) if each]
+        verdict = {name: value for each, _, _ in found for name, value in each.items()}
+        if any(verdict[name] != value for each, _, _ in found for name, value in each.items()):
+            return Unreadable("it gives two verdicts that differ; give one")
+        if found:
+            _, part, mode = found[0]
+            reason = member(part, _REASON) if isinstance(part, dict) else text
+            word = verdict.pop("", "")
+            return Verdict(verdict, word, _as_data(part), reason if isinstance(reason, str) else "", mode)
+    return Verdict(reason=text)
+
+
+def _pieces(text: str, shown: str) -> Iterator[str]:
+    """Yield where a verdict may stand: in JSON that is all of the reply; else in what it does not quote, or its end."""
+    if next(json_values(text, whole=True), None) is not None:
+        yield text
+        return
+    lines = frozenset(line.strip() for line in shown.splitlines())
+    outside = _QUOTED.sub("", _FENCE.sub("\n", text))
+    yield "\n".join(line for line in outside.splitlines() if line.strip() not in lines)
+    fence = next(reversed(list(_FENCE.finditer(text))), None)
+    if fence is not None and not text[fence.end() :].strip(" \n.") and fence["inside"].strip() not in shown:
+        yield f"```\n{fence['inside']}\n```"
+
+
+# -- scores
+
+
+def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
+    """Return a score on a scale, or None if this is none, or its own scale is not known."""
+    if isinstance(value, Mapping):
+        return read_score(member(value, SCORE), scale)
+    (low, high), found = scale, read_scaled(str(value))
+    if found is None or found.scale == 0 or found.rest.strip(" *_."):
+        return None
+    score = found.number if found.scale in (None, high) else found.number / found.scale * high
+    return score if low <= score <= high else None
+
+
+def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
+    """Return the scores in JSON: its keys are names, positions or texts, or its order is theirs."""
+    value = unwrap(value, SCORES)
+    named = member(value, SCORES) if isinstance(value, dict) else None
+    value = named if isinstance(named, dict | list) else value
+    if isinstance(value, list):
+        owners = [str(next(filter(None, map(_as_data(item).get, _OWNERS)), "")) for item in value]
+        # Where none says whose it is, the order does.
+        owners = owners if any(owners) else [str(place) for place in range(1, len(value) + 1)]
+        value = dict(zip(owners, value, strict=True)) if all(owners) and len({*owners}) == len(owners) else {}
+    return _by_name(_as_data(value), names, scale)
+
+
+def _by_name(written: Mapping[str, Any], names: Names, scale: Scale) -> dict[str, float]:
+    owners = {normal(text): name for name, text in names if text}
+    owners |= {str(place): name for place, (name, _) in enumerate(names, 1)} | {
+        normal(name): name for name, _ in names
+    }
+    owners |= dict.fromkeys(SCORE | SCORES, names[0][0]) if len(names) == 1 else {}
+    scores: dict[str, float] = {}
+    for key, value in written.items():
+        label = _KEY.fullmatch(key.strip())
+        name = owners.get(normal(key)) or (owners.get(label["name"].casefold()) if label else None)
+        score = read_score(value, scale)
+        if name and score is not None:
+            scores.setdefault(name, score)
+    return scores
+
+
+def _as_data(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
+    """Return the member of an object that goes by one of these plain names; None if there is none."""
+    return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
+
+
+def normal(text: str) -> str:
+    """Return what equal thoughts have in common, however they are spaced and capitalised."""
+    return " ".join(text.split()).casefold()

@@ -1,0 +1,75 @@
+"""Direct: the problem alone, one question; the baseline that every other strategy is measured against.
+
+Algorithm, for a problem x:
+
+    y ~ π(y | x)                                                                        answering
+
+No word is added to the problem, and a reply is never asked for again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
+from ..core.bodies import Body, Conclusion
+from ..core.details import AnswerDetails
+from ..core.effects import Ask
+from ..core.strategy import Stage, Strategy, final_response, problem_reception
+from ..reading import parse
+from ..reading.fit import Unreadable
+
+
+class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
+    """X, and y once it is there."""
+
+    options: AnswerOptions
+
+
+def answer(s: State) -> Body:
+    """Y ~ π(y | x)."""
+    return (yield from s.settle_answer(_question, ()))
+
+
+def _question(s: State) -> Ask:
+    prompt = "\n\n".join((s.problem, *s.final.objections))
+    return Ask(prompt, retries=0, facts={"kind": "sample", "problem": s.problem})
+
+
+def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
+    """Read the answer that a reply marks or ends with; any other reply is the answer as a whole."""
+    reading = parse.read_form(texts, ReasonedAnswer)
+    if isinstance(reading, Unreadable) and reading.is_unmarked:
+        return ReasonedAnswer(answer=texts[-1]), "text"
+    return reading
+
+
+def conclude(state: State) -> Conclusion:
+    """Return the answer, and how it was checked."""
+    return state.conclude(state.final.document)
+
+
+DIRECT: Strategy[State, AnswerOptions] = Strategy(
+    name="direct",
+    title="Direct",
+    source="this project",
+    summary="Asks the problem and nothing else, in one call: the baseline of every comparison.",
+    options=AnswerOptions,
+    state=State,
+    conclude=conclude,
+    details=AnswerDetails,
+    stages=(
+        problem_reception(("answering",), "Take the problem as it is."),
+        Stage(
+            "answering",
+            ("final_response",),
+            description="Answer it.",
+            guidance="Answer at once.",
+            body=answer,
+            example={"answer": "11"},
+            read=read_reply,
+            value=ReasonedAnswer,
+        ),
+        final_response(),
+    ),
+)

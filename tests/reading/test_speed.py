@@ -1,0 +1,194 @@
+"""The processor time that reading takes grows with the length of a reply, whatever the reply repeats."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from reasonry.blocks.answers import CheckReply, ReasonedAnswer
+from reasonry.reading import candidates, fit, json_in_text, mark, names, numbers, parse, thinking, vote
+
+SIZE = 32_000
+MOST_RATIO = 2.5
+"""Of the time for twice the length to the time for the length."""
+MOST_SECONDS = 2.0
+TOO_SHORT = 0.01
+"""Seconds; a shorter time says nothing about a ratio."""
+TRIES = 5
+
+SHAPES = [
+    *("```\n", "```python\n", "```python\n((((\n```\n", '```json\n{"', "```{", "~~~\n", "`", "`a` ", "``"),
+    *(
+        "Answer: ",
+        "Answer:\n",
+        "Answer: 4\n",
+        "FINAL ANSWER: ",
+        "**Answer:** ",
+        "The answer is ",
+        "####",
+        "#### 4\n",
+    ),
+    *(
+        "<answer>",
+        "</answer>",
+        "<answer></answer>",
+        "<answer>4</answer>\n",
+        '"<answer>"',
+        "`<answer>",
+        "<",
+        "<answer",
+    ),
+    *(
+        "<think>",
+        "</think>",
+        "<think>a</think>\n",
+        "[THINK]",
+        "◁think▷",
+        "<|channel|>final<|message|>",
+        "<tool_call>",
+    ),
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "{}",
+        '{"',
+        '{"a":',
+        '{"a": 1} ',
+        '{"answer": 4} ',
+        "[1,",
+        "{'a': ",
+        "{- 1}",
+    ),
+    *(
+        '"',
+        "'",
+        '"a" ',
+        "'a' ",
+        "“",
+        "„",
+        "\\",
+        '\\"',
+        "\\boxed{",
+        "\\boxed{4} ",
+        "\\frac{1}{",
+        "\\text{",
+        "$",
+        "$1 ",
+    ),
+    *(
+        "*",
+        "**",
+        "**a** ",
+        "__",
+        "-",
+        "- a\n",
+        "1. a\n",
+        "1: 0.7\n",
+        "1",
+        "1 ",
+        "1,",
+        "1/",
+        "1.",
+        ".",
+        ":",
+        "#",
+    ),
+    *(
+        "a",
+        "a ",
+        "a\n",
+        "\n",
+        " ",
+        "a: b\n",
+        "- a: ",
+        "&a ",
+        "|",
+        "!",
+        "%",
+        "½",
+        "一",
+        "\u00a0",
+        "\ud800",
+        "20 July ",
+    ),
+]
+
+
+class Thoughts(Struct):
+    thoughts: list[str]
+
+
+class Scores(Struct):
+    scores: dict[str, float]
+    best: int = 0
+
+
+FUNCTIONS: dict[str, Callable[[str], Any]] = {
+    **{
+        form.__name__: lambda text, form=form: parse.read_form(text, form)
+        for form in (CheckReply, Thoughts, Scores)
+    },
+    "an answer": lambda text: parse.read_form(text, ReasonedAnswer),
+    "an answer in its mark": lambda text: parse.read_form(f"<answer>{text}</answer>", ReasonedAnswer),
+    "an answer given again": lambda text: parse.read_form([text, "<answer>4</answer>"], ReasonedAnswer),
+    "no_reply": lambda text: parse.no_reply(text, "What is it?"),
+    "without_thinking": thinking.without_thinking,
+    "thinking before it": lambda text: thinking.without_thinking(f"<think>{text}</think>{text}"),
+    "balances": thinking.balances,
+    "echo_in": lambda text: thinking.echo_in({"answer": text}, text, {"properties": {"answer": {}}}, text),
+    "repeats_itself": thinking.repeats_itself,
+    "closes_mark": mark.closes_mark,
+    "calls_a_tool": mark.calls_a_tool,
+    "find_ending": mark.find_ending,
+    "tidy": lambda text: vote.tidy(text),
+    "tally": lambda text: vote.tally([text, f"{text}x", "4"]),
+    "numbers_in": lambda text: numbers.numbers_in(numbers.without_latex(text)),
+    "read_scaled": numbers.read_scaled,
+    "read_quantity": numbers.read_quantity,
+    "read_date": numbers.read_date,
+    "fit": lambda text: fit.fit({"reason": text, "correct": text, "answer": text}, CheckReply),
+    "fit a list": lambda text: fit.fit({"thoughts": text}, Thoughts),
+    "fit numbers": lambda text: fit.fit({"best": text, "scores": text}, Scores),
+    "json_value": json_in_text.json_value,
+    "without_surrogates": json_in_text.without_surrogates,
+    "parse_thoughts": candidates.parse_thoughts,
+    "parse_scores": lambda text: candidates.parse_scores(text, ["a", "b"]),
+    "did_you_mean": lambda text: names.did_you_mean(text, ["abc"]),
+    "plain_name": names.plain_name,
+}
+
+
+def seconds(work: Callable[[str], Any], text: str) -> float:
+    for cached in (vote.tidy, vote.normalise, names.plain_name):
+        cached.cache_clear()
+    begun = time.process_time()
+    work(text)
+    return time.process_time() - begun
+
+
+def best(work: Callable[[str], Any], text: str) -> float:
+    return min(seconds(work, text) for _ in range(TRIES))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_reading_takes_time_in_proportion_to_the_length(name: str) -> None:
+    work, slow = FUNCTIONS[name], list[str]()
+    assert len(set(SHAPES)) == len(SHAPES) >= 76
+    for shape in SHAPES:
+        text = (shape * (SIZE // len(shape) + 1))[:SIZE]
+        longer = seconds(work, text + text)
+        if longer > TOO_SHORT and longer > MOST_RATIO * seconds(work, text):
+            longer = best(work, text + text)
+            if longer > TOO_SHORT and longer > MOST_RATIO * (once := best(work, text)):
+                slow.append(f"{shape!r}: {once:.3f} s, and {longer:.3f} s for twice as much")
+        if longer > MOST_SECONDS:
+            slow.append(f"{shape!r}: {longer:.3f} s")
+    assert not slow, "\n".join(slow)

@@ -1,0 +1,71 @@
+"""Best of N: the judge's words decide in each form they come in; where none can be read, the run goes on."""
+
+from __future__ import annotations
+
+import pytest
+
+from reasonry.core.effects import Ask
+from reasonry.core.events import Answered, Event
+from reasonry.core.machine import Pending
+from reasonry.strategies import STRATEGIES
+
+from .walking import Walked, walk
+
+PROBLEM = "Write a one-line Python function add(a, b)."
+WRONG, RIGHT = "def add(a, b): return a - b", "def add(a, b): return a + b"
+
+
+def judged(said: str) -> Walked:
+    """Have a judge compare two drafts; in what it says, R is the label of the right one and W that of the other."""
+    written = iter([WRONG, RIGHT])
+
+    def answer(one: Pending) -> Event:
+        assert isinstance(one.effect, Ask)
+        if one.effect.facts["kind"] != "judge":
+            return Answered(f"<answer>{next(written)}</answer>")
+        first, other = one.effect.facts["labels"]
+        right, wrong = (first, other) if one.effect.facts["candidates"][0] == 2 else (other, first)
+        return Answered(said.replace("<R>", right).replace("<W>", wrong))
+
+    return walk(STRATEGIES["best_of_n"], PROBLEM, answer, {"n": 2, "judge": "pairs"})
+
+
+@pytest.mark.parametrize(
+    ("said", "calls"),
+    [
+        ('{"reason": "One subtracts.", "ratings": {"<R>": 9, "<W>": 2}}', 2),
+        ('{"reason": "One subtracts.", "<R>": 9, "<W>": 2}', 2),
+        ("One subtracts.\n\n<W>: 2/10\n<R>: 9/10", 2),
+        ("<W>: 2, <R>: 9", 2),
+        ('{"winner": "<R>"}', 2),
+        ("One subtracts. My final verdict is: [[<R>]]", 2),
+        ("<answer><R></answer>", 2),
+        # One of the two is rated: it is asked for the other one, and then it has to do.
+        ('{"ratings": {"<R>": 9}}', 4),
+        ("<W>: 2", 4),
+    ],
+)
+def test_a_verdict_decides_in_each_form_that_can_be_read(said: str, calls: int) -> None:
+    walked = judged(said)
+    assert walked.conclusion.answer == RIGHT
+    assert "unchecked" not in walked.conclusion.document
+    assert len([ask for ask in walked.asks if ask.facts["kind"] == "judge"]) == calls
+
+
+@pytest.mark.parametrize(
+    "said", ["Candidate <R> is better.", "| | rating |\n|---|---|\n| <R> | 9 |", "> <R>: 9\n> <W>: 2"]
+)
+def test_where_no_verdict_can_be_read_the_run_goes_on_and_says_so(said: str) -> None:
+    walked = judged(said)
+    assert walked.conclusion.answer == WRONG
+    assert "no reply of the judge could be read" in walked.conclusion.document["unchecked"]
+    assert [each["ratings"] for each in walked.conclusion.document["comparisons"]] == [[], []]
+
+
+def test_a_judge_is_asked_by_all_that_the_problem_asks_for_and_last_for_its_form() -> None:
+    (ask, *_) = [ask for ask in judged('{"<R>": 9, "<W>": 2}').asks if ask.facts["kind"] == "judge"]
+    assert ask.system == "You judge answers to a problem."
+    assert "length and tone included" in ask.task
+    assert ask.question.endswith('"ratings": {"A": 1 to 10, "B": 1 to 10}}')
+    assert "style" not in ask.text
+    assert f"Candidate A:\n\n{RIGHT}" in ask.prompt or f"Candidate B:\n\n{RIGHT}" in ask.prompt

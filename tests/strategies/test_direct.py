@@ -1,0 +1,54 @@
+"""Direct: the problem alone, and the reply, as a whole or where it says its answer stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from reasonry.core.events import Failed, Verified
+from reasonry.strategies.direct import DIRECT
+
+from .walking import in_order, walk
+
+PROBLEM = "What is 5 + 6?"
+
+
+def test_the_problem_is_all_that_is_asked_and_every_edge_is_walked() -> None:
+    walked = walk(DIRECT, PROBLEM, in_order("11"))
+    (asked,) = walked.asks
+    assert (asked.text, asked.retries, asked.spelled_out().prompt) == (PROBLEM, 0, PROBLEM)
+    assert tuple(walked.edges) == DIRECT.edges
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Five and six are eleven.", "Five and six are eleven."),
+        ("5 + 6 = 11.\nAnswer: 11", "11"),
+        ("5 + 6 = 11.\n<answer>11</answer>", "11"),
+        (r"It is \boxed{11}", "11"),
+        ("none", "none"),
+        ("Do you want the sum?", "Do you want the sum?"),
+    ],
+)
+def test_any_reply_is_the_answer_where_it_does_not_say_which_part_is(said: str, answer: str) -> None:
+    walked = walk(DIRECT, PROBLEM, in_order(said))
+    assert (walked.conclusion.answer, len(walked.asks)) == (answer, 1)
+
+
+def test_an_empty_reply_is_not_asked_for_again() -> None:
+    walked = walk(DIRECT, PROBLEM, in_order(""))
+    assert (walked.snapshot.status, walked.snapshot.error, len(walked.asks)) == (
+        "failed",
+        "output_invalid",
+        1,
+    )
+    down = walk(DIRECT, PROBLEM, in_order(Failed("provider_error", "down")))
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
+
+
+def test_an_answer_proved_wrong_is_asked_for_again_with_the_objection() -> None:
+    events = in_order("12", Verified("wrong", "Add again."), "11", Verified("right"))
+    walked = walk(DIRECT, PROBLEM, events, {"verify": True})
+    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("11", "proved")
+    assert walked.asks[1].text == f'{PROBLEM}\n\nThe answer "12" was checked and is wrong. Add again.'
