@@ -8,7 +8,7 @@ server that gives several samples a request (`n`), which the others have not.
 Targets: exactly 10 calls at the server. Killed and resumed, exactly 10 in the run's own books, and at the server no
 more than that: a call is written down before it goes out, so a kill may leave one that never went. A limit on tokens
 is passed by at most what one call takes, with `n` too. With `n`, a limit on calls counts requests: all 30 samples come
-in one. The 30 are one round, so a run that is stopped within it has no vote, and no answer, yet; only the last row
+in one. The 30 are one round; a run that is closed within it votes with what came in. Only the last row
 draws windows of 5, since what a sample takes must be known before a request may ask for several.
 """
 

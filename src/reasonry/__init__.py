@@ -9,16 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import ext as ext, machine as machine
+    from . import ext as ext, machine as machine, stages as stages, tree_machine as tree_machine
     from .public import *
 else:
+    _MODULES = ("ext", "machine", "stages", "tree_machine")
 
     def __getattr__(name: str) -> Any:
-        if name in ("ext", "machine"):
+        if name in _MODULES:
             return import_module(f".{name}", __name__)
         if name == "__all__":
             names = vars(import_module(".public", __name__))
-            return ["ext", "machine", *(each for each in names if not each.startswith("_"))]
+            return [*_MODULES, *(each for each in names if not each.startswith("_"))]
         names = {} if name.startswith("_") else vars(import_module(".public", __name__))
         if name in names:
             return names[name]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .errors import UsageError
-from .reading.json_in_text import without_surrogates
+from .text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
 """A child that writes this much is killed; output over the limit but under this is only cut."""

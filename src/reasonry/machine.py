@@ -3,8 +3,7 @@
 `begin` and `advance` return a `Step`: the new `Snapshot`, the effects that are wanted now, the edges taken and the
 thoughts recorded. The caller performs the effects and says what came of each. `solve` does the same with a
 model, a journal and a budget around it.
-
-The tree helpers read what `tree_of_thoughts` keeps. Nothing here changes what it is given.
+Nothing here changes what it is given.
 """
 
 from __future__ import annotations
@@ -31,28 +30,15 @@ from .core.events import (
     ToolReturned as ToolReturned,
     Verified as Verified,
 )
-from .core.machine import Pending as Pending, Snapshot as Snapshot, Step as Step
+from .core.machine import Step as Step
+from .core.pending import Pending as Pending, Snapshot as Snapshot
 from .core.options import read_options
 from .core.problem import check_problem
 from .core.registry import Registry, resolve
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
-from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
 from .strategies import STRATEGIES
-from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS, State
-from .strategies.tree_of_thoughts.asks import (
-    EVALUATION_PROMPT as EVALUATION_PROMPT,
-    FORMULATION_PROMPT as FORMULATION_PROMPT,
-    GENERATION_PROMPT as GENERATION_PROMPT,
-)
-from .strategies.tree_of_thoughts.state import (
-    Node as Node,
-    best_leaf as best_leaf,
-    children as children,
-    leaves as leaves,
-    node as node,
-    path_to as path_to,
-)
+from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS
 
 
 def begin(
@@ -110,6 +96,12 @@ def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
     return strategy.phase(snapshot.stage, snapshot.status) or snapshot.status
 
 
+def result(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> dict[str, Any]:
+    """Return the strategy's part of the result document as the run stands; `docs/machine.md` lists its members."""
+    ended = snapshot.conclusion
+    return dict((ended or resolve(snapshot.strategy, strategies).conclude(snapshot.state)).document)
+
+
 def to_map(snapshot: Snapshot) -> dict[str, Any]:
     """Return the snapshot as a dict of JSON data, to be kept anywhere."""
     return msgspec.json.decode(dump_snapshot(snapshot))
@@ -128,41 +120,3 @@ def from_map(saved: Mapping[str, Any], *, strategies: Registry = STRATEGIES) -> 
     except (TypeError, ValueError, RecursionError) as error:
         reason = f"this is no snapshot: {error}"
     raise UsageError(f"{reason}. `to_map` makes such a dict, `begin` a new run.", option="saved") from None
-
-
-# -- the tree
-
-
-def nodes(snapshot: Snapshot) -> Mapping[str, Node]:
-    """Return the tree: nodes by id, oldest first, the root first of all; what is not valued yet is not in it.
-
-    Raises:
-        UsageError: The strategy keeps no tree.
-    """
-    return _search(snapshot).nodes
-
-
-def frontier(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the ids of the nodes that may be expanded, the next one first; those being expanded are not among them.
-
-    Raises:
-        UsageError: The strategy keeps no tree.
-    """
-    return _search(snapshot).frontier
-
-
-def best(snapshot: Snapshot) -> Node | None:
-    """Return the node that the answer comes from as the run stands; None before anything was valued.
-
-    Raises:
-        UsageError: The strategy keeps no tree.
-    """
-    return _search(snapshot).chosen
-
-
-def _search(snapshot: Snapshot) -> State:
-    if not isinstance(snapshot.state, State):
-        raise UsageError(
-            f"{snapshot.strategy} keeps no tree; {TREE_OF_THOUGHTS.name} does", option="snapshot"
-        )
-    return snapshot.state

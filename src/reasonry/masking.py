@@ -32,6 +32,20 @@ _NO_KEY = lazy_pattern(r"\s|^[/~.]")
 """A sentence, or the path of a file that holds the key."""
 _WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 
+_KEYLIKE = lazy_pattern(
+    r"""(?ix)
+    \b(?:sk|pk|rk|xai|gsk|hf|r8|sess|key)[-_][a-z0-9*._-]{6,}   # the forms that providers give their keys
+    | \bAIza[\w-]{10,}
+    | \bya29\.[\w.-]{10,}
+    | \bAKIA[0-9A-Z]{12,}
+    | \beyJ[\w-]{10,}\.[\w.-]+
+    | (?<=bearer\s)\S+
+    | (?<=key=)[^\s&"']+ | (?<=token=)[^\s&"']+
+    | (?<=://)[^\s/@]+(?=@)
+    | \b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{32,}\b                  # long and random enough to be one
+    """
+)
+
 
 class Secrets:
     """Keys to keep out of text."""
@@ -121,6 +135,11 @@ class Secrets:
 
 SECRETS = Secrets()
 """Those of this process."""
+
+
+def mask_keylike(text: str) -> str:
+    """Return a stranger's text with `***` in place of whatever looks like a key; not for long texts."""
+    return _KEYLIKE.sub(MASK, text)
 
 
 def _is_certain(key: str) -> bool:

@@ -19,7 +19,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .errors import UsageError
-from .reading.names import did_you_mean, find_name
+from .names import did_you_mean, find_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

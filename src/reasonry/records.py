@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
@@ -9,6 +10,9 @@ from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from msgspec import Struct
 
 T = TypeVar("T")
+
+RETRY_S = 0.25
+"""How often a store that is away is tried again."""
 
 
 class Line(Struct, frozen=True):
@@ -93,6 +97,12 @@ class RequestKey(Struct, frozen=True):
     at_ms: int
     """Now, UTC, milliseconds since 1970."""
 
+    @classmethod
+    def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
+        """Return what is kept of a request: of its key, in which clients put secrets, a digest."""
+        name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+        return cls(name, hashlib.sha256(asked).digest(), at_ms)
+
 
 KEY_LIFE_MS = 24 * 3_600_000
 
@@ -102,6 +112,7 @@ class RunFilters(TypedDict, total=False):
 
     status: str | None
     outcome: str | None
+    reason: str | None
     strategy: str | None
     model: str | None
     unattended: bool | None
@@ -257,6 +268,10 @@ class RunStore(Protocol):
         """
         ...
 
+    async def let_go(self, run_id: str) -> bool:
+        """Give back the lease of a run, if the run is still paused; return whether it is."""
+        ...
+
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
         """Return which of these runs have somebody who lives and holds their lease, this store object included."""
         ...
@@ -283,6 +298,8 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     """Set where a run writes this session."""
     head: bytes = b"{}"
     """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
+    ttl_ms: int | None = None
+    """After so long unused it expires, whoever looks; None: after as long as whoever looks says."""
     owner: str = ""
     """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
 
@@ -296,8 +313,6 @@ class SessionFilters(TypedDict, total=False):
     """Last used then or later."""
     until_ms: int | None
     """Last used before."""
-    archived_ms: int | None
-    """Archived, or to be archived because they were last used before."""
     guided: bool | None
     """Whether no run writes it."""
     query: str | None
@@ -371,7 +386,7 @@ class Sweep(Struct, frozen=True):
     now_ms: int
     """What the clock says, UTC, milliseconds since 1970."""
     ttl_ms: int
-    """After so long unused an active session is archived or deleted."""
+    """After so long unused an active session is archived or deleted that has no time to live of its own."""
     retention_ms: int | None
     """After so long unused an archived session is deleted; None: never."""
     delete: bool

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from .patterns import lazy_pattern
 
@@ -109,3 +109,23 @@ def clip(text: str, width: int) -> str:
     """Return the text on one line, inert, at most `width` characters long."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
+
+
+def without_surrogates(text: str) -> str:
+    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+REPEATED_CHARS: Final = 300
+"""At the end of a text that was cut off: if so many repeat themselves, more room would have brought more of them."""
+_TIMES: Final = 4
+"""How often a piece stands there at least."""
+
+
+def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
+    """Whether the last characters of a text are one piece of text over and over."""
+    end, longest = text[-chars:], chars // _TIMES
+    if len(end) < chars:
+        return False
+    period = chars - longest - end.rfind(end[-longest:], 0, -1)
+    return period <= longest and end[period:] == end[:-period]

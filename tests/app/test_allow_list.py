@@ -26,7 +26,8 @@ def test_only_what_is_listed_stands_for_anything(
 ) -> None:
     entries = [f" {name} = {spec} " for name, spec in by_name.items()] + ["", *by_itself]
     allowed = AllowList.from_environ({"REASONRY_MODELS": ",".join(entries)})
-    listed = {"offline": "offline", **by_name, **{spec: spec for spec in by_itself}}
+    listed = {"offline": "offline", **by_name}
+    listed |= {spec.rpartition("#")[2] if "://" in spec else spec: spec for spec in by_itself}
     assert {name: allowed.model(name) for name in allowed.model_names} == listed
     if asked not in listed:
         with pytest.raises(UsageError) as caught:
@@ -47,6 +48,18 @@ def test_reasonry_model_is_the_default_and_listed_and_else_the_first_of_the_list
     assert AllowList.from_environ({"REASONRY_MODELS": "b=openai:b,openai:a"}).model(None) == "openai:b"
     assert AllowList().model(None) is None
     assert AllowList().model_names == ["offline"]
+
+
+def test_the_address_of_a_model_is_no_part_of_its_name() -> None:
+    spec = "openai-compatible:http://10.0.0.7:8000/v1#qwen"
+    allowed = AllowList.from_environ({"REASONRY_MODEL": spec, "REASONRY_MODELS": f"big={spec}-72b"})
+    assert allowed.model_names == ["qwen", "big", "offline"]
+    assert allowed.model(None) == allowed.model("qwen") == spec
+    with pytest.raises(UsageError, match=r": offline, qwen, big$"):
+        allowed.model("nobody")
+    said = f"{spec}: the quota is used up; no connection to 10.0.0.7:8000: refused"
+    assert allowed.hide_addresses(said) == "qwen: the quota is used up; no connection to its server: refused"
+    assert allowed.hide_addresses(f"{spec}-72b failed") == "big failed"
 
 
 @pytest.mark.parametrize("models", ["a=openai:x,a=openai:y", "offline=openai:x"])

@@ -1,13 +1,22 @@
-"""Strategies of one's own, as TOML: what holds together is read, what does not says where and why."""
+"""Strategies of one's own, as TOML or JSON: what holds together is read, what does not says where and why."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.app.strategy_table import read_table
-from reasonry.errors import InvalidStrategyError
+from reasonry.app.installed import read_strategies
+from reasonry.app.strategy_table import read_tables
+from reasonry.core.describe import describe
+from reasonry.core.strategy import Strategy
+from reasonry.errors import InvalidStrategyError, UsageError
+from reasonry.stages import to_mapping
+from reasonry.strategies import STRATEGIES
 
 GOOD = """
 name = "code_review"
@@ -31,7 +40,7 @@ name = "verdict"
 
 
 def test_a_table_becomes_a_strategy_for_guided_use() -> None:
-    strategy = read_table(GOOD)
+    (strategy,) = read_tables(GOOD).values()
     assert strategy.edges == (("reading", "faults"), ("reading", "verdict"), ("faults", "verdict"))
     assert (strategy.first, strategy.title, strategy.is_driven) == ("reading", "Code review", False)
     fields = {one.name: one.required for one in strategy.by_name["faults"].fields}
@@ -55,12 +64,109 @@ def test_a_table_becomes_a_strategy_for_guided_use() -> None:
 )
 def test_what_does_not_hold_together_says_which_stage_and_why(old: str, new: str, why: str) -> None:
     with pytest.raises(InvalidStrategyError) as error:
-        read_table(GOOD.replace(old, new), "t.toml")
+        read_tables(GOOD.replace(old, new), "t.toml")
     assert why in error.value.message
     assert "t.toml" in error.value.message
 
 
-@given(st.text())
-def test_any_text_is_a_table_or_a_clear_error(text: str) -> None:
-    with pytest.raises(InvalidStrategyError):
-        read_table(text)
+@given(st.text(), st.sampled_from(["t.toml", "t.json"]))
+def test_any_text_is_a_table_or_a_clear_error(text: str, where: str) -> None:
+    with pytest.raises(InvalidStrategyError, match=where):
+        read_tables(text, where)
+
+
+def rows(strategy: Strategy[Any, Any]) -> list[tuple[Any, ...]]:
+    """Return all that a table says of the stages of a strategy."""
+    members = ("name", "to", "description", "guidance", "repeats", "compares", "tested_by")
+    return [
+        (
+            *(getattr(stage, member) for member in members),
+            *((field.name, dict(field.schema), field.required) for field in stage.fields),
+        )
+        for stage in strategy.stages
+    ]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
+def test_a_strategy_as_it_is_printed_is_a_table_with_nothing_lost(strategy: Strategy[Any, Any]) -> None:
+    (read,) = read_tables(json.dumps(describe(strategy)), "printed.json").values()
+    assert rows(read) == rows(strategy)
+    names = ("name", "title", "source", "summary", "aliases", "edges")
+    assert [getattr(read, name) for name in names] == [getattr(strategy, name) for name in names]
+    assert not read.is_driven
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"name": "x", "stages": [{"name": "a", "too": ["b"]}, {"name": "b"}]}', "`too`"),
+        ('{"name": "x", "stages": [{"name": "a", "to": ["c"]}, {"name": "b"}]}', "leads to 'c'"),
+        ('{"stageTransitions": {"x": {"a": ["b"], "c": []}}}', "leads to 'b'"),
+        ('{"stageTransitions": {"x": ["a", "b"]}}', "no mapping of strategies"),
+        (
+            '{"stageTransitions": {}, "strategyStages": {"x": ["a", "b"]}}',
+            "exactly one stage without a way out",
+        ),
+        ('{"stageTransitions": {"Not a Name": {"a": ["b"], "b": []}}}', "no mapping of strategies"),
+        ("[]", "object"),
+        ('{"name": ', "m.json"),
+    ],
+)
+def test_json_that_is_no_table_is_an_error_that_names_the_file(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_text(text, "utf-8")
+    with pytest.raises(UsageError) as error:
+        read_strategies(str(tmp_path), STRATEGIES)
+    assert why in error.value.message
+    assert "m.json" in error.value.message
+
+
+REVIEW = {"reading": ["faults", "verdict"], "faults": ["faults", "verdict"], "verdict": []}
+
+
+def test_a_folder_may_hold_a_mapping_with_strategies_of_ones_own_beside_the_others(tmp_path: Path) -> None:
+    mapping = to_mapping()
+    mapping["stageTransitions"]["code_review"] = REVIEW
+    (tmp_path / "strategy-stages-mapping.json").write_text(json.dumps(mapping), "utf-8")
+    read = read_strategies(str(tmp_path), STRATEGIES)
+    assert [*read] == [*STRATEGIES, "code_review"]
+    assert read["code_review"].edges == (
+        ("reading", "faults"),
+        ("reading", "verdict"),
+        ("faults", "faults"),
+        ("faults", "verdict"),
+    )
+    assert all(read[name] is strategy for name, strategy in STRATEGIES.items())
+    mapping["stageTransitions"]["linear"]["problem_reception"] += ["thought_generation"]
+    (tmp_path / "strategy-stages-mapping.json").write_text(json.dumps(mapping), "utf-8")
+    with pytest.raises(UsageError, match="'linear' already exists"):
+        read_strategies(str(tmp_path), STRATEGIES)
+
+
+def test_a_file_of_a_known_strategy_is_passed_over_only_if_nothing_in_it_was_edited(tmp_path: Path) -> None:
+    file = tmp_path / "own.json"
+    table, mapping = describe(STRATEGIES["linear"]), to_mapping()
+    for exported in (table, mapping, {"stageTransitions": mapping["stageTransitions"]}):
+        file.write_text(json.dumps(exported), "utf-8")
+        assert read_strategies(str(tmp_path), STRATEGIES) == STRATEGIES
+    first, *others = table["stages"]
+    described = {**mapping["stageDescriptions"], "thought_generation": "Mine."}
+    for edited in (
+        {**table, "title": "Mine"},
+        {**table, "stages": [{**first, "guidance": "Mine."}, *others]},
+        {**table, "stages": [{**first, "fields": {"mine": {"type": "string"}}}, *others]},
+        {**mapping, "stageDescriptions": described},
+    ):
+        file.write_text(json.dumps(edited), "utf-8")
+        with pytest.raises(UsageError, match=r"own\.json: strategy 'linear': 'linear' already exists"):
+            read_strategies(str(tmp_path), STRATEGIES)
+
+
+def test_an_alias_that_is_the_name_of_another_strategy_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(GOOD.replace('["review"]', '["cot"]'), "utf-8")
+    with pytest.raises(UsageError, match="'chain_of_thought' already exists"):
+        read_strategies(str(tmp_path), STRATEGIES)
+    renamed = {**describe(STRATEGIES["chain_of_thought"]), "name": "chain_of_ours"}
+    (tmp_path / "t.toml").unlink()
+    (tmp_path / "t.json").write_text(json.dumps(renamed), "utf-8")
+    with pytest.raises(UsageError, match="'chain_of_thought' already exists"):
+        read_strategies(str(tmp_path), STRATEGIES)

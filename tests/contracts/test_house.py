@@ -25,8 +25,9 @@ NAMED_ELSEWHERE = {
     ("blocks/drafts.py", "chain_of_thought"),
     # Its preset `deep` is of refined drafts.
     ("strategies/best_of_n.py", "refine"),
-    # The public helpers read the tree that it keeps.
+    # The strategy that a program takes by hand by default, and its own machine.
     ("machine.py", "tree_of_thoughts"),
+    ("tree_machine.py", "tree_of_thoughts"),
 }
 
 EACH_STRATEGY_HAS = {"Options", "State", "result.py", "state.py"}

@@ -39,9 +39,11 @@ PUBLIC = [
     "machine",
     "solve",
     "solve_sync",
+    "stages",
     "strategy",
     "stream",
     "thinking_tool",
+    "tree_machine",
 ]
 
 HEAVY = [
@@ -76,10 +78,13 @@ def test_every_public_name_can_be_imported_and_is_documented(name: str) -> None:
     assert name in ("STRATEGIES",) or thing.__doc__
 
 
-def test_the_machine_is_a_module_of_its_own_that_is_imported_when_it_is_used() -> None:
-    assert "reasonry.machine" not in loaded_after("import reasonry")
-    assert "reasonry.machine" in loaded_after("import reasonry\nreasonry.machine.begin")
-    assert not [name for name in HEAVY if name in loaded_after("from reasonry import machine")]
+@pytest.mark.parametrize(
+    ("module", "name"), [("machine", "begin"), ("stages", "StageManager"), ("tree_machine", "new")]
+)
+def test_a_module_of_its_own_is_imported_when_it_is_used(module: str, name: str) -> None:
+    assert f"reasonry.{module}" not in loaded_after("import reasonry")
+    assert f"reasonry.{module}" in loaded_after(f"import reasonry\nreasonry.{module}.{name}")
+    assert not [each for each in HEAVY if each in loaded_after(f"from reasonry import {module}")]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

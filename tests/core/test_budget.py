@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.core.budget import NOTHING, Budget, Ledger, Refusal, Usage, larger_usage
+from reasonry.errors import UsageError
 
 usages = st.builds(
     Usage,
@@ -165,3 +166,8 @@ def test_without_limits_everything_goes_out() -> None:
 def test_a_limit_must_leave_room_for_something(bad: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(bad, Budget)
+
+
+def test_whether_a_budget_closes_a_run_is_true_or_false() -> None:
+    with pytest.raises(UsageError, match="closes must be true or false, not 'no'"):
+        Budget(closes="no")  # pyright: ignore[reportArgumentType]

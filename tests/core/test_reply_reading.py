@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Annotated, Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from reasonry.blocks.answers import MARKED, ReasonedAnswer
@@ -20,7 +24,8 @@ from reasonry.core.reply_reading import (
     is_last_try,
     read_reply,
 )
-from reasonry.core.strategy import Stage
+from reasonry.core.strategy import Stage, inlined_schema
+from reasonry.reading.fit import Unreadable
 from reasonry.reading.mark import ALL
 from reasonry.reading.parse import no_reply
 
@@ -162,3 +167,75 @@ def test_asking_again_shows_a_bounded_part_of_any_reply(text: str) -> None:
     again = ask_again(ASK, Answered(text), Reading(refusal="it is no good"))
     assert len(again.text) < len(ASK.text) + MAX_EXCERPT + 500
     again.text.encode()
+
+
+class Finding(Struct, frozen=True):
+    text: str
+    weight: Annotated[float, Meta(ge=0, le=1)]
+    sources: tuple[Literal["book", "web"], ...] = ()
+
+
+class Findings(Struct, frozen=True):
+    findings: Annotated[tuple[Finding, ...], Meta(min_length=1)]
+
+
+LISTING = Stage("listing", ("final_response",), description="", guidance="", reply=Findings)
+LIST = Ask("Which?", task="List them.", form=inlined_schema(Findings), retries=0)
+GOOD = {"text": "a", "weight": 0.5}
+
+
+def listed(*texts: object, retries: int = 0) -> Reading:
+    replies = [Answered(text if isinstance(text, str) else json.dumps(text)) for text in texts]
+    return read_reply(LISTING, None, replace(LIST, retries=retries), replies)
+
+
+@pytest.mark.parametrize(
+    ("entry", "lost"),
+    [
+        ({"text": "b", "weight": 7}, "findings[2] was left out: `weight`: 7 is not from 0 to 1"),
+        ({"text": "b"}, "findings[2] was left out: it lacks `weight`"),
+        ("b", "findings[2] was left out: it is JSON, but not a JSON object"),
+    ],
+)
+def test_at_the_last_try_a_list_loses_an_entry_that_does_not_fit_and_nothing_else(
+    entry: object, lost: str
+) -> None:
+    reply = {"findings": [GOOD, entry, {"text": "c", "weight": "1/1"}]}
+    first = listed(reply, retries=1)
+    assert first.refusal is not None, "it is asked again first"
+    for last in (
+        listed(reply),
+        listed("Hm.", reply, retries=1),
+        listed(reply, reply, retries=2),
+        listed(reply, "Hm.", retries=1),
+        listed(reply, {"findings": [GOOD, entry]}, retries=1),
+    ):
+        assert [each.text for each in last.value.findings] == ["a", "c"]
+        assert (last.refusal, last.lost, last.title) == (None, lost, f"in part: {lost}")
+    assert listed(reply["findings"]).value == last.value, "a list alone is the form's only field"
+    assert listed(f"Here:\n```json\n{json.dumps(reply)}\n```").value == last.value
+
+
+def test_of_an_entry_with_a_list_of_its_own_the_innermost_entry_alone_is_lost() -> None:
+    reading = listed({"findings": [GOOD, {**GOOD, "sources": ["web", "hearsay"]}]})
+    assert reading.value == Findings((Finding("a", 0.5), Finding("a", 0.5, ("web",))))
+    assert reading.lost == "findings[2].sources[2] was left out: 'hearsay' is none of: book, web"
+
+
+def test_a_list_in_which_nothing_fits_and_two_readings_that_differ_stay_unreadable() -> None:
+    bad = {"text": "b", "weight": 7}
+    for reply in ({"findings": [bad]}, {"findings": []}, {"other": [GOOD, bad]}, "Hm."):
+        assert (listed(reply).value, listed(reply).lost) == (None, "")
+    one, other = (json.dumps({"findings": [{**GOOD, "text": text}, bad]}) for text in "ad")
+    assert listed(f"First:\n{one}\nOr rather:\n{other}").value is None
+    assert listed(f"First:\n{one}\nOnce more:\n{one}").value == Findings((Finding("a", 0.5),))
+
+
+def test_what_a_reader_can_use_in_part_is_taken_at_the_last_try_and_what_is_missing_is_said() -> None:
+    part = Unreadable("b has no score", in_part=({"a": 1}, "list"))
+    stage = Stage("listing", (), description="", guidance="", read=lambda *_: part, value=dict)
+    (first, last) = (
+        read_reply(stage, None, replace(LIST, retries=tries), [Answered("a: 1")]) for tries in (1, 0)
+    )
+    assert (first.value, first.refusal) == (None, "b has no score")
+    assert (last.value, last.mode, last.lost) == ({"a": 1}, "list", "b has no score")

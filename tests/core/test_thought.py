@@ -101,7 +101,8 @@ def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> N
     first = session.think(3, stage="check").record
     assert (first.stage, first.from_stage) == ("check", None)
     assert session.head.has_stage
-    assert session.head.branches["a"].stage == ""
+    # The number after the latest thought of a branch continues that branch.
+    assert (session.head.branches["a"].stage, session.head.main.stage) == ("check", "")
 
 
 def test_naming_a_strategy_alone_puts_a_line_without_a_stage_at_the_first_one() -> None:
@@ -263,7 +264,7 @@ def test_the_head_stays_small_with_a_hundred_branches() -> None:
     for count in range(100):
         session.think(2, branch_id=f"approach-{count}", branch_from_thought=1)
     encoded = msgspec.json.encode(session.head)
-    assert len(encoded) < 7_000
+    assert len(encoded) < 7_600
     assert msgspec.json.decode(encoded, type=Head) == session.head
 
 

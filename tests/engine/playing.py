@@ -93,6 +93,25 @@ class CountingModel:
         pass
 
 
+class GatedModel(CountingModel):
+    """Answers nothing before its gate is open."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.gate = asyncio.Event()
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        answered = await super().answer(question, on_text)
+        await self.gate.wait()
+        return answered
+
+
+async def turns(number: int) -> None:
+    """Let the event loop turn so often."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
 def by(performers: Performers) -> Callable[[Any], Awaitable[Performers]]:
     """Say who performs what is no question of a coached run, as it is asked for once the run is read."""
 

@@ -45,7 +45,7 @@ async def test_a_refused_answer_leaves_the_run_as_it_was() -> None:
         assert caught.value.status == shown == await coach.status(shown["run_id"])
     assert await lines(coach, shown["run_id"]) == before
     shown = await coach.answer(shown["run_id"], {"e1": {"thoughts": ["walk", "run"]}}, by(NOBODY))
-    assert shown["questions"][0]["stage"] == "branch_evaluation"
+    assert shown["questions"][0]["stage"] == "continuation_decision", "the last call is for the answer"
 
 
 async def test_the_other_answers_of_the_call_are_taken() -> None:

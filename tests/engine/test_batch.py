@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import Calls
+from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
@@ -20,6 +22,7 @@ from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
+from reasonry.records import Line
 from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
@@ -52,7 +55,7 @@ class Sampler(CountingModel):
 
 
 def calls(model: Any, budget: Budget | None = None, watch: Observer | None = None) -> Calls:
-    async def intend(_: str) -> None:
+    async def intend(_: str, refused: bool) -> None:
         pass
 
     guard = BudgetGuard(Ledger(budget or Budget()))
@@ -259,6 +262,36 @@ async def test_a_run_journals_each_sample_and_counts_each_request(budget: Budget
     assert len(trace["events"]) == 18
     assert (result.usage.calls, result.usage.input_tokens, result.usage.output_tokens) == (3, 30, 36)
     assert replay["replay"]["identical"] is True
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_the_answers_of_one_request_are_written_together_whenever_the_drive_looks(turns: int) -> None:
+    """So a crash never leaves half of a request that was paid."""
+
+    class Slow(Sampler):
+        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await super().answer_many(question, samples)
+
+    class NotedStore(MemoryStore):
+        async def append(self, run_id: str, lines: Sequence[Line], *more: Any, **named: Any) -> None:
+            commits.append(len(lines))
+            await super().append(run_id, lines, *more, **named)
+
+    async def keep_waking(control: Control) -> None:
+        while True:
+            control.wake()
+            await asyncio.sleep(0)
+
+    commits, control, engine = list[int](), Control(), Engine(NotedStore(), STRATEGIES)
+    run_id = await accept(engine, order_of(LOOP, "p", Loops(steps=3, width=6)))
+    waking = asyncio.create_task(keep_waking(control))
+    async with engine.open(run_id) as opened:
+        await opened.drive(Performers(Slow()), control=control)
+    waking.cancel()
+    # The last one has the end of the run too.
+    assert commits == [6, 6, 7]
 
 
 async def test_a_run_ends_at_its_limit_of_calls_with_nothing_sent_beyond_it() -> None:

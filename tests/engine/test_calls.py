@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
-async def intend(_: str) -> None:
+async def intend(_: str, refused: bool) -> None:
     pass
 
 
@@ -182,10 +182,10 @@ async def test_retry_after_is_waited_for_and_bounded() -> None:
 
 
 async def test_attempts_are_bounded_and_all_counted() -> None:
-    model = CountingModel(fault=lambda n: ModelError("busy", code="rate_limited", retryable=True))
+    model = CountingModel(fault=lambda n: ModelError("busy", code="provider_timeout", retryable=True))
     (answer,) = await ask(calls(model, Policy(max_attempts=3, backoff_s=0.001)), Ask("?"))
     assert isinstance(answer, Failed)
-    assert (answer.code, answer.usage.calls, model.calls, answer.at_ms) == ("rate_limited", 3, 3, 7)
+    assert (answer.code, answer.usage.calls, model.calls, answer.at_ms) == ("provider_timeout", 3, 3, 7)
 
 
 async def test_what_a_server_does_not_take_uses_up_no_attempt_but_counts_as_a_call() -> None:

@@ -11,9 +11,9 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import LONG_REPLY, SHORT_REPLY
+from reasonry.engine.calls import ENDLESS_CHARS
 from reasonry.engine.policy import REASONING_TOKENS, Policy
 from reasonry.errors import UsageError
-from reasonry.reading.thinking import ENDLESS_CHARS
 from reasonry.strategies import STRATEGIES
 from tests.servers import ModelServer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.events import Answered, Stopped
-from reasonry.engine.drive import Control
+from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer
 from reasonry.engine.journal import Entry, Steered
@@ -25,7 +26,7 @@ from reasonry.strategies import STRATEGIES as ALL
 
 from ..playing import World
 from .answering import WorldModel, order
-from .playing import LOOP, STRATEGIES, CountingModel
+from .playing import LOOP, STRATEGIES, CountingModel, GatedModel, turns
 from .running import accept, drive, resume, trace_of
 
 pytestmark = pytest.mark.anyio
@@ -168,6 +169,82 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
         assert busy.calls <= (6 if fault else 2)
         with pytest.raises(ConflictError):
             await engine.steer(run_id, Steered(paused=True))
+
+
+@pytest.mark.parametrize("after", range(24))
+async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all_that_is_open(
+    after: int,
+) -> None:
+    """However many turns of the loop lie between the end of the first calls and the resume."""
+    held = GatedModel()
+    engine = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=2))
+    run_id = await accept(engine, order(LOOP, LOOP.options(steps=1, width=6)))
+    control = Control()
+    async with engine.open(run_id) as opened, asyncio.timeout(30):
+        driving = asyncio.create_task(opened.drive(Performers(held), control=control))
+        while held.calls < 2:
+            await asyncio.sleep(0)
+        assert await control.want(Steered(paused=True))
+        held.gate.set()
+        await turns(after)
+        await control.want(Steered(paused=False))
+        result = await driving
+    if result.status == "active":
+        # The drive had ended before.
+        result = await resume(engine, run_id, Performers(held))
+    assert (result.status, result.usage.calls, held.calls) == ("done", 6, 6)
+
+
+@pytest.mark.parametrize("after", range(24))
+async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after: int) -> None:
+    held = GatedModel(usage=Usage(input_tokens=5_000, output_tokens=5_000))
+    engine = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=2))
+    run_id = await accept(engine, order(LOOP, LOOP.options(steps=1, width=6), Budget(tokens=9_000)))
+    control = Control()
+    async with engine.open(run_id) as opened, asyncio.timeout(30):
+        driving = asyncio.create_task(opened.drive(Performers(held), control=control))
+        while held.calls < 1:
+            await asyncio.sleep(0)
+        held.gate.set()
+        await turns(after)
+        is_written = await control.want(Steered(Budget(tokens=1_000_000)))
+        result = await driving
+    if is_written:
+        assert (result.status, result.usage.calls) == ("done", 6)
+    else:
+        assert result.termination.reason == "max_tokens"
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(seed: int) -> None:
+    """The moments are of the event loop, between any two states of the drive; what is in flight takes its own time."""
+    chance = random.Random(seed)
+
+    class UnevenModel(CountingModel):
+        async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+            await turns(chance.randrange(30))
+            return await super().answer(question, on_text)
+
+    uneven, engine = UnevenModel(), Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=3))
+    run_id = await accept(engine, order(LOOP, LOOP.options(steps=4, width=10)))
+    result = None
+    async with asyncio.timeout(60):
+        while result is None or result.status == "active":
+            async with engine.open(run_id) as opened:
+                await opened.reopen()
+                control = Control()
+                driving = asyncio.create_task(opened.drive(Performers(uneven), control=control))
+                while not driving.done():
+                    await turns(chance.randrange(40))
+                    steered = chance.choice(
+                        [Steered(Budget(calls=chance.randrange(100, 200))), Steered(paused=True)]
+                    )
+                    await control.want(steered)
+                    await turns(chance.randrange(10))
+                    if chance.random() < 0.8:
+                        await control.want(Steered(paused=False))
+                result = await driving
+    assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
 
 
 async def resume_soon(engine: Engine, run_id: str, performers: Performers) -> Result:

@@ -59,6 +59,25 @@ async def test_one_reply_asks_before_the_end_names_what_is_open_and_comes_once()
     assert len(asked[0]) / 4 <= 100
 
 
+async def test_a_step_that_was_dropped_while_open_is_named_while_it_can_still_be_mended() -> None:
+    def plan(**steps: str) -> dict[str, Any]:
+        rows = [
+            {"description": name, "status": status} for name, status in {**steps, "End": "Pending"}.items()
+        ]
+        return {"data": {"planning": rows}}
+
+    replies = await think_all(
+        plan(Measure="Pending", Cut="Pending", Glue="Pending"),
+        plan(Measure="Done", Glue="Pending"),
+        plan(Measure="Done", Glue="Pending"),
+        {"next_thought_needed": False},
+        total=4,
+    )
+    told = "Cut was dropped while open. Glue is not done. "
+    assert replies[2]["before_you_end"].startswith(told)
+    assert replies[3]["left_open"] == "plan: Glue is not done, Cut was dropped while open"
+
+
 async def test_a_concluding_stage_on_offer_is_the_end_too() -> None:
     replies = await think_all(
         {"strategy": "chain_of_thought"},

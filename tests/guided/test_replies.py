@@ -52,9 +52,10 @@ def numbers(reply: dict[str, Any]) -> list[int]:
 async def test_who_names_neither_strategy_nor_stage_gets_the_six_that_are_always_there(at: Desk) -> None:
     first = await at.think(1)
     assert set(first) == ALWAYS
-    assert set(await at.think(2, session_id=first["session_id"], branch_id="b")) == ALWAYS
+    on_branch = await at.think(2, session_id=first["session_id"], branch_id="b")
+    assert (set(on_branch), on_branch["branch_id"]) == (ALWAYS | {"branch_id"}, "b")
     end = await at.think(3, session_id=first["session_id"], branch_id="b", next_thought_needed=False)
-    assert set(end) == ALWAYS | {"summary"}
+    assert set(end) == ALWAYS | {"summary", "branch_id"}
     assert set(tool_schema(ThinkingReply)["required"]) == ALWAYS
 
 
@@ -220,7 +221,9 @@ def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> Non
     for shown, listed, stage in zip(told, describe(strategy)["stages"], strategy.stages, strict=True):
         assert shown.items() <= listed.items()
         assert shown["requires"] == required_fields(stage)
-        assert shown["fields"]["required"] == list(required_fields(stage))
+        assert [name for name in shown["fields"] if name not in shown["optional"]] == [
+            *required_fields(stage)
+        ]
 
 
 # -- history
@@ -342,16 +345,81 @@ async def valued(at: Desk, *scores: tuple[str, float]) -> str:
     return sid
 
 
-async def test_a_stage_that_compares_shows_the_open_lines_best_first(fleeting: Desk) -> None:
+async def test_a_stage_that_compares_shows_the_lines_best_first(fleeting: Desk) -> None:
     sid = await valued(fleeting, ("L", 0.7), ("D", 0.25), ("B", 0.9))
     reply = await fleeting.think(5, session_id=sid, stage="branch_selection", branch_id="B")
     assert reply["scores"] == "B 0.90 · L 0.70 · D 0.25"
     decided = await fleeting.think(
         6, session_id=sid, stage="continuation_decision", branch_id="B", merge_branch="L"
     )
-    assert decided["scores"] == "B 0.90 · D 0.25"
+    assert decided["scores"] == "B 0.90 · L 0.70 · D 0.25"
     worked = await fleeting.think(7, session_id=sid, stage="branch_development", branch_id="B")
     assert "scores" not in worked
+
+
+SELECTION: list[tuple[str, dict[str, Any], str]] = [
+    ("branch_creation", {"branch_id": "A"}, ""),
+    ("branch_development", {"branch_id": "A"}, ""),
+    ("branch_evaluation", {"branch_id": "A", "data": {"score": 0.8}}, "A 0.80"),
+    ("branch_selection", {"data": {"selected": "A"}}, "A 0.80 (chosen)"),
+    ("continuation_decision", {}, "A 0.80 (chosen)"),
+    ("branch_creation", {"branch_id": "B"}, ""),
+    ("branch_development", {"branch_id": "B"}, ""),
+    ("branch_evaluation", {"branch_id": "B", "data": {"score": 0.4}}, "A 0.80 (chosen) · B 0.40"),
+    ("branch_selection", {"data": {"selected": "a"}}, "A 0.80 (chosen) · B 0.40"),
+    ("continuation_decision", {}, "A 0.80 (chosen) · B 0.40"),
+    ("branch_development", {"branch_id": "A"}, ""),
+    ("branch_evaluation", {"branch_id": "A", "data": {"score": 0.9}}, "A 0.80 → 0.90 (chosen) · B 0.40"),
+    ("branch_selection", {"data": {"selected": "A"}}, "A 0.80 → 0.90 (chosen) · B 0.40"),
+    ("continuation_decision", {}, "A 0.80 → 0.90 (chosen) · B 0.40"),
+]
+"""Two branches that are valued, and one of them selected each time: the stages, and the scores in the replies."""
+
+
+@pytest.mark.parametrize("names_after", [True, False], ids=["named", "not named after the selection"])
+async def test_a_selected_branch_keeps_its_name_and_its_newest_score(
+    fleeting: Desk, names_after: bool
+) -> None:
+    sid = (await fleeting.think(1, strategy="tree_of_thoughts", stage="approach_exploration"))["session_id"]
+    for number, (stage, more, scores) in enumerate(SELECTION, 2):
+        # The main line has taken the branch in, so a thought that continues it need not name it.
+        call = {name: value for name, value in more.items() if names_after or number < 12 or name == "data"}
+        reply = await fleeting.think(number, session_id=sid, stage=stage, **call)
+        assert reply.get("scores", "") == scores, number
+    whole = await fleeting.sessions.export({"session_id": sid})
+    assert [thought["seq"] for thought in whole["thoughts"] if "merge_branch" in thought] == (
+        [5, 14] if names_after else [5]
+    )
+    ended = await fleeting.think(16, session_id=sid, stage="solution_formulation", next_thought_needed=False)
+    assert "left_open" not in ended, "B was passed over by a later selection"
+
+
+async def test_a_branch_that_was_taken_in_keeps_its_score_once_another_is_chosen(fleeting: Desk) -> None:
+    sid = await valued(fleeting, ("A", 0.8), ("B", 0.9))
+    for name, scores in [("A", "B 0.90 · A 0.80 (chosen)"), ("B", "B 0.90 (chosen) · A 0.80")]:
+        reply = await fleeting.think(
+            5, session_id=sid, stage="branch_selection", branch_id="main", data={"selected": name}
+        )
+        assert reply["scores"] == scores
+
+
+async def test_a_main_line_that_creates_branches_anew_values_the_chosen_one_no_more(fleeting: Desk) -> None:
+    sid = await valued(fleeting, ("A", 0.8))
+    selected = {"selected": "A"}
+    await fleeting.think(5, session_id=sid, stage="branch_selection", branch_id="main", data=selected)
+    path = ["continuation_decision", "branch_creation", "branch_development"]
+    await fleeting.think(6, session_id=sid, stage=path, branch_id="main")
+    value = {"score": 0.2}
+    reply = await fleeting.think(7, session_id=sid, stage="branch_evaluation", branch_id="main", data=value)
+    assert reply["scores"] == "A 0.80 · main line 0.20"
+
+
+async def test_a_branch_that_was_passed_over_is_open_again_once_it_is_continued(fleeting: Desk) -> None:
+    sid = await valued(fleeting, ("L", 0.7), ("B", 0.9))
+    await fleeting.think(5, session_id=sid, stage="branch_selection", data={"selected": "B"})
+    await fleeting.think(5, session_id=sid, branch_id="L")
+    ended = await fleeting.think(6, session_id=sid, branch_id="main", next_thought_needed=False)
+    assert ended["left_open"] == "not merged: L"
 
 
 async def test_the_scoreboard_stays_short(fleeting: Desk) -> None:
@@ -381,7 +449,7 @@ async def ended(at: Desk, *thoughts: dict[str, Any]) -> str:
 
 LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([{}, {}, {}], ""),
-    "a branch": ([{}, {"branch_id": "b", "branch_from_thought": 1}, {"branch_id": ""}], "not merged: b"),
+    "a branch": ([{}, {"branch_id": "b", "branch_from_thought": 1}, {"branch_id": "main"}], "not merged: b"),
     "a merged branch": ([{}, {"branch_id": "b"}, {"branch_id": "", "merge_branch": "b"}], ""),
     "the branch it ends on": ([{}, {"branch_id": "b"}, {"branch_id": "c"}], ""),
     "a branch beside it": (
@@ -420,7 +488,7 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
         "nothing was built on: revision 3 of 2",
     ),
     "a correction on another line": (
-        [{}, {"branch_id": "b"}, {"branch_id": "b", "revises_thought": 1}, {"branch_id": ""}],
+        [{}, {"branch_id": "b"}, {"branch_id": "b", "revises_thought": 1}, {"branch_id": "main"}],
         "not merged: b; nothing was built on: revision 3 of 1; 2 stands on 1, which 3 revised",
     ),
     "a correction that is merged": (
@@ -482,3 +550,102 @@ def test_every_reason_of_a_notice_and_every_field_is_in_the_documentation() -> N
         *ACTIONS,
     }
     assert {word for word in words if f"`{word}`" not in page} == set()
+
+
+# -- the line of a thought that names none
+
+
+async def lines_of(at: Desk, *thoughts: tuple[int, dict[str, Any]]) -> list[str]:
+    """Hand thoughts in, and return the branch that each reply names."""
+    sid: dict[str, str] = {}
+    named = list[str]()
+    for number, more in thoughts:
+        reply = await at.think(number, total_thoughts=9, **sid, **more)
+        sid = {"session_id": reply["session_id"]}
+        named.append(reply.get("branch_id", ""))
+    kept = (await at.sessions.get(sid))["thoughts"]
+    assert [thought.get("branch_id", "") for thought in kept] == named
+    return named
+
+
+A, B, MAIN = (
+    {"branch_id": "A", "branch_from_thought": 2},
+    {"branch_id": "B", "branch_from_thought": 1},
+    {"branch_id": "main"},
+)
+CONTINUED: dict[str, tuple[list[tuple[int, dict[str, Any]]], list[str]]] = {
+    "the number after the branch's": ([(1, {}), (2, {}), (3, A), (4, {}), (5, {})], ["", "", "A", "A", "A"]),
+    "it is the main line's too": ([(1, {}), (2, {}), (3, {}), (3, A), (4, {})], ["", "", "", "A", "A"]),
+    "the main line has its own": ([(1, {}), (2, {}), (5, A), (3, {}), (6, {})], ["", "", "A", "", "A"]),
+    "the latest is on the main line": (
+        [(1, {}), (2, {}), (3, A), (3, MAIN), (4, {})],
+        ["", "", "A", "", ""],
+    ),
+    "of two branches": ([(1, {}), (2, {}), (3, A), (6, B), (4, {}), (7, {})], ["", "", "A", "B", "A", "B"]),
+    "it was merged": ([(1, {}), (2, {}), (3, A), (3, {"merge_branch": "A"}), (4, {})], ["", "", "A", "", ""]),
+    "a merge is on the main line": (
+        [(1, {}), (2, {}), (3, A), (4, {"merge_branch": "A"})],
+        ["", "", "A", ""],
+    ),
+    "no line has the number before": ([(1, {}), (2, {}), (3, A), (9, {})], ["", "", "A", ""]),
+    "it revises the branch": (
+        [(1, {}), (2, {}), (3, A), (4, A), (3, MAIN), (4, {}), (5, {"revises_thought": 4, **MAIN})],
+        ["", "", "A", "A", "", "", ""],
+    ),
+    "the thought it revises is on the branch": (
+        [(1, {}), (2, {}), (5, A), (3, {}), (4, {"revises_thought": 5})],
+        ["", "", "A", "", "A"],
+    ),
+    "the thought it revises is on the main line": (
+        [(1, {}), (2, {}), (3, A), (4, {"revises_thought": 1}), (5, {})],
+        ["", "", "A", "", ""],
+    ),
+    "both lines have the number that it revises": (
+        [(1, {}), (2, {}), (3, {}), (3, A), (4, {"revises_thought": 3})],
+        ["", "", "", "A", "A"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUED)
+async def test_a_thought_that_names_no_line_continues_one_and_the_reply_names_the_branch(
+    fleeting: Desk, name: str
+) -> None:
+    thoughts, branches = CONTINUED[name]
+    assert await lines_of(fleeting, *thoughts) == branches
+
+
+async def test_the_next_number_of_a_branch_continues_it_though_the_main_line_is_nearer_to_the_stage(
+    fleeting: Desk,
+) -> None:
+    assert await lines_of(
+        fleeting,
+        (1, {"strategy": "linear", "stage": "thought_generation"}),
+        (2, {"branch_id": "A", "branch_from_thought": 1, "stage": "thought_evaluation"}),
+        (3, {"stage": "thought_evaluation"}),
+        (2, {"stage": "thought_evaluation"}),
+    ) == ["", "A", "A", ""]
+
+
+async def test_a_command_that_leaves_its_number_out_continues_the_main_line(tmp_path: Path) -> None:
+    store = MemoryStore()
+    at = Desk(store, directory=str(tmp_path))
+    for call, branch in [({}, ""), ({}, ""), (A, "A"), ({}, ""), ({"branch_id": "A"}, "A")]:
+        reply, _ = await at.sessions.think_here({"thought": "x", "next_thought_needed": True, **call})
+        assert reply.get("branch_id", "") == branch
+
+
+async def test_a_command_that_revises_a_thought_has_the_next_number_of_its_line(tmp_path: Path) -> None:
+    at = Desk(MemoryStore(), directory=str(tmp_path))
+    for call, placed in [
+        ({}, (1, "")),
+        ({}, (2, "")),
+        ({}, (3, "")),
+        ({"branch_id": "A", "branch_from_thought": "1"}, (2, "A")),
+        ({"revises_thought": "2"}, (3, "A")),
+        ({"revises_thought": "1"}, (4, "")),
+    ]:
+        reply, _ = await at.sessions.think_here({"thought": "x", "next_thought_needed": True, **call})
+        assert (reply["thought_number"], reply.get("branch_id", "")) == placed
+    with pytest.raises(UsageError, match="no thought 9"):
+        await at.sessions.think_here({"thought": "x", "next_thought_needed": True, "revises_thought": "9"})

@@ -675,3 +675,39 @@ async def test_an_illegal_transition_is_its_own_kind_of_error(fleeting: Desk) ->
     with pytest.raises(IllegalTransitionError) as caught:
         await fleeting.think(2, session_id=sid, stage="final_response")
     assert caught.value.details["choices"] == ["initial_thought_planning"]
+
+
+async def test_a_session_keeps_the_time_to_live_of_the_tool_that_began_it(tmp_path: Path) -> None:
+    async with desk("memory", tmp_path) as at:
+        brief = Desk(at.store)
+        brief.sessions = Sessions(at.store, STRATEGIES, SessionSettings(ttl_s=60), at.clock)
+        usual, short = (await at.think(1))["session_id"], (await brief.think(1))["session_id"]
+        at.clock.pass_minutes(2)
+        await brief.think(1)
+        assert {row.session_id for row in await at.store.sessions()} >= {usual}
+        continued = await brief.think(2, session_id=usual)
+        assert (continued["session_id"], continued.get("notices")) == (usual, None)
+        gone = await at.think(2, session_id=short)
+        assert gone["notices"][0]["requested_session_id"] == short
+        at.clock.pass_minutes(29)
+        assert (await brief.think(3, session_id=usual))["session_id"] == usual
+
+
+@pytest.mark.parametrize(
+    "refers", [{"revises_thought": 1}, {"branch_from_thought": 1}, {"merge_branch": "b"}]
+)
+async def test_a_refused_call_with_an_expired_id_says_first_that_it_has_expired(
+    fleeting: Desk, refers: dict[str, Any]
+) -> None:
+    sid = (await fleeting.think(1))["session_id"]
+    fleeting.clock.pass_minutes(31)
+    with pytest.raises(
+        UsageError, match=r"^This session has expired; this call would begin a new session\. There"
+    ):
+        await fleeting.think(2, session_id=sid, **refers)
+    # It is refused before it is swept, and after.
+    await fleeting.sessions.sweep(now=True)
+    with pytest.raises(
+        UsageError, match=r"^No session has this id \(expired or deleted, perhaps\); this call"
+    ):
+        await fleeting.think(2, session_id=sid, **refers)

@@ -101,7 +101,8 @@ async def test_the_key_of_openai_is_not_sent_to_other_hosts() -> None:
         ({"ANTHROPIC_API_KEY": "k"}, "anthropic:claude-haiku-5-5"),
         ({"GEMINI_API_KEY": "k"}, "google:gemini-3.5-flash-lite"),
         ({"ZAI_API_KEY": "k"}, "zai:glm-4.7"),
-        ({"GEMINI_API_KEY": "k", "ZAI_API_KEY": "k"}, "google:gemini-3.5-flash-lite"),
+        ({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "ZAI_API_KEY": "k"}, "zai:glm-4.7"),
+        ({"GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, "anthropic:claude-haiku-5-5"),
     ],
 )
 def test_the_default_is_what_the_environment_offers_first(environ: dict[str, str], spec: str) -> None:

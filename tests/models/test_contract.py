@@ -49,14 +49,14 @@ FAILURES: dict[str, tuple[str, bool]] = {
     "half_body": ("provider_error", True),
     "html": ("provider_error", True),
     "wrong_charset": ("provider_error", True),
-    "huge": ("provider_error", True),
+    "huge": ("reply_too_long", False),
     "gzip_bomb": ("provider_error", True),
     "bad_events": ("provider_error", True),
     "broken_stream": ("provider_error", True),
     "late_break": ("provider_error", True),
-    "endless_line": ("provider_error", True),
-    "endless_comments": ("provider_error", True),
-    "endless_events": ("provider_error", True),
+    "endless_line": ("reply_too_long", False),
+    "endless_comments": ("reply_too_long", False),
+    "endless_events": ("reply_too_long", False),
     "drip": ("provider_timeout", True),
     "key_in_error": ("provider_auth", False),
     "key_in_200": ("provider_error", True),
@@ -77,7 +77,14 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     async with model_over(server, transport) as model:
         with pytest.raises(ModelError) as caught:
             await model.answer(question(form=FORM, timeout_s=0.3 if slow else 20), WATCHERS[watched])
-    assert (caught.value.code, caught.value.retryable) == FAILURES[kind]
+    expected = FAILURES[kind]
+    if (kind, transport) == ("gzip_bomb", "own"):
+        # It unpacks a reply that was not to be packed; the other refuses it.
+        expected = FAILURES["huge"]
+    if (kind, watched, transport) == ("endless_events", "streamed", "pydantic-ai"):
+        # The SDK takes an event without data for the end.
+        expected = FAILURES["bad_events"]
+    assert (caught.value.code, caught.value.retryable) == expected
     told_to_wait = kind in ("rate_limit", "server_error", "unavailable")
     assert caught.value.retry_after_s == (7.0 if told_to_wait else None)
     assert not [way for way in written(KEY) if way in everything_of(caught.value)]

@@ -18,15 +18,20 @@ import pytest
 
 from reasonry.app.wiring import App
 from reasonry.engine import journal
-from reasonry.errors import UsageError
+from reasonry.engine.policy import Policy
+from reasonry.errors import StoreError, UsageError
 from reasonry.queues import Later, drive_run, postgres_store
 from reasonry.records import JobOptions
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres import jobs
+from reasonry.stores.row_store import RowStore
 from reasonry.supervisor import Supervisor
+from tests.engine.playing import STRATEGIES, GatedModel
+from tests.servers.postgres import postgres_server
+from tests.supervisor.test_watching import order
 from tests.surfaces.http.serving import serve_in_thread
 
-from .working import accept, until_ended, working
+from .working import PATIENCE_S, accept, until_ended, working
 
 pytestmark = pytest.mark.anyio
 
@@ -202,6 +207,86 @@ def test_a_server_refuses_jobs_that_too_many_wait_before_and_takes_what_it_has_t
         assert len(client.get("/api/runs").json()["runs"]) == 1
         again = client.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
         assert again.json()["run_id"] == first.json()["run_id"]
+
+
+@pytest.mark.parametrize("opens", ["before", "after"])
+async def test_a_job_that_is_paused_elsewhere_and_resumed_while_its_calls_are_in_flight_ends(
+    postgres_url: str, opens: str
+) -> None:
+    async with (
+        App(postgres_url, Policy(max_concurrency=2), environ={}, strategies=STRATEGIES) as app,
+        App(postgres_url, environ={}, strategies=STRATEGIES) as another,
+        working(app),
+        asyncio.timeout(PATIENCE_S),
+    ):
+        for _ in range(4):
+            model = GatedModel()
+            for each in (app, another):
+                each.pool._recorded_model = lambda spec, named, model=model: model  # pyright: ignore
+            run_id = (await app.engine.accept(order(steps=1, width=6), job=JobOptions())).run_id
+            while model.calls < 2:
+                await asyncio.sleep(0.01)
+            server = Supervisor(another)
+            await server.pause(another, run_id)
+            if opens == "before":
+                model.gate.set()
+            await server.resume(another, run_id, job=JobOptions())
+            model.gate.set()
+            row = await until_ended(app, run_id)
+            assert (row.outcome, model.calls) == ("answered", 6)
+            await server.resume(another, run_id, job=JobOptions())
+
+
+async def test_answers_that_come_in_while_the_database_is_away_are_paid_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where the leases run out meanwhile, and other workers wait for the jobs."""
+    monkeypatch.setattr("reasonry.stores.leases.LEASE_S", 1.0)
+    refused, append, gated = list[str](), RowStore.append, GatedModel()
+
+    async def note_refused(self: RowStore, run_id: str, *rest: Any, **named: Any) -> None:
+        try:
+            await append(self, run_id, *rest, **named)
+        except StoreError:
+            refused.append(run_id)
+            raise
+
+    monkeypatch.setattr(RowStore, "append", note_refused)
+    with postgres_server() as postgres:
+        async with (
+            App(postgres.url, environ={}, strategies=STRATEGIES) as one,
+            App(postgres.url, environ={}, strategies=STRATEGIES) as other,
+            working(one),
+            working(other),
+            asyncio.timeout(PATIENCE_S),
+        ):
+            for each in (one, other):
+                each.pool._recorded_model = lambda spec, named: gated  # pyright: ignore
+            runs = [(await one.engine.accept(order(steps=2), job=JobOptions())).run_id for _ in range(12)]
+            while gated.calls < 12:
+                await asyncio.sleep(0.01)
+            postgres.kill()
+            gated.gate.set()
+            while {*refused} != {*runs}:
+                await asyncio.sleep(0.01)
+            postgres.start()
+            rows = [await until_ended(one, run_id) for run_id in runs]
+            assert ({row.outcome for row in rows}, gated.calls) == ({"answered"}, 24)
+
+
+async def test_a_worker_that_may_not_write_says_why(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with App(postgres_url, environ={}) as app:
+        await app.store.runs()
+    with psycopg.connect(re.sub(r"[?&]reasonry_schema=\w+", "", postgres_url), autocommit=True) as db:
+        db.execute("DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN SUPERUSER")
+        db.execute("ALTER ROLE reader SET default_transaction_read_only = on")
+    url = re.sub(r"://[^@/]*@", "://reader@", postgres_url)
+    async with App(url, environ={}) as reading, working(reading), asyncio.timeout(PATIENCE_S):
+        while "the queue cannot be used at present" not in caplog.text:
+            await asyncio.sleep(0.05)
+    assert "ReadOnlySqlTransaction: cannot execute" in caplog.text
 
 
 async def test_of_two_servers_on_one_machine_one_drives_the_jobs_and_the_other_takes_over(

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from reasonry import names
+from reasonry import text as texts
 from reasonry.blocks.answers import CheckReply, ReasonedAnswer
-from reasonry.reading import candidates, fit, json_in_text, mark, names, numbers, parse, thinking, vote
+from reasonry.reading import candidates, fit, json_in_text, mark, numbers, parse, thinking, vote
 
 SIZE = 32_000
 MOST_RATIO = 2.5
@@ -144,7 +146,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "thinking before it": lambda text: thinking.without_thinking(f"<think>{text}</think>{text}"),
     "balances": thinking.balances,
     "echo_in": lambda text: thinking.echo_in({"answer": text}, text, {"properties": {"answer": {}}}, text),
-    "repeats_itself": thinking.repeats_itself,
+    "repeats_itself": texts.repeats_itself,
     "closes_mark": mark.closes_mark,
     "calls_a_tool": mark.calls_a_tool,
     "find_ending": mark.find_ending,
@@ -158,7 +160,7 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "fit a list": lambda text: fit.fit({"thoughts": text}, Thoughts),
     "fit numbers": lambda text: fit.fit({"best": text, "scores": text}, Scores),
     "json_value": json_in_text.json_value,
-    "without_surrogates": json_in_text.without_surrogates,
+    "without_surrogates": texts.without_surrogates,
     "parse_thoughts": candidates.parse_thoughts,
     "parse_scores": lambda text: candidates.parse_scores(text, ["a", "b"]),
     "did_you_mean": lambda text: names.did_you_mean(text, ["abc"]),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reasonry.blocks.judging import CHOSEN, Judgement, judge_question, read_judgement
 from reasonry.core.effects import Ask
 from reasonry.reading.fit import Unreadable
-from reasonry.reading.verdicts import Verdict, is_last_try, read_choice, read_scores
+from reasonry.reading.verdicts import Verdict, read_choice, read_scores
 from reasonry.reading.words import VERDICTS
 from reasonry.strategies.prove_and_refute import Attack, read_attack
 
@@ -131,14 +131,13 @@ def test_a_candidate_alone_is_no_winner_and_a_sentence_is_no_rating() -> None:
         assert isinstance(judged(reply, drafts={1: DRAFTS[1]}), str)
 
 
-def test_a_later_reply_fills_in_what_an_earlier_one_left_out_and_in_the_end_one_rating_is_kept() -> None:
+def test_a_later_reply_fills_in_an_earlier_one_and_the_ratings_there_are_will_do_at_the_last_try() -> None:
     half = '{"ratings": {"A": 2}}'
     assert "candidate B" in judged(half)
     assert judged(half, '{"ratings": {"B": 9}}') == NINE
-    assert judged(half, "A: 2", "A: 2") == {"A": 2.0}
-    assert judged(half, half) == {"A": 2.0}, "the same reply twice ends the asking"
-    assert is_last_try(["a"], 0)
-    assert not is_last_try(["a", "b"], 2)
+    part = read_judgement(None, judge_question(PROBLEM, [*DRAFTS], DRAFTS), [half, "A: 2"])
+    assert isinstance(part, Unreadable)
+    assert part.in_part == (Judgement("A: 2", {"A": 2.0}), "list")
 
 
 def test_the_reason_is_a_member_of_the_data_or_the_text() -> None:

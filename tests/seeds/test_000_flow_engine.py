@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from reasonry.core.machine import begin
 from reasonry.core.registry import resolve
 from reasonry.errors import IllegalTransitionError
 from reasonry.guided.moves import shortest_way
+from reasonry.stages import StageManager, from_mapping, to_mapping
 from reasonry.strategies import STRATEGIES
 from tests.guided.desk import desk
 from tests.guided.walking import Session, filled
@@ -189,7 +191,7 @@ def test_the_branch_figure(way: str) -> None:
     b2 = session.think(2, **branch)
     assert b1.record.branch_from_seq == 2
     assert session.head.branches[b1.branch].parent is None
-    assert b2.branch == (b1.branch if branch else None)
+    assert b2.branch == b1.branch
     t4 = session.think(4, merge_branch=b1.branch, **main)
     final = session.think(5, next_thought_needed=False, **main)
     assert (t4.branch, final.branch, final.head.ended) == (None, None, True)
@@ -202,7 +204,7 @@ def test_creating_branches_from_any_thought_at_any_stage(name: str) -> None:
     strategy = STRATEGIES[name]
     session, last = Session(strategy), strategy.stages[-1].name
     way = shortest_way(strategy, strategy.first, last)
-    walked = [strategy.first, *(() if way is None else way.stages)]
+    walked = [strategy.first, *(way or ())]
     for number, stage in enumerate(walked, 1):
         session.think(number, stage=stage, data=filled(strategy.by_name[stage]))
     for number, stage in enumerate(walked, 1):
@@ -377,3 +379,53 @@ def test_an_invalid_transition_is_an_error_and_the_stage_stays() -> None:
     with pytest.raises(IllegalTransitionError, match="Legal next stages: initial_reasoning"):
         session.think(1, stage="action_execution")
     assert session.head.main.stage == "problem_reception"
+
+
+# -- the program of its page: "The StageManager class", "the stageTransitions object … in strategy-stages-mapping.json"
+
+LINEAR = """{"stageTransitions": {
+"linear": {
+"problem_reception": ["initial_thought_planning"],
+"initial_thought_planning": ["thought_generation"],
+"thought_generation": ["thought_evaluation"],
+"thought_evaluation": ["thought_revision", "continuation_decision"],
+"thought_revision": ["continuation_decision"],
+"continuation_decision": ["thought_adjustment", "branch_creation", "hypothesis_generation"],
+"thought_adjustment": ["thought_generation"],
+"branch_creation": ["thought_generation"],
+"hypothesis_generation": ["hypothesis_verification"],
+"hypothesis_verification": ["solution_finalization", "continuation_decision"],
+"solution_finalization": ["final_response"],
+"final_response": []
+}
+}}"""
+
+
+def test_its_stage_transitions_are_ours_to_the_letter_and_are_read_as_a_strategy() -> None:
+    written = json.loads(LINEAR)
+    ours = to_mapping()
+    assert ours["stageTransitions"]["linear"] == written["stageTransitions"]["linear"]
+    assert from_mapping(written)["linear"].edges == STRATEGIES["linear"].edges
+    for name, flow in FLOWS.items():
+        edges = ours["stageTransitions"][name]
+        assert {(stage, to) for stage, following in edges.items() for to in following} == drawn(flow)
+        assert ours["strategyStages"][name] == [*edges]
+        assert {stage for stage in edges if not ours["stageDescriptions"][stage]} == set()
+
+
+@pytest.mark.parametrize(("name", "example"), [("react", EXAMPLE_1), ("tree_of_thoughts", EXAMPLE_2)])
+def test_the_program_of_its_page_walks_its_examples(name: str, example: str) -> None:
+    manager = StageManager(name)
+    assert (manager.current_stage, manager.stage_history) == (manager.stages[0], [])
+    walked = [stage for _, stage in exchanges(example) if stage != "problem_reception"]
+    for stage in walked:
+        assert stage in manager.get_next_stages()
+        assert manager.can_transition_to(stage)
+        assert manager.transition_to(stage) == manager.current_stage == stage
+    assert manager.stage_history == ["problem_reception", *walked[:-1]]
+    assert manager.get_next_stages() == []
+    with pytest.raises(
+        IllegalTransitionError, match="Invalid transition from final_response to problem_reception"
+    ):
+        manager.transition_to("problem_reception")
+    assert manager.current_stage == "final_response"

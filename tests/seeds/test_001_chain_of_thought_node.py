@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from reasonry import thinking_tool
+from reasonry import solve_sync, thinking_tool
 from reasonry.blocks.plan import format_plan
 from reasonry.core.describe import describe, diagram
 from reasonry.core.registry import resolve
 from reasonry.errors import UsageError
+from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 
 from ..strategies.walking import Walked, in_order, walk
@@ -135,7 +136,8 @@ def test_cot_continue_cot_is_drawn() -> None:
     """`cot[ChainOfThoughtNode] -->|"continue"| cot`."""
     assert ("think", "think") in NODE.edges
     assert "    think --> think\n" in diagram(NODE)
-    assert describe(NODE)["stages"][1]["next"] == ["think", "conclude"]
+    assert describe(NODE)["stages"][1]["to"] == ["conclude"]
+    assert describe(NODE)["stages"][1]["repeats"]
 
 
 DONE_CHILD = {"description": "Leave 2 in the 5", "status": "Done", "result": "2"}
@@ -219,7 +221,7 @@ next_thought_needed: true
     assert walked.snapshot.status == "done"
     assert len(walked.asks) == 2, "read at first sight"
     (first, _) = walked.conclusion.document["evolution"]
-    assert first["current_thinking"].strip().endswith("Fill the 5, pour into the 3.")
+    assert first["current_thinking"].endswith("Fill the 5, pour into the 3.")
     assert first["planning"][1]["mark"] == "units?"
     assert first["planning"][1]["sub_steps"][0]["status"] == "Pending"
 
@@ -247,3 +249,120 @@ def test_a_missing_key_is_asked_for_again_instead_of_asserted() -> None:
         walked = run(broken, FIRST, SECOND)
         assert key in walked.asks[1].turns[0].objection
         assert walked.snapshot.status == "done"
+
+
+MISTAKEN = [
+    """current_thinking: |
+  Two dice are thrown; at least one six is wanted. I set up a plan.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "P(at least one six) with two dice"
+  - description: "Compute the probability"
+    status: "Pending"
+  - description: "Conclusion"
+    status: "Pending"
+next_thought_needed: true
+""",
+    """current_thinking: |
+  Evaluation of Thought 1: Correct - the plan covers the question.
+  Each die shows a six with 1/6, so 1/6 + 1/6 = 1/3.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "P(at least one six) with two dice"
+  - description: "Compute the probability"
+    status: "Done"
+    result: "1/3"
+  - description: "Conclusion"
+    status: "Pending"
+next_thought_needed: true
+""",
+    """current_thinking: |
+  Evaluation of Thought 2: Major Error - two sixes are counted twice; the events are not exclusive.
+  The probability has to be computed by the complement.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "P(at least one six) with two dice"
+  - description: "Compute the probability"
+    status: "Verification Needed"
+    mark: "Two sixes were counted twice"
+    sub_steps:
+      - description: "P(no six)"
+        status: "Pending"
+      - description: "Subtract from 1"
+        status: "Pending"
+  - description: "Conclusion"
+    status: "Pending"
+next_thought_needed: true
+""",
+    """current_thinking: |
+  Evaluation of Thought 3: Correct - the complement avoids the double count.
+  No six: 5/6 * 5/6 = 25/36, so 1 - 25/36 = 11/36.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "P(at least one six) with two dice"
+  - description: "Compute the probability"
+    status: "Done"
+    result: "11/36, not 1/3"
+    sub_steps:
+      - description: "P(no six)"
+        status: "Done"
+        result: "25/36"
+      - description: "Subtract from 1"
+        status: "Done"
+        result: "11/36"
+  - description: "Conclusion"
+    status: "Pending"
+next_thought_needed: true
+""",
+    """current_thinking: |
+  At least one six comes with probability 11/36.
+planning:
+  - description: "Understand the problem"
+    status: "Done"
+    result: "P(at least one six) with two dice"
+  - description: "Compute the probability"
+    status: "Done"
+    result: "11/36, not 1/3"
+    sub_steps:
+      - description: "P(no six)"
+        status: "Done"
+        result: "25/36"
+      - description: "Subtract from 1"
+        status: "Done"
+        result: "11/36"
+  - description: "Conclusion"
+    status: "Done"
+    result: "11/36"
+next_thought_needed: false
+""",
+]
+"""The design's own layout, thought by thought: a wrong sum, found at the next evaluation and put right."""
+
+
+def test_a_plan_with_a_mistake_that_the_next_evaluation_finds_as_a_program() -> None:
+    script = [{"stage": "think", "reply": reply} for reply in MISTAKEN]
+    model = ScriptedModel.of(*script)
+    result = solve_sync("P(a six) with two dice?", strategy="planned_thinking", model=model, store="memory")
+    shared = json.loads(json.dumps(result.document()))
+    assert (result.answer, result.outcome, result.warnings) == ("11/36", "answered", ())
+    assert result.usage.calls == len(MISTAKEN), "each reply was read at first sight"
+    thoughts = shared["evolution"]
+    assert [thought["thought_number"] for thought in thoughts] == [1, 2, 3, 4, 5]
+    assert [thought["next_thought_needed"] for thought in thoughts] == [True] * 4 + [False]
+    computing = [thought["planning"][1] for thought in thoughts]
+    assert [(step["status"], step["result"], step["mark"]) for step in computing] == [
+        ("Pending", None, None),
+        ("Done", "1/3", None),
+        ("Verification Needed", None, "Two sixes were counted twice"),
+        ("Done", "11/36, not 1/3", None),
+        ("Done", "11/36, not 1/3", None),
+    ]
+    found, mended = thoughts[2], thoughts[3]
+    assert found["current_thinking"].startswith("Evaluation of Thought 2: Major Error")
+    assert [step["status"] for step in found["planning"][1]["sub_steps"]] == ["Pending", "Pending"]
+    assert [step["result"] for step in mended["planning"][1]["sub_steps"]] == ["25/36", "11/36"]
+    assert "- [Done] Conclusion: 11/36" in shared["plan_text"]

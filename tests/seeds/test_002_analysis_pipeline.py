@@ -8,13 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from reasonry import solve_sync
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed
 from reasonry.core.registry import resolve
 from reasonry.core.toolcard import ToolCard
+from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
-from reasonry.strategies.analysis.state import PASSED_THROUGH
+from reasonry.strategies.analysis.state import BUILT_IN
+from reasonry.surfaces.run_report import markdown_page, outline
 
 from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from ..strategies.walking import walk
@@ -70,8 +73,8 @@ def test_the_pipeline_flow_example() -> None:
     assert document["complexity"]["complexity_level"] == "moderate"
     assert len(document["complexity"]["dimensions"]) == 4
     assert [one["overall_score"] for one in document["plans"]] == [78, 85, 72]
-    assert document["selected_plan"]["number"] == 2
-    assert [(task["query"], task["status"]) for task in document["tasks"]] == [
+    assert document["selected_plan"] == "B"
+    assert [(task["task_query"], task["status"]) for task in document["tasks"]] == [
         ("Python web scraping", "ACCEPTED"),
         ("JavaScript web scraping", "ACCEPTED"),
         ("Compare and recommend", "ACCEPTED"),
@@ -89,7 +92,6 @@ def test_the_stages_come_in_the_order_of_the_overview() -> None:
         "complexity_analysis",
         "plan_generation",
         "plan_evaluation",
-        "query_conversion",
         "task_execution",
         "quality_evaluation",
         "iteration_decision",
@@ -135,8 +137,12 @@ def test_generate_multiple_candidate_plans_1_to_5_default_3() -> None:
 
 
 def test_every_task_specifies_resource_name_and_task_query() -> None:
-    for task in seed_example().conclusion.document["selected_plan"]["tasks"]:
+    document = seed_example().conclusion.document
+    for task in [task for one in document["plans"] for task in one["tasks"]]:
         assert set(task) == {"resource_name", "task_query"}
+    for task in document["tasks"]:
+        assert task["resource_name"]
+        assert task["task_query"]
 
 
 def test_maximum_tasks_24_per_plan_safety_limit() -> None:
@@ -159,7 +165,7 @@ def test_max_of_the_evaluations_takes_the_first_of_equals() -> None:
         "plan_generation": [plan("a"), plan("b"), plan("c")],
         "plan_evaluation": scores(80, 80, 80),
     }
-    assert analyse(script, candidate_plans=3).conclusion.document["selected_plan"]["number"] == 1
+    assert analyse(script, candidate_plans=3).conclusion.document["selected_plan"] == "A"
 
 
 def test_the_evaluation_criteria() -> None:
@@ -174,8 +180,21 @@ def test_execute_tasks_sequentially_with_immediate_quality_evaluation() -> None:
     start = stages.index("task_execution")
     assert stages[start : start + 6] == ["task_execution", "quality_evaluation"] * 3
     passed = [to for _, to in walked.edges]
-    start = passed.index("query_conversion")
-    assert passed[start : start + 9] == ["query_conversion", "task_execution", "quality_evaluation"] * 3
+    start = passed.index("task_execution")
+    assert passed[start : start + 6] == ["task_execution", "quality_evaluation"] * 3
+
+
+def test_convert_query_to_tool_format_stands_on_the_path_where_a_query_was_converted() -> None:
+    tasks = plan("Python", ("search", "scrapers"), ("logic_kernel", "Compare"))
+    takes = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+    walked = analyse(
+        {"plan_generation": tasks}, {"search": [["Scrapy"]]}, tools=(ToolCard("search", "Searches.", takes),)
+    )
+    done = ["task_execution", "quality_evaluation"]
+    passed = [to for _, to in walked.edges]
+    start = passed.index("task_execution")
+    assert passed[start : start + 7] == [*done, "query_conversion", *done, *done]
+    assert statuses(walked) == ["ACCEPTED"] * 3
 
 
 def test_sequential_execution_sends_requests_one_at_a_time_with_a_prefix_to_be_cached() -> None:
@@ -208,7 +227,7 @@ def test_accepted_write_to_analysis_history_rejected_log_reason_skip_writing_nex
 
 
 def test_passthrough_tools_receive_task_queries_directly() -> None:
-    assert set(PASSED_THROUGH) == {"py_executor"}
+    assert "py_executor" in BUILT_IN
     walked = analyse(
         {"plan_generation": plan(("py_executor", "sum the primes below 100"))},
         {"py_executor": [{"status": "ok", "value": 1060}]},
@@ -276,7 +295,7 @@ def test_in_iteration_2_the_system_sees_accepted_results_feedback_and_errors() -
 
 def test_new_plan_generation_in_each_iteration() -> None:
     walked = analyse({"iteration_decision": [ON], "plan_generation": [plan("first"), plan("second")]})
-    assert [task["query"] for task in walked.conclusion.document["tasks"]] == ["first", "second"]
+    assert [task["task_query"] for task in walked.conclusion.document["tasks"]] == ["first", "second"]
 
 
 def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedback() -> None:
@@ -351,3 +370,125 @@ def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
     assert len(limited.asks) <= 12
     assert limited.conclusion.reason == "cost_limit"
     assert limited.conclusion.answer == "Python."
+
+
+WEB_SCRAPER: list[tuple[str, Any]] = [
+    (
+        "complexity_analysis",
+        {
+            "complexity_level": "moderate",
+            "dimensions": ["Language features", "Library ecosystem", "Performance", "Ease of use"],
+            "key_challenges": ["Both are good at it"],
+            "sequential_dependencies": ["Knowledge before comparison"],
+            "iteration_strategy": "One pass",
+        },
+    ),
+    (
+        "plan_generation",
+        plan("Compare libraries", "Analyze syntax", ("logic_kernel", "Evaluate performance")),
+    ),
+    (
+        "plan_generation",
+        plan("Knowledge on Python", "Knowledge on JavaScript", ("logic_kernel", "Recommend")),
+    ),
+    ("plan_generation", plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side"))),
+    ("plan_evaluation", scores(78, 85, 72)),
+    ("task_execution", {"answer": "Requests, Scrapy, Playwright.", "confidence": 0.9}),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
+    ("task_execution", {"answer": "Puppeteer, Cheerio, Playwright.", "confidence": 0.9}),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
+    (
+        "task_execution",
+        {"steps": ["Both drive a browser.", "Python has more tools."], "conclusion": "Python"},
+    ),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "follows"}),
+    (
+        "iteration_decision",
+        {
+            "continue_iterations": False,
+            "quality_summary": "Good coverage of both languages",
+            "decision_rationale": "Proceed to synthesis",
+            "recommendations_for_next_iteration": "",
+        },
+    ),
+    (
+        "synthesis",
+        {
+            "answer": "Both can do it; Python has more tools.",
+            "key_findings": ["Python: Scrapy", "JavaScript: Puppeteer"],
+            "final_answer": "Use Python.",
+            "title": "Python or JavaScript",
+            "headline": "Python leads",
+            "image_caption": "Two spiders at one web",
+        },
+    ),
+    ("focused_answer", "The answer recommends it.\n\n<answer>Python</answer>"),
+]
+"""The seed's own example, "Is Python or JavaScript better for building a web scraper?", reply by reply."""
+
+
+def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -> None:
+    options = {"focused_answer_type": "choice: Python | JavaScript", "image": True}
+    script = [{"stage": stage, "reply": said} for stage, said in WEB_SCRAPER]
+    result = solve_sync(
+        QUERY, strategy="analysis", model=ScriptedModel.of(*script), options=options, store="memory"
+    )
+    document = json.loads(json.dumps(result.document()))
+    assert (result.answer, result.outcome, result.warnings) == ("Python", "answered", ())
+    assert document["complexity"] == {**WEB_SCRAPER[0][1], "suggested_tasks": "3-4"}
+    assert [(one["plan"], one["overall_score"]) for one in document["plans"]] == [
+        ("A", 78),
+        ("B", 85),
+        ("C", 72),
+    ]
+    assert document["plans"][1]["tasks"] == [
+        {"resource_name": "knowledge", "task_query": "Knowledge on Python"},
+        {"resource_name": "knowledge", "task_query": "Knowledge on JavaScript"},
+        {"resource_name": "logic_kernel", "task_query": "Recommend"},
+    ]
+    assert document["selected_plan"] == document["iterations"][0]["selected_plan"] == "B"
+    given = [(task["resource_name"], task["task_query"], task["status"]) for task in document["tasks"]]
+    chosen = [(*task.values(), "ACCEPTED") for task in document["plans"][1]["tasks"]]
+    assert given == chosen
+    assert document["iterations"][0]["decision"] == WEB_SCRAPER[11][1]
+    made = WEB_SCRAPER[12][1]
+    assert document["synthesis"] == {name: made[name] for name in ("answer", "key_findings")}
+    for name in ("final_answer", "title", "headline", "image_caption"):
+        assert document[name] == made[name]
+    assert document["focused_answer"] == {"type": "choice: Python | JavaScript", "value": "Python"}
+    report = markdown_page(outline(result.document()))
+    assert "Complexity: moderate" in report
+    assert "Suggested tasks: 3-4" in report
+    assert "Plan B · 85/100 · selected" in report
+
+
+@pytest.mark.parametrize(
+    "evaluations",
+    [[{"plan": name, "overall_score": 101} for name in "ABC"], [], {"nothing": "of the kind"}],
+    ids=["all out of range", "none", "no list"],
+)
+def test_scores_that_are_all_lost_are_in_the_warnings(evaluations: object) -> None:
+    said = [("plan_evaluation", {"evaluations": evaluations})] * 2
+    script = [*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]]
+    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
+    result = solve_sync(QUERY, strategy="analysis", model=ScriptedModel.of(*lines), store="memory")
+    assert [one["overall_score"] for one in result.document()["plans"]] == [None, None, None]
+    (warning,) = result.warnings
+    assert warning.startswith("no plan has a score, so plan A was selected: ")
+    assert warning == result.document()["diagnostics"]["warnings"][0]
+
+
+def test_a_score_that_is_missing_is_lost_alone_and_the_warnings_say_so() -> None:
+    """`best_eval = max(evaluation.evaluations, key=lambda e: e.overall_score)`."""
+    evaluations = [{"plan": "A", "overall_score": 50}, {"plan": "B", "overall_score": 101}]
+    evaluations.append({"plan": "C", "overall_score": 90})
+    said = [("plan_evaluation", {"evaluations": evaluations})] * 2
+    script = [*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]]
+    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
+    result = solve_sync(QUERY, strategy="analysis", model=ScriptedModel.of(*lines), store="memory")
+    assert [one["overall_score"] for one in result.document()["plans"]] == [50, None, 90]
+    assert result.document()["selected_plan"] == "C"
+    assert result.warnings == (
+        "a reply was taken in part: plan_evaluation: evaluations[2] was left out: `overall_score`: 101 is not from 0 "
+        "to 100; give each of the plans A, B, C one score, not A, C",
+    )

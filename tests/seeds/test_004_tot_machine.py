@@ -12,29 +12,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry import UsageError, machine, solve_sync
+from reasonry import UsageError, machine, solve_sync, tree_machine
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.machine import advance, begin, open_effects
-from reasonry.core.options import read_options
+from reasonry.core.options import read_options, with_coached_defaults
 from reasonry.errors import ConflictError
-from reasonry.machine import (
-    EVALUATION_PROMPT,
-    GENERATION_PROMPT,
-    Answered,
-    Failed,
-    best_leaf,
-    children,
-    leaves,
-    node,
-    parse_scores,
-    parse_thoughts,
-    path_to,
-)
+from reasonry.machine import Answered, Failed
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import State
+from reasonry.tree_machine import parse_scores, parse_thoughts
 
-from ..strategies.searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search_as_seed, texts
+from ..strategies.searching import (
+    FOREVER,
+    TREE_OF_THOUGHTS,
+    World,
+    best,
+    expanded,
+    search,
+    search_as_seed,
+    texts,
+)
 
 SEED = read_options(TREE_OF_THOUGHTS, {"preset": "seed"})
 """The options with the defaults of the seed."""
@@ -150,7 +148,7 @@ def test_each_node_says_what_has_become_of_it() -> None:
     assert statuses() == ["open", "proposed", "pruned", "proposed"]
     step = machine.advance(step.snapshot, "e2", Answered('{"scores": {"1": 0.2, "2": 0.6}}'))
     assert statuses() == ["expanded", "open", "pruned", "open"]
-    assert machine.frontier(step.snapshot) == ("node_2",)
+    assert machine.result(step.snapshot)["tree"]["frontier"] == ["node_2"]
     assert step.snapshot.state.expanding == ("node_4",)
 
 
@@ -158,27 +156,30 @@ def test_each_node_says_what_has_become_of_it() -> None:
 
 
 def test_the_tree_can_be_read_by_pure_functions() -> None:
-    state: State = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2).snapshot.state
-    leaf = best_leaf(state.nodes)
+    ended = perform_all(("start", "P", "c"), World({"b": 0.7, "bc": 0.9}), max_depth=2)
+    leaf = tree_machine.find_best_leaf(ended)
     assert leaf is not None
-    assert leaf.content == "bc"
-    assert [one.content for one in leaves(state.nodes)] == ["a", "c", "ba", "bb", "bc"]
-    assert [one.content for one in children(state.nodes, "node_3")] == ["ba", "bb", "bc"]
-    assert [one.content for one in path_to(state.nodes, leaf.id)] == ["P", "b", "bc"]
-    assert node(state.nodes, "node_99") is None
-    assert children(state.nodes, "node_99") == path_to(state.nodes, "node_99") == []
+    assert leaf["content"] == "bc"
+    assert [each["content"] for each in tree_machine.find_leaves(ended)] == ["a", "c", "ba", "bb", "bc"]
+    assert [each["content"] for each in tree_machine.get_children(ended, "node_3")] == ["ba", "bb", "bc"]
+    assert [each["content"] for each in tree_machine.get_path_to_node(ended, leaf["id"])] == ["P", "b", "bc"]
+    assert tree_machine.get_node(ended, leaf["id"]) == leaf
+    assert tree_machine.get_node(ended, "node_99") is None
+    assert (
+        tree_machine.get_children(ended, "node_99") == tree_machine.get_path_to_node(ended, "node_99") == []
+    )
+    assert tree_machine.find_best_leaf(tree_machine.new()) is None
 
 
-def test_the_helpers_take_a_snapshot_too_and_say_where_there_is_no_tree() -> None:
+def test_the_result_so_far_is_there_at_any_time_and_for_any_strategy() -> None:
     walked = search_as_seed(World({"b": 0.7, "bc": 0.9}), max_depth=2)
-    assert machine.nodes(walked.snapshot) == walked.snapshot.state.nodes
-    assert machine.best(walked.snapshot) == best_leaf(walked.snapshot.state.nodes)
-    assert machine.best(machine.begin("P").snapshot) is None
+    assert machine.result(walked.snapshot) == walked.conclusion.document
+    begun = machine.begin("P").snapshot
+    assert machine.result(begun)["best"] is None
+    assert list(machine.result(begun)["tree"]["nodes"]) == ["node_1"]
     plain = machine.begin("P", "chain_of_thought").snapshot
     assert machine.status(plain) == "active"
-    for helper in (machine.nodes, machine.frontier, machine.best):
-        with pytest.raises(UsageError, match="keeps no tree"):
-            helper(plain)
+    assert "tree" not in machine.result(plain)
 
 
 # "Options": "(default: …)"
@@ -383,15 +384,18 @@ def test_dfs_expands_in_generation_order_and_backtracks() -> None:
     }
 
 
-# "beam_width - Optional frontier cap": of every traversal, so decided where the seed has it for best_first alone
+# "beam_width - Optional frontier cap for best-first expansion"
 
 
-@pytest.mark.parametrize("traversal", ["bfs", "dfs", "best_first"])
-def test_the_beam_keeps_the_best_scoring_of_the_frontier(traversal: str) -> None:
+def test_the_beam_keeps_the_best_scoring_of_the_frontier_in_best_first_alone() -> None:
     world = World({"a": 0.2, "b": 0.8, "c": 0.5}, otherwise=0.1)
-    walked = search_as_seed(world, traversal_strategy=traversal, beam_width=2, max_depth=2, **FOREVER)
-    assert "a" not in expanded(walked)
-    assert expanded(walked)[1] == "b"
+    options = {"beam_width": 2, "max_depth": 2, **FOREVER}
+    kept = expanded(search_as_seed(world, **options))
+    assert (kept[1], "a" in kept) == ("b", False)
+    for traversal in ("bfs", "dfs"):
+        assert expanded(search_as_seed(world, traversal_strategy=traversal, **options)) == ["", "a", "b", "c"]
+        without_preset = search(world, traversal_strategy=traversal, expand_width=1, **options)
+        assert "a" not in expanded(without_preset)
 
 
 # "parse_thoughts(text): Parses numbered thoughts", "parse_scores(text, thoughts)": both with their mode
@@ -492,7 +496,7 @@ def test_the_retries_are_counted_for_each_phase_and_node() -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 1, 2])
-@pytest.mark.parametrize("said", ["no idea", {"thoughts": []}, {"thoughts": ["", "  "]}])
+@pytest.mark.parametrize("said", ["no idea", {"thoughts": ["", "  "]}])
 def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, said: Any) -> None:
     tries = count(1)
 
@@ -508,6 +512,23 @@ def test_without_thoughts_after_all_retries_the_run_ends_in_error(retries: int, 
     assert diagnostics(walked)["parser_errors"] == ["generation_parse_retry"] * retries + [
         "thoughts_parse_failed"
     ]
+
+
+def test_an_empty_list_of_thoughts_is_an_error_and_is_not_asked_for_again() -> None:
+    walked = search_as_seed(World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None))
+    assert len(walked.asks) == 1
+    assert (walked.conclusion.reason, walked.snapshot.error) == ("error", "output_invalid")
+    assert walked.conclusion.detail == "it proposes no thought"
+    assert diagnostics(walked)["parser_errors"] == ["thoughts_parse_failed"]
+
+
+def test_a_coached_run_asks_for_thoughts_and_for_scores_in_two_questions() -> None:
+    options = with_coached_defaults(TREE_OF_THOUGHTS, {"preset": "seed"})
+    kinds = [ask.facts["kind"] for ask in search(**options, max_depth=1).asks]
+    assert kinds == ["propose", "value", "answer"]
+    (proposal, *_) = search(**options).asks
+    assert "score" not in proposal.text
+    assert with_coached_defaults(TREE_OF_THOUGHTS, {})["score_with_proposals"] is True
 
 
 # "result": best, candidates, tree, diagnostics
@@ -653,9 +674,129 @@ def test_the_result_has_what_ended_it_and_what_it_took_in_one_place_each() -> No
     assert not {"nodes", "frontier"} & set(brief["tree"])
 
 
-# "default_generation_prompt/0, default_evaluation_prompt/0"
+# "default_generation_prompt/0, default_evaluation_prompt/0, generate_call_id/0, generate_node_id/0"
 
 
-def test_the_default_prompts_are_public() -> None:
-    assert "candidates" in GENERATION_PROMPT
-    assert "1 means" in EVALUATION_PROMPT
+def test_the_default_prompts_are_public_and_ids_are_unique() -> None:
+    assert "candidates" in tree_machine.default_generation_prompt()
+    assert "1 means" in tree_machine.default_evaluation_prompt()
+    for generate in (tree_machine.generate_call_id, tree_machine.generate_node_id):
+        assert len({generate() for _ in range(100)}) == 100
+
+
+# -- the program of its page: "The machine is used by the ToT strategy", which performs the directives
+
+
+def perform_all(start: tuple[str, str, str], world: World, **options: Any) -> tree_machine.TreeMachine:
+    """Drive a machine to its end; a world proposes and scores."""
+    made, (directive,) = tree_machine.update(tree_machine.new(**options), start)
+    while True:
+        (pending,) = machine.wanted_effects(made.snapshot)  # pyright: ignore[reportArgumentType]
+        reply = world(pending)
+        message = ("llm_result", directive[1], ("ok", {"text": reply.text}))
+        made, directives = tree_machine.update(made, message)
+        if not directives:
+            return made
+        (directive,) = directives
+
+
+class Strategy:
+    """The strategy around the machine: performs a directive, and returns the message for it."""
+
+    def __init__(self, *, replies: bool = False) -> None:
+        self.replies = replies
+        self.log: list[str] = []
+
+    def perform(self, directive: tuple[Any, ...]) -> tuple[Any, ...]:
+        step = len(self.log)
+        self.log.append(directive[0])
+        match directive:
+            case ("generate_thoughts", call_id, context, count):
+                assert [turn["role"] for turn in context] == ["system", "user"]
+                thoughts = [f"step {step}.{place}" for place in range(1, count + 1)]
+                lines = "\n".join(f"{place}. {thought}" for place, thought in enumerate(thoughts, 1))
+                return self.message("thoughts_generated", call_id, thoughts, lines, (10, 5, 15))
+            case ("evaluate_thoughts", call_id, entries):
+                scores = {
+                    each["id"]: round(0.9 - 0.2 * place + 0.01 * step, 3)
+                    for place, each in enumerate(entries)
+                }
+                text = json.dumps({"scores": scores})
+                return self.message("thoughts_evaluated", call_id, scores, text, (7, 3, 10))
+            case ("call_llm_stream", call_id, context):
+                assert "No thoughts could be read from it" in context[-1]["content"]
+                return "llm_result", call_id, ("ok", {"text": "1. mended\n2. also mended\n3. third"})
+            case _:
+                raise AssertionError(directive)
+
+    def message(
+        self, kind: str, call_id: str, data: Any, text: str, tokens: tuple[int, int, int]
+    ) -> tuple[Any, ...]:
+        if not self.replies:
+            return kind, call_id, data
+        usage = dict(zip(("input_tokens", "output_tokens", "total_tokens"), tokens, strict=True))
+        return "llm_result", call_id, ("ok", {"text": text, "usage": usage})
+
+    def drive(
+        self, made: tree_machine.TreeMachine, directives: list[tuple[Any, ...]]
+    ) -> tuple[tree_machine.TreeMachine, list[str]]:
+        seen = [made.status]
+        while directives:
+            (directive,) = directives
+            made, directives = tree_machine.update(made, self.perform(directive))
+            seen.append(made.status)
+            stored = json.loads(json.dumps(tree_machine.to_map(made)))
+            assert tree_machine.from_map(stored) == made
+            made = tree_machine.from_map(stored)
+        return made, seen
+
+
+def test_the_program_of_its_page_runs_a_whole_search() -> None:
+    idle = tree_machine.new()
+    assert (idle.status, idle.branching_factor, idle.convergence_window) == ("idle", 3, 2)
+    started, directives = tree_machine.update(idle, ("start", "Plan a garden", "call_1"), {})
+    assert directives[0][:2] == ("generate_thoughts", "call_1")
+    assert directives[0][3] == 3
+    strategy = Strategy()
+    ended, seen = strategy.drive(started, directives)
+    assert seen == ["generating", "evaluating"] * 3 + ["completed"]
+    assert strategy.log == ["generate_thoughts", "evaluate_thoughts"] * 3
+    assert ended.termination_reason == "max_depth"
+    assert ended.solution_path == ["node_1", "node_2", "node_5", "node_8"]
+    path = tree_machine.get_path_to_node(ended, ended.solution_path[-1])
+    assert [each["content"] for each in path] == ["Plan a garden", "step 0.1", "step 2.1", "step 4.1"]
+    assert len(ended.nodes) == 10
+    assert ended.nodes["node_2"] == {
+        "id": "node_2",
+        "parent_id": "node_1",
+        "content": "step 0.1",
+        "score": 0.91,
+        "children": ["node_5", "node_6", "node_7"],
+        "depth": 1,
+    }
+    assert ended.result is not None
+    assert ended.result["best"]["path_ids"] == ended.solution_path
+    assert (ended.result["answer"], ended.current_call_id, ended.root_id) == ("step 4.1", None, "node_1")
+
+
+def test_the_program_of_its_page_hands_in_replies_and_has_their_usage_summed() -> None:
+    made, directives = tree_machine.update(
+        tree_machine.new(max_depth=2, branching_factor=2), ("start", "P", "c")
+    )
+    ended, _ = Strategy(replies=True).drive(made, directives)
+    assert ended.usage == {"input_tokens": 34, "output_tokens": 16, "total_tokens": 50}
+    assert ended.result is not None
+    assert ended.result["usage"] == ended.usage
+    assert ended.parser_mode == "json"
+
+
+def test_the_program_of_its_page_mends_a_reply_that_cannot_be_read() -> None:
+    made, _ = tree_machine.update(tree_machine.new(max_depth=1), ("start", "P", "c"))
+    made, (again,) = tree_machine.update(made, ("llm_result", "c", ("ok", {"text": "garbage"})))
+    assert (again[0], made.status) == ("call_llm_stream", "generating")
+    assert made.parse_retries == {"generation": 1, "evaluation": 0}
+    assert made.parser_errors == ["generation_parse_retry"]
+    made, (evaluate,) = tree_machine.update(made, Strategy().perform(again))
+    assert evaluate[0] == "evaluate_thoughts"
+    assert [entry["content"] for entry in evaluate[2]] == ["mended", "also mended", "third"]
+    assert made.parse_retries == {"generation": 1, "evaluation": 0}, "counted once"

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import random
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from msgspec.structs import replace
 
+from reasonry.app.participants import Participants
+from reasonry.app.use_cases import RunRequest
+from reasonry.app.wiring import App
 from reasonry.engine.journal import Begun, Chain, Steered
 from reasonry.errors import StoreError
 from reasonry.records import Store, WholeRun, WholeSession
 from reasonry.stores import open_store
 from reasonry.stores.copy import CopyCount, copy_store
 from reasonry.stores.sqlite import MemoryStore
-from tests.forked import ForkedProcess
+from tests.forked import ForkedProcess, run_command
 
 from .samples import run_row, session_row, thoughts
 from .test_whole import wholes
@@ -196,3 +205,158 @@ async def test_what_is_damaged_is_named_and_not_copied(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="r3"):
         await copy_store(source, target)
     await target.close()
+
+
+# -- what another program has written to
+
+
+def plain(path: Path, *statements: str) -> None:
+    """Write to a file as any program of SQLite does."""
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+
+
+@pytest.fixture
+async def kept(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A store with runs that have ended, a run that has not, and a session."""
+    path = tmp_path / "kept.db"
+    async with App(str(path), environ={}) as app:
+        for problem in ("1 + 1", "2 + 2", "3 + 3"):
+            order, performers = app.order(
+                RunRequest(
+                    problem=problem, strategy="chain_of_thought", participants=Participants(model="offline")
+                )
+            )
+            await app.solve(order, performers)
+        await app.engine.accept(order)
+        await app.sessions().think(
+            {"thought": "t", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": True}
+        )
+        names = [row.run_id for row in await app.store.runs()]
+    return path, names[::-1]
+
+
+async def copy_command(source: Path, target: Path | str, *more: str) -> subprocess.CompletedProcess[bytes]:
+    words = ("store", "copy", str(source), str(target), "--salvage", *more)
+    return await asyncio.to_thread(run_command, words, env=dict(os.environ), cwd=source.parent)
+
+
+async def salvage(path: Path) -> tuple[dict[str, Any], int, Path]:
+    """Copy a file to a new one; return the report, the exit code, and the new file."""
+    new = path.with_name("new.db")
+    before = path.read_bytes()
+    done = await copy_command(path, new, "--json")
+    assert path.read_bytes() == before
+    return json.loads(done.stdout), done.returncode, new
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE mine (a)",
+        "DROP INDEX run_list",
+        "PRAGMA user_version = 7",
+        "PRAGMA journal_mode = delete",
+        "CREATE TRIGGER mine AFTER INSERT ON run BEGIN SELECT 1; END",
+    ],
+)
+async def test_a_store_that_another_program_has_written_to_says_so_and_is_copied_whole(
+    kept: tuple[Path, list[str]], statement: str
+) -> None:
+    path, names = kept
+    plain(path, statement)
+    store = open_store(str(path))
+    with pytest.raises(StoreError, match=r"another program has written to the file.*--salvage") as refused:
+        await store.runs()
+    assert refused.value.code == "store_corrupt"
+    await store.close()
+    report, code, new = await salvage(path)
+    assert (code, report["damage"], report["runs"]["new"], report["sessions"]["damaged"]) == (0, [], 4, 0)
+    copied = open_store(str(new))
+    assert {row.run_id for row in await copied.runs()} == {*names}
+    assert {finding.state async for finding in copied.verify()} == {"whole"}
+    await copied.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "left_out"),
+    [
+        ("DELETE FROM line WHERE place >> 24 = 1", 1),
+        ("UPDATE line SET body = (SELECT body FROM line LIMIT 1) WHERE place >> 24 = 2", 1),
+        ("DELETE FROM run WHERE key = 1", 0),
+    ],
+)
+async def test_what_the_journals_do_not_prove_is_left_out_and_listed(
+    kept: tuple[Path, list[str]], statement: str, left_out: int
+) -> None:
+    path, names = kept
+    plain(path, "PRAGMA foreign_keys = OFF", statement)
+    report, code, new = await salvage(path)
+    assert (code, report["runs"]["damaged"], report["runs"]["new"]) == (6, left_out, 3)
+    assert len(report["damage"]) == 1
+    assert not left_out or any(name in report["damage"][0] for name in names)
+    copied = open_store(str(new))
+    assert {finding.state async for finding in copied.verify()} == {"whole"}
+    await copied.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ("status = 'active', outcome = NULL", 3),
+        ("status = 'done', outcome = 'solved', answer = '9'", 4),
+        ("answer = 'forged'", 1),
+        ("reason = 'forged', detail = 'forged'", 1),
+        ("problem = 'forged', strategy = 'forged', model = 'forged'", 2),
+        ("calls = 0, tokens = 7, usd = 0.5", 2),
+        ("created_at_ms = 1", 4),
+        ("paused = 1", 4),
+    ],
+)
+async def test_a_run_whose_row_was_changed_is_copied_as_its_journal_proves_it(
+    kept: tuple[Path, list[str]], change: str, key: int
+) -> None:
+    path, names = kept
+    store = open_store(str(path))
+    rows = {row.run_id: row for row in await store.runs()}
+    await store.close()
+    plain(path, f"UPDATE run SET {change} WHERE key = {key}")
+    report, code, new = await salvage(path)
+    assert (code, report["runs"]["damaged"], report["runs"]["new"]) == (6, 0, 4)
+    said = "its row said something else than its journal, and is copied as the journal has it"
+    assert report["damage"] == [f"run {names[key - 1]}: {said}"]
+    copied = open_store(str(new))
+    assert {row.run_id: row for row in await copied.runs()} == rows
+    await copied.close()
+
+
+async def test_salvage_of_runs_that_a_person_ended_or_paused_finds_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "kept.db"
+    async with App(str(path), environ={}) as app:
+        order, _ = app.order(
+            RunRequest(
+                problem="1 + 1", strategy="chain_of_thought", participants=Participants(model="offline")
+            )
+        )
+        cancelled, paused = [(await app.engine.accept(order)).run_id for _ in range(2)]
+        await app.engine.cancel(cancelled)
+        await app.engine.steer(paused, Steered(paused=True))
+        rows = await app.store.runs()
+    plain(path, "CREATE TABLE mine (a)")
+    report, code, new = await salvage(path)
+    assert (code, report["damage"], report["runs"]["new"]) == (0, [], 2)
+    copied = open_store(str(new))
+    assert await copied.runs() == rows
+    await copied.close()
+
+
+async def test_salvage_writes_to_a_new_file_only(kept: tuple[Path, list[str]]) -> None:
+    path, _ = kept
+    there = path.with_name("there.db")
+    there.write_bytes(b"mine")
+    for source, target in ((path, there), (path, path), (path, "memory"), (path.with_name("none"), "new.db")):
+        done = await copy_command(source, target)
+        assert done.returncode == 2, done
+    assert there.read_bytes() == b"mine"

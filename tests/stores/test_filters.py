@@ -37,7 +37,7 @@ VALUES: Mapping[str, Sequence[Any]] = {
 }
 QUESTIONS = st.lists(
     st.fixed_dictionaries(
-        {"since_ms": INSTANTS, "until_ms": INSTANTS, "archived_ms": INSTANTS},
+        {"since_ms": INSTANTS, "until_ms": INSTANTS},
         optional={name: st.sampled_from(values) for name, values in VALUES.items()},
     ),
     min_size=10,
@@ -105,11 +105,6 @@ def is_listed(
     )
 
 
-def is_archived(session: SessionRow, before_ms: int | None) -> bool:
-    is_old = before_ms is not None and not session.pinned and session.used_at_ms < before_ms
-    return before_ms is None or is_old or session.status == "archived"
-
-
 def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
     return [session.purpose, *(thought.text for thought in said)]
 
@@ -117,7 +112,7 @@ def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
 async def check(store: Store, which: dict[str, Any]) -> None:
     owner, which = which.get("owner"), {name: value for name, value in which.items() if name != "owner"}
     store = store if owner is None else store.of_owner(owner)
-    of_runs = {name: value for name, value in which.items() if name not in ("guided", "archived_ms")}
+    of_runs = {name: value for name, value in which.items() if name != "guided"}
     expected = [
         run.run_id
         for run, session, said in reversed(KEPT)
@@ -143,7 +138,6 @@ async def check(store: Store, which: dict[str, Any]) -> None:
         for _, session, said in KEPT
         if owner in (None, session.owner)
         and which.get("guided") in (None, session.run_id is None)
-        and is_archived(session, which["archived_ms"])
         and is_listed(session, OF_SESSIONS, session.used_at_ms, texts_of(session, said), of_sessions)
     )
     in_order = [name for _, name in reversed(found)]

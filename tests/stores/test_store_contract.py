@@ -442,6 +442,20 @@ class TestSessions:
         assert [row.session_id for row in await store.sessions()] == ["pinned"]
         assert found(await store.search_thoughts("")) == [("pinned", 1)]
 
+    @pytest.mark.parametrize("delete", [False, True])
+    async def test_a_session_with_a_time_to_live_of_its_own_expires_by_it(
+        self, store: Store, delete: bool
+    ) -> None:
+        for name, ttl_ms in (("long", 100), ("none", None), ("short", 1)):
+            await store.import_session(session_row(name, used_at_ms=10, ttl_ms=ttl_ms), thoughts(name))
+        assert [(await store.session(name)).ttl_ms for name in ("long", "none", "short")] == [100, None, 1]
+        left = []
+        for now_ms in (11, 12, 20, 21, 110, 111):
+            await store.sweep_sessions(Sweep(now_ms, ttl_ms=10, retention_ms=None, delete=delete))
+            left.append(sorted(row.session_id for row in await store.sessions(status="active")))
+        assert left == [["long", "none", "short"], *[["long", "none"]] * 2, *[["long"]] * 2, []]
+        assert len(await store.sessions()) == (0 if delete else 3)
+
 
 class TestSearch:
     @pytest.mark.parametrize(

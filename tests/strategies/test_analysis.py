@@ -113,7 +113,7 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_
     walked = analyse({"plan_generation": [broken, broken, broken, good]}, candidate_plans=2)
     assert walked.snapshot.status == "done"
     document = walked.conclusion.document
-    assert [task["query"] for task in document["tasks"]] == ["only this one"]
+    assert [task["task_query"] for task in document["tasks"]] == ["only this one"]
     assert len(document["diagnostics"]["dropped_plans"]) == 1
     assert not asked(walked, "plan_evaluation"), "one plan is left: nothing to choose from"
 
@@ -151,7 +151,7 @@ def test_a_plan_that_keeps_its_number_of_tasks_is_carried_out_at_the_last_try() 
     walked = analyse(script, enforce_task_counts=True)
     assert walked.snapshot.status == "done"
     assert len(asked(walked, "plan_generation")) == 3
-    assert [task["query"] for task in walked.conclusion.document["tasks"]] == ["alone"]
+    assert [task["task_query"] for task in walked.conclusion.document["tasks"]] == ["alone"]
 
 
 def test_without_any_plan_the_run_fails_and_says_so() -> None:
@@ -181,7 +181,7 @@ def test_a_resource_is_found_whatever_its_case() -> None:
 @pytest.mark.parametrize("task", ["oracle: when", "knowledge", "knowledge: ", "when was it"])
 def test_a_task_text_without_resource_or_query_is_asked_for_again(task: str) -> None:
     walked = analyse({"plan_generation": [{"tasks": ["knowledge: x", task]}, plan("good")]})
-    assert [row["query"] for row in walked.conclusion.document["tasks"]] == ["good"]
+    assert [row["task_query"] for row in walked.conclusion.document["tasks"]] == ["good"]
 
 
 # -- stage 3
@@ -192,9 +192,12 @@ def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
     for each, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
         walked = analyse({"plan_generation": plans, "plan_evaluation": scores(*each)}, candidate_plans=3)
         document = walked.conclusion.document
-        assert [task["query"] for task in document["tasks"]] == [winner]
+        assert [task["task_query"] for task in document["tasks"]] == [winner]
         assert [one["overall_score"] for one in document["plans"]] == list(each)
-        assert document["selected_plan"] == document["plans"]["abc".index(winner)]
+        assert document["selected_plan"] == winner.upper()
+        assert [(one["plan"], one["id"]) for one in document["plans"]] == [
+            (letter, f"iteration-1/plan-{letter}") for letter in "ABC"
+        ]
 
 
 def test_a_score_out_of_range_is_asked_for_again_and_without_scores_the_first_plan_is_taken() -> None:
@@ -202,16 +205,16 @@ def test_a_score_out_of_range_is_asked_for_again_and_without_scores_the_first_pl
     walked = analyse(script, candidate_plans=2)
     assert len(asked(walked, "plan_evaluation")) == 2
     assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [1, 2]
-    assert walked.conclusion.document["selected_plan"]["number"] == 2
+    assert walked.conclusion.document["selected_plan"] == "B"
     walked = analyse({**script, "plan_evaluation": [scores(-1, -1)] * 3}, candidate_plans=2)
-    assert walked.conclusion.document["selected_plan"]["number"] == 1, "none has a score: the first"
+    assert walked.conclusion.document["selected_plan"] == "A", "none has a score: the first"
 
 
 def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [scores(50, 60)] * 2}
     walked = analyse(script, candidate_plans=2, votes=3)
     assert len(asked(walked, "plan_evaluation")) == 2, "two of three rounds settle it"
-    assert walked.conclusion.document["selected_plan"]["number"] == 2
+    assert walked.conclusion.document["selected_plan"] == "B"
 
 
 def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_order() -> None:
@@ -247,13 +250,78 @@ def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [said, scores(1, 2)]}
     walked = analyse(script, candidate_plans=2)
     assert reason in asked(walked, "plan_evaluation")[1].text
-    assert walked.conclusion.document["selected_plan"]["number"] == 2
+    assert walked.conclusion.document["selected_plan"] == "B"
 
 
 def test_an_evaluation_that_cannot_be_had_selects_the_first_plan() -> None:
     script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": ["Hm."] * 3}
     walked = analyse(script, candidate_plans=2)
-    assert (walked.snapshot.status, walked.conclusion.document["selected_plan"]["number"]) == ("done", 1)
+    assert (walked.snapshot.status, walked.conclusion.document["selected_plan"]) == ("done", "A")
+
+
+@pytest.mark.parametrize(
+    ("said", "given"),
+    [
+        ([("A", 50), ("C", 90)], [50, None, 90]),
+        ([("A", 50), ("B", 101), ("C", 90)], [50, None, 90]),
+        ([("A", 50), ("B", 60), ("C", 90), ("D", 95), ("E", 99)], [50, 60, 90]),
+        ([("A", 50), ("B", 60), ("B", 99), ("C", 90)], [50, None, 90]),
+    ],
+)
+def test_at_the_last_try_the_scores_that_can_be_used_choose_the_plan(
+    said: list[tuple[str, float]], given: list[float | None]
+) -> None:
+    evaluations = [{"plan": name, "reason": "", "overall_score": score} for name, score in said]
+    script = {
+        "plan_generation": [plan("a"), plan("b"), plan("c")],
+        "plan_evaluation": [{"evaluations": evaluations, "try": n} for n in range(3)],
+    }
+    walked = analyse(script, candidate_plans=3)
+    assert len(asked(walked, "plan_evaluation")) == 3, "it is asked again first"
+    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == given
+    assert walked.conclusion.document["selected_plan"] == "C"
+
+
+def test_the_scores_of_an_earlier_try_are_kept_where_the_later_ones_bring_less() -> None:
+    said = {
+        "evaluations": [
+            {"plan": name, "overall_score": score} for name, score in zip("ABC", (50, 101, 90), strict=True)
+        ]
+    }
+    script = {
+        "plan_generation": [plan("a"), plan("b"), plan("c")],
+        "plan_evaluation": [said, scores(99), "Hm."],
+    }
+    document = analyse(script, candidate_plans=3).conclusion.document
+    assert [one["overall_score"] for one in document["plans"]] == [50, None, 90]
+    assert document["selected_plan"] == "C"
+
+
+def test_at_the_last_try_a_plan_loses_the_task_that_says_nothing_to_do() -> None:
+    broken = {"tasks": [*plan("a")["tasks"], {"resource_name": "knowledge"}, *plan("c")["tasks"]]}
+    walked = analyse({"plan_generation": [{**broken, "try": n} for n in range(3)]})
+    assert len(asked(walked, "plan_generation")) == 3
+    assert [task["task_query"] for task in walked.conclusion.document["tasks"]] == ["a", "c"]
+
+
+def test_a_plan_keeps_its_letter_where_another_could_not_be_used() -> None:
+    unusable = plan(("nobody", "x"))
+    script = {
+        "plan_generation": [unusable, unusable, plan("b"), plan("c")],
+        "plan_evaluation": {"evaluations": [{"plan": name, "overall_score": 9} for name in "BC"]},
+    }
+    walked = analyse(script, candidate_plans=3)
+    document = walked.conclusion.document
+    assert [(one["plan"], one["id"]) for one in document["plans"]] == [
+        ("B", "iteration-1/plan-B"),
+        ("C", "iteration-1/plan-C"),
+    ]
+    assert (document["selected_plan"], document["iterations"][0]["selected_plan"]) == ("B", "B")
+    told = {thought.branch: thought.text for thought in walked.thoughts}
+    assert told["plan-1.B"].startswith("Plan B: 9/100")
+    (question,) = asked(walked, "plan_evaluation")
+    assert "Plan B:" in question.text
+    assert "Plan A" not in question.text
 
 
 def test_plans_their_scores_and_the_selected_one_are_told_in_thoughts() -> None:
@@ -279,11 +347,14 @@ def test_tasks_are_carried_out_one_after_another_and_see_what_was_accepted_befor
     assert "Scrapy is Python's." in second.text
     stages = [one.stage for one in walked.performed]
     assert stages[2:6] == ["task_execution", "quality_evaluation"] * 2
-    assert walked.edges[3:6] == [
-        ("query_conversion", "task_execution"),
+    assert walked.edges[2:5] == [
+        ("plan_generation", "task_execution"),
         ("task_execution", "quality_evaluation"),
-        ("quality_evaluation", "query_conversion"),
-    ], "passed through"
+        ("quality_evaluation", "task_execution"),
+    ]
+    assert "query_conversion" not in {stage for edge in walked.edges for stage in edge}, (
+        "nothing was converted"
+    )
 
 
 def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() -> None:
@@ -817,7 +888,7 @@ def test_the_result_document_has_every_part() -> None:
     )
     assert (document["focused_answer"], document["image_caption"]) == (None, None)
     assert walked.conclusion.answer == "Python."
-    assert set(document["tasks"][0]) >= {"resource_name", "query", "status", "reason", "result"}
+    assert set(document["tasks"][0]) >= {"resource_name", "task_query", "status", "reason", "result"}
     assert document["iterations"][0]["decision"]["quality_summary"] == "good coverage"
 
 
@@ -886,7 +957,7 @@ def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
 def test_equal_plans_are_not_put_to_a_judge() -> None:
     walked = analyse({"plan_generation": [plan("What can Python do?")] * 3})
     assert not asked(walked, "plan_evaluation")
-    assert walked.conclusion.document["selected_plan"]["number"] == 1
+    assert walked.conclusion.document["selected_plan"] == "A"
 
 
 def test_what_an_agent_said_it_checked_goes_where_its_result_goes() -> None:

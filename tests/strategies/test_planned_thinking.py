@@ -309,13 +309,13 @@ def test_the_last_thought_there_is_room_for_may_conclude_with_steps_left_open() 
     assert (walked.conclusion.answer, walked.conclusion.reason) == (OK + "Probably 84.", "max_thoughts")
 
 
-def test_a_limit_from_outside_keeps_the_latest_thought() -> None:
+def test_a_stop_gives_no_thought_as_the_answer() -> None:
     step = begin(PLANNED_THINKING, PROBLEM)
     step = advance(PLANNED_THINKING, step.snapshot, "e1", reply(FIRST))
     ended = advance(PLANNED_THINKING, step.snapshot, None, Stopped("max_calls", "1 call")).snapshot
     assert (ended.status, ended.conclusion.answer, ended.conclusion.reason) == (
-        "done",
-        "17 + 25 = 42.",
+        "failed",
+        None,
         "max_calls",
     )
 

@@ -272,10 +272,27 @@ def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
             return ToolReturned("nothing new")
         return reply({"answer": "my best guess"} if one.stage == "solution_formulation" else SEARCH)
 
-    walked = walk(REACT, "p", answer, TOOLS | {"max_steps": 4})
+    walked = walk(REACT, "p", answer, TOOLS | {"max_steps": 2})
     assert (walked.conclusion.answer, walked.conclusion.reason) == ("my best guess", "max_steps")
-    assert walked.snapshot.rounds == 5
+    assert walked.snapshot.rounds == 3
     assert "No turns are left" in walked.asks[-1].text
+    assert "(Turns left before the answer is due: 1.)" in walked.asks[1].text
+
+
+@pytest.mark.parametrize(
+    "action", [SEARCH, {"thought": "t", "actions": [{"tool": "nowhere", "arguments": {}}]}]
+)
+def test_the_third_same_action_or_the_third_without_a_tool_leads_to_the_answer(
+    action: dict[str, object],
+) -> None:
+    def answer(one: Pending):
+        if isinstance(one.effect, CallTool):
+            return ToolReturned("nothing new")
+        return reply({"answer": "my best guess"} if one.stage == "solution_formulation" else action)
+
+    walked = walk(REACT, "p", answer, TOOLS)
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("my best guess", "repeated_actions")
+    assert walked.snapshot.rounds == 4
 
 
 def test_at_the_limit_too_the_papers_text_form_is_read() -> None:

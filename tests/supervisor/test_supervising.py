@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,10 +20,12 @@ from reasonry.errors import ConflictError, NotFoundError, OverloadedError, Usage
 from reasonry.ids import now_ms
 from reasonry.masking import SECRETS
 from reasonry.records import JobOptions, RequestKey
+from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.run_events import Feed, FeedReader
+from reasonry.supervisor.supervisor import MAX_DEATHS, RESTS_S
 
-from ..engine.playing import STRATEGIES, CountingModel
+from ..engine.playing import STRATEGIES, CountingModel, GatedModel, turns
 from .test_watching import order, read
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +80,150 @@ async def test_a_paused_run_goes_on_where_it_stood_and_its_reader_sees_every_eve
         assert [event.id for event in events] == [*range(1, len(events) + 1)]
         kinds = [event.kind for event in events]
         assert kinds.count("paused") == kinds.count("resumed") + kinds.count("continued") == 4
+
+
+@pytest.mark.parametrize("after", [None, *range(0, 60, 4)])
+@pytest.mark.parametrize("pauser", ["here", "there"])
+async def test_a_resume_after_a_pause_holds_whatever_process_drives_the_run_and_however_far_it_is(
+    folder: Path, pauser: str, after: int | None
+) -> None:
+    """The first calls come in so many turns of the loop before the resume; None: after it."""
+    async with (
+        app(folder, max_concurrency=2) as here,
+        app(folder, max_concurrency=2) as there,
+        asyncio.timeout(60),
+    ):
+        model = GatedModel()
+        driving, other = supervising(here, model), supervising(there, model)
+        run_id, _ = await driving.start(here, order(steps=1, width=6), Performers(model))
+        while model.calls < 2:
+            await asyncio.sleep(0)
+        await (driving.pause(here, run_id) if pauser == "here" else other.pause(there, run_id))
+        if after is not None:
+            model.gate.set()
+            await turns(after)
+        await other.resume(there, run_id)
+        assert not (await here.store.run(run_id)).paused
+        model.gate.set()
+        while (row := await here.store.run(run_id)).status == "active":
+            await asyncio.sleep(0.005)
+        assert (row.outcome, model.calls) == ("answered", 6)
+        # Once it has ended, resuming it changes nothing, in whatever process.
+        for supervisor, its in ((other, there), (driving, here)):
+            await supervisor.resume(its, run_id)
+        assert model.calls == 6
+
+
+@pytest.mark.parametrize("resumed_elsewhere", [False, True])
+async def test_a_run_can_be_paused_right_after_it_was_resumed(folder: Path, resumed_elsewhere: bool) -> None:
+    async with app(folder) as here, app(folder) as elsewhere:
+        model = GatedModel()
+        supervisor = supervising(here, model)
+        run_id, _ = await supervisor.start(here, order(steps=2), Performers(model))
+        while not model.calls:
+            await asyncio.sleep(0)
+        await supervisor.pause(here, run_id)
+        if resumed_elsewhere:
+            assert await elsewhere.continue_paused(run_id, None, None)
+        else:
+            await supervisor.resume(here, run_id)
+        await supervisor.pause(here, run_id)
+        model.gate.set()
+        result = await supervisor.wait(here, run_id)
+        assert (result.status, result.termination.reason, model.calls) == ("active", "paused", 1)
+        await supervisor.resume(here, run_id)
+        assert (await supervisor.wait(here, run_id)).status == "done"
+
+
+@pytest.mark.parametrize("after", range(0, 40, 2))
+async def test_a_resume_of_a_run_that_ended_while_it_was_paused_changes_nothing(
+    folder: Path, after: int
+) -> None:
+    async with app(folder) as here, asyncio.timeout(60):
+        model = GatedModel()
+        supervisor = supervising(here, model)
+        run_id, _ = await supervisor.start(here, order(steps=1), Performers(model))
+        while model.calls < 1:
+            await asyncio.sleep(0)
+        await supervisor.pause(here, run_id)
+        model.gate.set()
+        await turns(after)
+        await supervisor.resume(here, run_id)
+        result = await supervisor.wait(here, run_id)
+        assert (result.status, model.calls) == ("done", 1)
+
+
+async def test_a_run_at_work_elsewhere_can_be_resumed_once_it_is_let_go(folder: Path) -> None:
+    async with app(folder) as here, app(folder) as there:
+        model = GatedModel()
+        driving, other = supervising(here, model), supervising(there, model)
+        run_id, _ = await driving.start(here, order(steps=1), Performers(model))
+        for supervisor, its in ((driving, here), (other, there)):
+            with pytest.raises(ConflictError) as refused:
+                await supervisor.resume(its, run_id)
+            assert refused.value.retryable
+        await driving.pause(here, run_id)
+        # Another model cannot take it up before.
+        with pytest.raises(ConflictError) as refused:
+            await other.resume(there, run_id, Participants(model=model))
+        assert refused.value.retryable
+        model.gate.set()
+
+
+async def die_with(here: App, run_id: str, deaths: int) -> None:
+    """Have a process die while it drives a run, the last of so many."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    _, host, _ = here.store._leases.holder.split(" ", 2)
+
+    def die(tx: Any) -> None:
+        key, until_ms = run_rows.key_of(tx, run_id), tx.now_ms() + 10_000
+        tx.execute(leases.TAKE, (key, f"{dead.pid} {host} dead", 1, until_ms, deaths - 1))
+
+    await here.store.write(die)
+
+
+async def test_a_run_rests_anew_after_each_death_that_a_process_sees(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr("reasonry.supervisor.supervisor.time", clock)
+    async with app(folder) as here:
+        model = CountingModel()
+        supervisor = supervising(here, model)
+        run_id = (await here.engine.accept(order(steps=1), job=JobOptions())).run_id
+        for deaths, now_s, rest_s in ((1, 0.0, 1), (2, 2.0, 10), (3, 20.0, 60)):
+            clock.monotonic = lambda now_s=now_s: now_s
+            await die_with(here, run_id, deaths)
+            with pytest.raises(ConflictError, match=f"tried again in {rest_s} s"):
+                await supervisor.take_up(run_id)
+        clock.monotonic = lambda: 81.0
+        ended = await supervisor.take_up(run_id)
+        assert ended is not None
+        assert ((await ended).status, model.calls) == ("done", 1)
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3, 4])
+async def test_a_run_whose_process_died_rests_the_longer_the_more_did_and_is_not_to_blame_meanwhile(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
+) -> None:
+    assert RESTS_S == (1, 10, 60, 600)
+    async with app(folder) as here:
+        model = CountingModel()
+        accepted = await here.engine.accept(order(steps=1), job=JobOptions())
+        await die_with(here, accepted.run_id, deaths)
+        # Any number of processes, in each of which it rests anew, and that die meanwhile.
+        for _ in range(MAX_DEATHS):
+            with pytest.raises(ConflictError, match="tried again in") as resting:
+                await supervising(here, model).take_up(accepted.run_id)
+            assert resting.value.retryable
+            assert await here.store.deaths_of(accepted.run_id) == deaths
+        # Only the rest after so many deaths counts.
+        rests = [0.0 if number == deaths else 1_000.0 for number in range(1, MAX_DEATHS)]
+        monkeypatch.setattr("reasonry.supervisor.supervisor.RESTS_S", rests)
+        ended = await supervising(here, model).take_up(accepted.run_id)
+        assert ended is not None
+        assert ((await ended).status, model.calls) == ("done", 1)
 
 
 async def test_a_reader_sees_a_line_whose_writer_is_cancelled(folder: Path) -> None:

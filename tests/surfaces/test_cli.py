@@ -355,14 +355,37 @@ def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:
         {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
         {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
     )
-    done = shell.run("solve", "Get there", *TREE, "--model", model, "--max-calls", "2", "--json")
+    two = ("--max-calls", "2", "--at-limit", "stop")
+    done = shell.run("solve", "Get there", *TREE, "--model", model, *two, "--json")
     document = json.loads(done.stdout)
     assert (done.returncode, document["outcome"], document["answer"]) == (10, "stopped", None)
     assert (document["best_answer"], document["termination"]["reason"]) == ("run", "max_calls")
     assert document["usage"]["calls"] == 2
     for partial, printed in (((), ""), (("--partial",), "run\n")):
-        done = shell.run("solve", "Get there", *TREE, "--model", model, "--max-calls", "2", *partial)
+        done = shell.run("solve", "Get there", *TREE, "--model", model, *two, *partial)
         assert (done.returncode, done.stdout) == (10, printed)
+
+
+def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Shell) -> None:
+    steps = (
+        "--strategy",
+        "step_back",
+        "--model",
+        shell.script(*({"stage": "*", "reply": "It.\n<answer>4</answer>"},) * 3),
+    )
+    done = shell.run("solve", "2 + 2?", *steps, "--max-calls", "1")
+    assert (done.returncode, done.stdout) == (0, "4\n")
+    assert "warning: step_back needs 2 calls; with 1 this is one direct question" in done.stderr
+    assert "answered: max_calls" in done.stderr
+    assert "answered from what was known by then: the limit of 1 call is reached" in done.stderr
+    (row,) = shell.json("runs", "list")["runs"]
+    resumed = shell.json("runs", "resume", row["run_id"], "--max-calls", "9")
+    assert resumed["termination"]["reason"] != "max_calls"
+    refused = shell.run(
+        "solve", "2 + 2 = 5", "--strategy", "prove_and_refute", *steps[2:], "--max-calls", "1"
+    )
+    assert refused.returncode == 2
+    assert "prove_and_refute needs 2 calls; with 1 it gives nothing" in refused.stderr
 
 
 def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: Shell) -> None:
@@ -491,7 +514,7 @@ def test_strategies_are_shown_as_text_diagram_and_document(shell: Shell) -> None
     assert "tree_of_thoughts" in shell.run("strategies").stdout
     shown = shell.json("strategies", "tree-of-thoughts")
     assert {"name", "source", "stages", "options"} <= set(shown)
-    assert {"name", "description", "guidance", "fields", "next"} <= set(shown["stages"][0])
+    assert {"name", "description", "guidance", "fields", "to"} <= set(shown["stages"][0])
     option = next(one for one in shown["options"] if one["name"] == "branching_factor")
     assert option["default"] == 3
     asking = [stage for stage in shown["stages"] if "reply_schema" in stage]
@@ -646,7 +669,17 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
     assert "grade" in json.loads(refused.stdout)["error"]["message"]
     assert shell.json(*last, "--stage", "verdict", "--data", '{"grade": 1}', *named)["stage"] == "verdict"
     assert shell.run("solve", "x", "--strategy", "code_review", *named, "--model", "offline").returncode == 2
-    (folder / "broken.toml").write_text("name = 1", "utf-8")
+    printed = shell.run("strategies", "code_review", *named, "--json").stdout
+    (folder / "review.toml").rename(shell.folder / "review.toml")
+    (folder / "printed.json").write_text(printed, "utf-8")
+    assert shell.run("strategies", "code_review", *named, "--json").stdout == printed
+    mapping = {"stageTransitions": {"two_steps": {"one": ["other"], "other": []}}}
+    (folder / "mine.json").write_text(json.dumps(mapping), "utf-8")
+    begun = ["think", "a", "--number", "1", "--total", "2", "--next", "--strategy", "two_steps"]
+    assert [each["name"] for each in shell.json(*begun, *named)["next_stages"]] == ["other"]
+    (folder / "broken.json").write_text('{"name": 1}', "utf-8")
+    assert "broken.json" in shell.run("strategies", *named).stderr
+    (folder / "broken.json").rename(folder / "broken.toml")
     assert "broken.toml" in shell.run("strategies", *named).stderr
     assert shell.run("strategies", "--strategies-dir", "/no/such").returncode == 2
 

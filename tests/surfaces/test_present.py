@@ -123,3 +123,54 @@ def test_the_live_view_shows_the_plan_of_each_thought_above_what_is_spent(
         "Thought 2 · think: Evaluation: Right. It is 42.",
     ]
     assert live.latest == ""
+
+
+LONG = " ".join(f"Step {number} of the work is written out in words." for number in range(1, 9))
+
+
+def shown_while(
+    strategy: str, *script: dict[str, Any], capsys: pytest.CaptureFixture[str], **options: Any
+) -> str:
+    """Return the notes of a run, as a shell shows them while it works."""
+    import reasonry
+    from reasonry.models.scripted import ScriptedModel
+    from reasonry.surfaces.cli.watch import Lines
+
+    model = ScriptedModel.of(*script)
+    reasonry.solve_sync(
+        "17 + 25?", strategy=strategy, model=model, store="memory", observer=Lines(), options=options
+    )
+    return capsys.readouterr().err
+
+
+def test_a_thought_is_shown_whole_where_thoughts_are_made_one_at_a_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = f"{LONG}\n\n{LONG}"
+    thought = {"current_thinking": text, "planning": plan_data(PLAN), "next_thought_needed": True}
+    done = tuple(PlanStep(step.description, "Done", "42") for step in PLAN)
+    last = {"evaluation": "Right.", "current_thinking": "42", "planning": plan_data(done)}
+    replies = [thought, {**last, "next_thought_needed": False}]
+    shown = shown_while(
+        "planned_thinking", *({"stage": "think", "reply": reply} for reply in replies), capsys=capsys
+    )
+    assert f"Thought 1 · think\n  {LONG}\n\n  {LONG}\n\n  Plan:\n" in shown
+    assert "Thought 2 · think: Evaluation: Right. 42\n" in shown
+    assert "…" not in shown.split("\n", 1)[1]
+
+
+def test_thoughts_side_by_side_are_shown_by_their_beginnings(capsys: pytest.CaptureFixture[str]) -> None:
+    thoughts = [f"{name}: {LONG}" for name in ("One", "Two")]
+    tree = shown_while(
+        "tree_of_thoughts",
+        {"stage": "approach_exploration", "reply": {"thoughts": thoughts}},
+        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.9, "2": 0.1}}},
+        {"stage": "continuation_decision", "reply": {"reason": "so", "answer": "42"}},
+        capsys=capsys,
+        max_depth=1,
+    )
+    draft = {"stage": "reasoning_path_execution", "reply": {"reasoning": LONG, "answer": "42"}}
+    samples = shown_while("self_consistency", draft, draft, draft, capsys=capsys, samples=3)
+    for shown in (tree, samples):
+        assert LONG[:120] in shown
+        assert LONG not in shown

@@ -16,7 +16,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
-from reasonry.errors import ModelError
+from reasonry.errors import ModelError, UsageError
 from reasonry.masking import SECRETS
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.present import error_document, masked_output
@@ -250,3 +250,22 @@ def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:
 
 def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize("place", ["options", "strategy", "prompts"])
+def test_a_key_in_a_name_is_masked_before_the_name_is_read_as_another_spells_it(place: str) -> None:
+    key = "sk-live-Names-0123456789abcdef"
+    SECRETS.keep(key)
+    strategy = key if place == "strategy" else "tree_of_thoughts"
+    named = {place: {key: "{problem}"}} if place != "strategy" else {}
+    request = RunRequest(
+        problem="p",
+        strategy=strategy,
+        participants=Participants(model="offline"),
+        **named,  # pyright: ignore
+    )
+    with pytest.raises(UsageError) as refused:
+        App("memory", environ={}).order(request)
+    said = f"{refused.value.document()}"
+    assert "0123456789abcdef" not in said
+    assert "***" in said

@@ -25,7 +25,7 @@ BROKEN = st.floats().filter(
     lambda value: value != value or value in (float("inf"), -float("inf")) or value % 1
 )
 """Numbers that are not whole."""
-COUNTS = [name for name in Budget.__struct_fields__ if name not in ("usd", "seconds")]
+COUNTS = [name for name in Budget.__struct_fields__ if name not in ("usd", "seconds", "closes")]
 TEXTS = st.one_of(BROKEN.map(str), st.text(max_size=30)).filter(
     lambda text: not _WHOLE.fullmatch(text.strip())
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -79,6 +80,116 @@ async def test_in_the_sandbox_a_command_reaches_nothing_else(action: str, folder
     assert [path.name for path in folder.iterdir() if path.name == "here"] == []
 
 
+SECRET = "STRIPE=sk_live_INTHEFOLDER123456"
+SECRETS = [
+    ".env",
+    ".env.local",
+    ".git/config",
+    "sub/.npmrc",
+    ".pypirc",
+    "sub/tls.pem",
+    "id_ed25519",
+    ".aws/credentials",
+]
+IF_IGNORED = ["sub/app.local", "client_secret.json", "sub/Credentials.txt", "kept/tls.key"]
+READ_ALL = """import os
+for folder, _, names in os.walk("."):
+    for name in names:
+        text = open(os.path.join(folder, name)).read()
+        if "INTHE" in text:
+            print("read", name)
+raise SystemExit(1)
+"""
+in_sandbox = pytest.mark.skipif("command" not in KINDS, reason="bubblewrap is not installed")
+
+
+def write(folder: Path, names: list[str], text: str = SECRET) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def read_by_the_answer(said: Verified) -> list[str]:
+    assert said.verdict == "wrong"
+    return sorted(line[5:] for line in said.detail.splitlines() if line.startswith("read "))
+
+
+@in_sandbox
+async def test_a_program_from_a_model_reads_no_secret_of_the_folder(folder: Path) -> None:
+    write(folder, [*SECRETS, *IF_IGNORED, "secrets.py", ".envs/bin/python", "data/a.csv", "real.conf"])
+    write(folder, [".gitignore"], "# of the team\n*.local\n/client_*\nkept/\nCredentials.txt\n!tls.key\n")
+    write(folder, [".envs/pyvenv.cfg"], "home = /usr")
+    (folder / "sub/.env.link").symlink_to("../real.conf")
+    spec = "command:python3 -B -c 'import answer'"
+    assert read_by_the_answer(await verdict(spec, READ_ALL)) == ["a.csv", "python", "secrets.py"]
+    hiding = open_verifier(spec, {"REASONRY_VERIFIER_HIDES": "secrets.*, "}, ("data/*.csv",))
+    assert read_by_the_answer(await hiding.verify(Verify("x", (READ_ALL,), True))) == ["python"]
+    (folder / ".gitignore").unlink()
+    kept = sorted([*(Path(name).name for name in IF_IGNORED), "a.csv", "python", "secrets.py"])
+    assert read_by_the_answer(await verdict(spec, READ_ALL)) == kept
+
+
+@in_sandbox
+async def test_no_packages_in_the_folder_keep_a_secret_from_being_hidden(folder: Path) -> None:
+    write(folder, [".env", "sub/tls.pem", "lib/python3.12/os.py", ".venv/a.csv", "node_modules/b/c.csv"])
+    write(folder, ["pyvenv.cfg", ".venv/pyvenv.cfg"], "home = /usr")
+    spec = "command:python3 -B -c 'import answer'"
+    assert read_by_the_answer(await verdict(spec, READ_ALL)) == ["a.csv", "c.csv", "os.py"]
+    hiding = open_verifier(spec, hides=["*.csv"])
+    assert read_by_the_answer(await hiding.verify(Verify("x", (READ_ALL,), True))) == ["os.py"]
+
+
+@in_sandbox
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may open by handle")
+async def test_a_secret_is_not_opened_by_its_handle_either(folder: Path) -> None:
+    program = """import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+handle = ctypes.create_string_buffer((128).to_bytes(4, "little") + bytes(132))
+print(libc.name_to_handle_at(-100, b".", handle, ctypes.byref(ctypes.c_int()), 0), ctypes.get_errno())
+print(libc.open_by_handle_at(os.open(".", 0), handle, 0), ctypes.get_errno())
+raise SystemExit(1)
+"""
+    said = await verdict("command:python3 -B -c 'import answer'", program)
+    assert said.detail == "the command ended with 1:\n-1 1\n-1 1"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_looks_like_a_key_is_masked_in_the_output(kind: str, folder: Path) -> None:
+    said = await verdict(f"{kind}:sh -c 'cat; exit 1'", f"a token: {SECRET}")
+    assert said.detail == "the command ended with 1:\na token: STRIPE=***"
+    long = await verdict(f"{kind}:sh -c 'cat; exit 1'", f"{SECRET} {'word ' * 298}")
+    assert long.detail.startswith("the command ended with 1:\nSTRIPE=*** word")
+
+
+@in_sandbox
+async def test_a_program_starts_64_processes_with_2_gib_each_and_no_more(folder: Path) -> None:
+    program = """import os, signal
+held = []
+try:
+    for _ in range(300):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        held.append(child)
+except OSError as error:
+    print(50 < len(held) < 64, error.strerror)
+for child in held:
+    os.kill(child, signal.SIGKILL)
+try:
+    bytearray(2 * 2**30)
+except MemoryError:
+    print("no memory")
+raise SystemExit(1)
+"""
+    said = await verdict("command:python3 -B -c 'import answer'", program)
+    assert said.detail == "the command ended with 1:\nTrue Resource temporarily unavailable\nno memory"
+
+
+def test_only_a_sandbox_hides_files(folder: Path) -> None:
+    with pytest.raises(UsageError, match="only the sandbox of command:PROGRAM hides files"):
+        open_verifier("command-unsandboxed:true", hides=["*.csv"])
+
+
 async def test_a_command_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasonry.tools.command_verifier.MAX_SECONDS", 0.2)
     said = await verdict(f"{KINDS[-1]}:sleep 60", "x")
@@ -116,3 +227,14 @@ async def test_refine_continues_until_the_tests_pass(folder: Path) -> None:
         assert (result.outcome, result.usage.calls) == ("solved", 2)
         asked = (await trace_of(app.engine, result.run_id))["questions"][1]["prompt"]
         assert "AssertionError: of an even number" in asked
+
+
+@in_sandbox
+async def test_a_resumed_run_hides_what_it_hid(folder: Path) -> None:
+    named = Participants(model="offline", verifier="command:true", verifier_hides=("*.csv",))
+    async with App("memory") as app:
+        performers = app.pool.open(named, "x")
+        reopened = app.pool.reopen(Participants(), performers.names)
+        assert reopened.verifier_hides == ("*.csv",)
+        assert "*.csv" in getattr(reopened.verifier, "hides", ())
+        assert app.pool.open(reopened, "x").names.verifier_hides == ("*.csv",)

@@ -17,6 +17,7 @@ from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.run import Run
 from ..errors import UsageError
+from ..guided.arguments import not_a_choice
 from .allow_list import ARITHMETIC, OFFLINE, AllowList
 from .participants import Participants
 from .wiring import App
@@ -39,6 +40,11 @@ class AgentApp(App):
         self._owned = AsyncExitStack()
         self.allowed = AllowList.from_environ(app.environ)
         Prices.from_environ(app.environ)
+        described = app.environ.get("REASONRY_DESCRIPTION", "").strip().lower() or "full"
+        if described not in ("full", "short"):
+            raise not_a_choice("REASONRY_DESCRIPTION", described, ("full", "short"))
+        self.describes_briefly = described == "short"
+        """Whether agents are told of the thinking tool in few words."""
 
     @property
     def has_model(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -45,7 +46,8 @@ class AllowList(Struct, frozen=True):
     def from_environ(environ: Mapping[str, str]) -> AllowList:
         """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
 
-        What has no name of its own is named as it is written. No file is opened, nothing is sent.
+        What has no name of its own is named as it is written, a model behind a URL as its server calls it. No file is
+        opened, nothing is sent.
 
         Raises:
             UsageError: One name stands for two things, `offline` for something else, or an entry cannot be what it is
@@ -54,7 +56,8 @@ class AllowList(Struct, frozen=True):
         models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
         if default := environ.get("REASONRY_MODEL", "").strip():
             _check_form("model", default)
-            models = {default: default, **models}
+            names = (name for name, spec in models.items() if spec == default)
+            models = {next(names, _short_name(default)): default, **models}
         if models.get(OFFLINE, OFFLINE) != OFFLINE:
             setting = SETTINGS["model"]
             raise UsageError(f"{setting}: {OFFLINE} already names a model", option=setting)
@@ -75,6 +78,16 @@ class AllowList(Struct, frozen=True):
         if name is None:
             return self.default_model
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
+
+    def hide_addresses(self, text: str) -> str:
+        """Return a text with the names of models in place of what they stand for, and not where their servers are."""
+        names = dict[str, str]()
+        for name, spec in self.models.items():
+            url = spec.partition(":")[2].rpartition("#")[0]
+            names |= {url: "its server", urlsplit(url).netloc: "its server", spec: name}
+        for address in sorted(filter(None, names), key=len, reverse=True):
+            text = text.replace(address, names[address])
+        return text
 
     def verifier(self, name: object) -> str | None:
         """Return the verifier that a name stands for; none for none.
@@ -120,13 +133,19 @@ def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
         name, equals, spec = map(str.strip, written.partition("="))
         if not (equals and spec and _NAME.fullmatch(name)):
             # An equals sign that is part of a URL or a path.
-            name = spec = written.strip()
+            spec = written.strip()
+            name = _short_name(spec) if argument == "model" else spec
         if not name:
             continue
         _check_form(argument, spec)
         if entries.setdefault(name, spec) != spec:
-            raise UsageError(f"{setting}: {name[:60]} stands for two things", option=setting)
+            message = f"{setting}: {name[:60]} stands for two things; name one of them: NAME={name[:60]}"
+            raise UsageError(message, option=setting)
     return entries
+
+
+def _short_name(model: str) -> str:
+    return model.rpartition("#")[2] if "://" in model else model
 
 
 def _check_form(argument: str, spec: str) -> None:

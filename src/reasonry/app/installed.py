@@ -5,7 +5,8 @@ Loading is input and output, so the registry of strategies, which is pure, is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from typing import Any
 from msgspec import Struct
 
 from ..core.describe import describe
-from ..core.registry import LazyRegistry, Registry, add_strategies
+from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
 from ..errors import UsageError
 from ..plugins import Plugins, installed_plugins, read_opener
 from ..regular_files import read_regular_file
+from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
-from .strategy_table import MAX_CHARS, read_table
+from .strategy_table import MAX_CHARS, read_tables
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
@@ -40,24 +42,44 @@ def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
-    """Return the registry with the strategies that a folder has as tables (`*.toml`).
+    """Return the registry with the strategies that a folder has as tables (`*.toml`, `*.json`).
+
+    A strategy that a file has as the registry has it is left as it is: an exported mapping holds all of them.
 
     Raises:
-        UsageError: There is no such folder, a table in it is not valid, or its name is already used.
+        UsageError: There is no such folder, a file in it cannot be read, or a name in it is already used.
     """
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
-    for file in sorted(path.glob("*.toml")):
+    known = registry
+    for file in sorted((*path.glob("*.toml"), *path.glob("*.json"))):
         try:
             data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
-            strategy = read_table(data.decode("utf-8"), str(file))
+            found = read_tables(data.decode("utf-8-sig"), str(file))
         except UnicodeDecodeError as error:
             raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None
-        if strategy.name in registry:
-            raise UsageError(f"{file}: strategy {strategy.name!r} already exists", option="strategies_dir")
-        registry = add_strategies(registry, {strategy.name: strategy})
+        for strategy in found.values():
+            names = (strategy.name, *strategy.aliases)
+            taken = next((own for name in names if (own := find_strategy(name, registry))), None)
+            if taken is None:
+                registry = add_strategies(registry, {strategy.name: strategy})
+            elif strategy not in _exports_of(taken, strategies_at_hand(known)):
+                why = (
+                    f"{file}: strategy {strategy.name!r}: {taken.name!r} already exists under one of its names; "
+                    "call one that differs from it otherwise"
+                )
+                raise UsageError(why, option="strategies_dir")
     return registry
+
+
+def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
+    """Yield a strategy as it is read back from its description, and from a mapping with or without descriptions."""
+    if strategy.name in known:
+        mapping = to_mapping(known)
+        for part in (mapping, {**mapping, "stageDescriptions": {}}):
+            yield from_mapping(part)[strategy.name]
+        yield from read_tables(json.dumps(describe(strategy)), f"{strategy.name}.json").values()
 
 
 def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:

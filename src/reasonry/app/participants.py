@@ -34,6 +34,7 @@ class Participants:
         draft_model: Proposes thoughts that are valued afterwards.
         seats: Answer side by side, as a strategy's option `models` names them.
         mcp: Servers whose tools are used, as `--mcp` takes them; see `PerformerPool.start_servers`.
+        verifier_hides: Patterns of files that the sandbox of a `command:` verifier shows empty.
         tools: Callables, tools of the port, or texts as `--tools` takes them; see `PerformerPool.load_tools`.
         context: Files of the user that a strategy may search.
         sandbox: Where code that a model writes is run; None: the default sandbox.
@@ -47,6 +48,7 @@ class Participants:
     model: str | Model | None = None
     judge_model: str | Model | None = None
     verifier: str | Verifier | Callable[..., Any] | None = None
+    verifier_hides: tuple[str, ...] = ()
     tools: Sequence[Any] = ()
     draft_model: str | Model | None = None
     seats: tuple[str | Model, ...] = ()
@@ -161,7 +163,7 @@ class PerformerPool:
         models = {"model": self.record_answers(self._model(participants.model, problem), participants.record)}
         models |= {role: self._model(spec, problem) for role, spec in others.items() if spec is not None}
         seats = tuple(self._model(spec, problem) for spec in participants.seats)
-        verifier = _open_verifier(participants.verifier, models["model"], problem, self.environ)
+        verifier = _open_verifier(participants, models["model"], problem, self.environ)
         own = callers_cards(participants.tools)
         prices, everyone = Prices.read(participants.prices), [*models.values(), *seats]
         prices.check_models(everyone)
@@ -170,6 +172,7 @@ class PerformerPool:
             **{role: model.name for role, model in models.items()},
             seats=tuple(seat.name for seat in seats),
             verifier=verifier.name if verifier else None,
+            verifier_hides=participants.verifier_hides,
             price=price,
             callers_tools=own,
             listed_tools=participants.listed_tools,
@@ -320,11 +323,14 @@ class PerformerPool:
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 
-        verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ)
+        hides = tuple(dict.fromkeys((*recorded.verifier_hides, *participants.verifier_hides)))
+        verifier = participants.verifier or reopen_verifier(recorded.verifier, self.environ, hides)
         present = participants.tool_names
         own = [CallersTool(card) for card in recorded.callers_tools if card.name not in present]
         tools = [*participants.tools, *own]
-        complete = replace(participants, verifier=verifier, tools=tools, mcp=(), record=None)
+        complete = replace(
+            participants, verifier=verifier, verifier_hides=hides, tools=tools, mcp=(), record=None
+        )
         if coached:
             return complete.with_caller()
         models = ("model", "judge_model", "draft_model")
@@ -346,11 +352,14 @@ class PerformerPool:
         return self._model(spec, "", (*settings, *named))
 
 
-def _open_verifier(spec: Any, model: Model, problem: str, environ: Mapping[str, str]) -> Verifier | None:
+def _open_verifier(
+    participants: Participants, model: Model, problem: str, environ: Mapping[str, str]
+) -> Verifier | None:
     from ..tools.verifiers import as_verifier, open_verifier, verifier_of_offline
 
+    spec = participants.verifier
     if isinstance(spec, str):
-        return open_verifier(spec, environ)
+        return open_verifier(spec, environ, participants.verifier_hides)
     if spec is None:
         # The offline model computes, so what it finds can be proved by computing.
         return verifier_of_offline(problem) if model.name == "offline" else None

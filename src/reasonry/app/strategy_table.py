@@ -1,43 +1,22 @@
-"""A user's own strategy for guided use: stages and edges written in TOML.
+"""A user's own strategy for guided use: stages and edges written in TOML or JSON, as `docs/sessions.md` shows.
 
-    name = "code_review"
-    title = "Code review"
-    summary = "Reads a change, looks for faults, weighs them."
-
-    [[stages]]
-    name = "reading"
-    description = "Take the change in."
-    guidance = "Say what the change is for; move on when you could explain it."
-    to = ["faults", "verdict"]
-
-    [[stages]]
-    name = "faults"
-    to = ["verdict"]
-    fields = { severity = { type = "string", enum = ["low", "high"], description = "How bad" } }
-    optional = ["severity"]
-
-    [[stages]]
-    name = "verdict"
-
-The first stage is where thinking begins; the one without `to` is where it ends. A stage may also say:
-`repeats = true`: it is a loop; `compares = true`: its thinker is shown the scores of the open branches;
-`tested_by = "STAGE"`: a claim made here and not tested there is named at the end.
+The first stage is where thinking begins; the one without `to` is where it ends. JSON has the same members, and what
+`reasonry strategies NAME --json` prints beside them is passed over; or it is a mapping, as `reasonry.stages` has it.
 """
 
 from __future__ import annotations
 
 import tomllib
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import InvalidStrategyError
+from ..stages import Name, from_mapping
 
 MAX_CHARS = 200_000
-Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,59}\Z")]
 
 
 class _Stage(Struct, forbid_unknown_fields=True):
@@ -50,6 +29,9 @@ class _Stage(Struct, forbid_unknown_fields=True):
     repeats: bool = False
     compares: bool = False
     tested_by: str = ""
+    requires: Any = None
+    reply_schema: Any = None
+    reply_example: Any = None
 
 
 class _Table(Struct, forbid_unknown_fields=True):
@@ -59,38 +41,48 @@ class _Table(Struct, forbid_unknown_fields=True):
     summary: str = ""
     source: str = "a user's own table"
     aliases: list[Name] = []
+    driven: Any = None
+    calls: Any = None
+    options: Any = None
+    diagram: Any = None
 
 
-def read_table(text: str, where: str = "the table") -> Strategy[Any, Any]:
-    """Read a strategy for guided use.
+def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, Any]]:
+    """Read the strategies of a file, for guided use.
 
     Args:
-        where: What to call the text in errors.
+        where: What to call the text in errors. It is JSON where this ends with `.json`, TOML elsewhere.
 
     Raises:
-        InvalidStrategyError: It is not TOML, or no table; the message says which stage and why.
+        InvalidStrategyError: It cannot be read, or is no table; the message says which stage and why.
     """
-    if len(text) > MAX_CHARS:
-        raise InvalidStrategyError(f"{where}: over {MAX_CHARS:,} characters")
     try:
-        table = msgspec.convert(tomllib.loads(text), _Table)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise InvalidStrategyError(f"{where}: {error}") from None
-    try:
+        if len(text) > MAX_CHARS:
+            raise InvalidStrategyError(f"over {MAX_CHARS:,} characters")
+        data = msgspec.json.decode(text) if where.endswith(".json") else tomllib.loads(text)
+        if isinstance(data, dict) and "stageTransitions" in data:
+            return from_mapping(data)
+        table = msgspec.convert(data, _Table)
         title = table.title or table.name.replace("_", " ").capitalize()
-        stages = tuple(_stage(stage, where) for stage in table.stages)
-        return Strategy(table.name, title, table.source, table.summary, stages, aliases=tuple(table.aliases))
-    except InvalidStrategyError as error:
-        raise InvalidStrategyError(f"{where}: {error.message}") from None
+        stages = tuple(map(_stage, table.stages))
+        aliases = tuple(table.aliases)
+        return {table.name: Strategy(table.name, title, table.source, table.summary, stages, aliases=aliases)}
+    except (InvalidStrategyError, ValueError, msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidStrategyError(f"{where}: {error}") from None
 
 
-def _stage(written: _Stage, where: str) -> Stage[Any]:
-    for name in written.optional:
-        if name not in written.fields:
-            raise InvalidStrategyError(
-                f"{where}: stage {written.name!r} names {name!r} as optional, but has no such field"
-            )
-    parts: dict[str, Any] = {name: value for name, value in asdict(written).items() if name != "optional"}
-    fields = [Field(name, schema, name not in written.optional) for name, schema in written.fields.items()]
-    parts |= {"to": tuple(written.to), "fields": tuple(fields)}
-    return Stage(**parts)
+def _stage(written: _Stage) -> Stage[Any]:
+    if lost := next((name for name in written.optional if name not in written.fields), None):
+        raise InvalidStrategyError(
+            f"stage {written.name!r} names {lost!r} as optional, but has no such field"
+        )
+    return Stage(
+        written.name,
+        tuple(written.to),
+        written.description,
+        written.guidance,
+        tuple(Field(name, form, name not in written.optional) for name, form in written.fields.items()),
+        written.compares,
+        written.tested_by,
+        repeats=written.repeats,
+    )

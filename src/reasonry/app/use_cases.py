@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
@@ -20,7 +20,7 @@ from ..core.registry import Registry, add_strategies, resolve, strategies_at_han
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
 from ..engine.drive import OpenRun
-from ..engine.engine import Engine, RecordedRun
+from ..engine.engine import Engine, RecordedRun, Steer
 from ..engine.follow import Observer
 from ..engine.fork import Fork, check_rewordings
 from ..engine.journal import Begun, Steered
@@ -28,8 +28,9 @@ from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..engine.run import Run
-from ..errors import UsageError
+from ..errors import ConflictError, UsageError
 from ..ids import find_id
+from ..masking import SECRETS
 from ..records import JobOptions, RunFilters, RunRow
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy
@@ -158,7 +159,7 @@ class UseCases:
         checked = nested[0]
         check_rewordings(request.prompts)
         inside = [self.strategy(nested[-1].over)] if isinstance(nested[-1], DraftOptions) else []
-        prompts = read_prompts(request.prompts, [*used, *inside])
+        prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inside])
         budget = request.budget
         if budget is None:
             is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
@@ -174,6 +175,7 @@ class UseCases:
         idle = [
             idle_verifier_warning(performers.verifier, asked) if verifies else "",
             f"tools: {used[0].name} calls no tools" if participants.tools and not cards else "",
+            check_least_calls(used[0], budget),
         ]
         order = Begun(
             strategy=used[0].name,
@@ -202,7 +204,9 @@ class UseCases:
 
         A strategy that is inside by default, with nothing said of its options, is no level.
         """
-        written = read_composition(strategy) if isinstance(strategy, str) else Composition("")
+        # In a name with `_` for each `-`, a key would not be found any more.
+        options = SECRETS.mask_data(dict(options))
+        written = read_composition(SECRETS.mask(strategy)) if isinstance(strategy, str) else Composition("")
         complete = {name.replace("-", "_"): value for name, value in options.items()}
         for name in written.options:
             if name.replace("-", "_") in complete:
@@ -362,6 +366,41 @@ class UseCases:
         async with self.engine.open(run_id) as opened:
             performers = await self.reopen(opened, participants, budget)
             return await opened.drive(performers, observer)
+
+    async def continue_paused(
+        self,
+        run_id: str,
+        participants: Participants | None,
+        budget: Budget | None,
+        steer: Steer | None = None,
+    ) -> bool:
+        """Have a paused run continue where it is still driven, because something of it was in flight.
+
+        No other model can take it up there.
+
+        Args:
+            steer: Steers the run; None: `Engine.steer` does.
+
+        Returns:
+            Whether it continues there; if not, it has to be opened.
+        """
+        store, has_ended = self.engine.store, False
+        is_others = participants is not None and participants.model is not None
+        while not is_others and (row := await store.run(run_id)).paused and row.status == "active":
+            if not await store.find_driven([run_id]):
+                return False
+            # Another may be quicker, with this or with the end of the run.
+            with suppress(ConflictError):
+                await (steer or self.engine.steer)(run_id, Steered(paused=False))
+                has_ended = True
+        if not (has_ended and await store.find_driven([run_id])):
+            return False
+        with suppress(ConflictError):
+            if budget is not None:
+                await self.set_limits(run_id, structs.asdict(budget))
+            return True
+        # It has ended meanwhile.
+        return False
 
     async def reopen(
         self,
@@ -550,6 +589,21 @@ class UseCases:
         return await coach.answer(
             run_id, answers, lambda run: self._open_again(run, named, coached=True), says_all=says_all
         )
+
+
+def check_least_calls(strategy: Strategy[Any, Any], budget: Budget) -> str:
+    """Return what there is to say of a limit on calls that leaves a strategy fewer than it needs.
+
+    Raises:
+        UsageError: It gives nothing at all with so few.
+    """
+    calls = budget.calls
+    if calls is None or calls >= strategy.least_calls:
+        return ""
+    needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
+    if strategy.needs_least:
+        raise UsageError(f"{needed} it gives nothing: allow more, or take another strategy", option="budget")
+    return f"{needed} this is one direct question"
 
 
 def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:

@@ -59,6 +59,7 @@ class App(UseCases):
         self.store = cast("RowStore", store_spec)
         """A store that was handed in may lack what only servers and operators need."""
         policy = policy or Policy()
+        policy.rates.shared = getattr(self.store, "provider_limits", None)
         registry = installed_strategies(self.environ) if strategies is None else strategies
         engine = Engine(self.store, registry, policy, thought_rows, self._tell_verdicts)
         super().__init__(engine, PerformerPool(self.environ))

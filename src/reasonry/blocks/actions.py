@@ -24,12 +24,12 @@ from ..core.toolcard import (
     matched_arguments,
     no_such_tool,
 )
+from ..names import plain_name
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
 from ..reading.mark import Marked, find_marked
-from ..reading.names import plain_name
 from .answers import Answer, check_answer
 
 EARLY = "an answer counts only in a turn without actions, when their results are known"

@@ -333,6 +333,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         (verdict,) = yield request(self, *thoughts, effect, give_failures=give_failures)
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
+    def close_unchecked(self) -> Move:
+        """Give the answer as it is, where no question is left to check it with."""
+        final = self.final.leave_unchecked("no call was left for its check")
+        return go(replace(self, final=final), "final_response")
+
     def repair_or_fail(self, *, can_ask: bool = True) -> Move:
         """Stay, to ask for another answer after one that was proved wrong; fail when the repairs are used up.
 

@@ -7,13 +7,13 @@ Rule 3: a draft that was cut off is no candidate; it is the answer only where th
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Conclusion, Move, Request, Thought, fail, go, request
+from ..core.bodies import Body, Conclusion, Move, Request, Thought, fail, go, request
 from ..core.effects import RunStrategy
 from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import with_earlier_answer
@@ -178,13 +178,18 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             ruled |= {each.number: _settle(each, known) for each in group if not each.checked}
         return replace(self, drafts=tuple(ruled.get(draft.number, draft) for draft in self.drafts))
 
-    def choose(self) -> Move:
-        """Return the move to the final response with the best draft, or the failure that says why there is none."""
-        best = self.best
+    def choose(self) -> Body:
+        """Move to the final response with the best draft, or fail and say why there is none."""
+        s = yield from self.verify()
+        best = s.best
         if best is None:
-            return self.fail()
+            return s.fail()
         text = f"Draft {best.number}:\n{best.text}"
-        return go(self, "final_response", Thought(text, data={"answer": best.answer}))
+        return go(s, "final_response", Thought(text, data={"answer": best.answer}))
+
+    def close(self) -> Move | None:
+        """Take the best draft there is."""
+        return go(self, "answer_selection") if self.candidates else None
 
     def fail(self) -> Move:
         """Return the failure of a run all of whose drafts are refuted or lost."""
@@ -210,10 +215,15 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
 
 
-def answer_selection(description: str, guidance: str, *fields: Field) -> Stage[Any]:
+def answer_selection(
+    description: str,
+    guidance: str,
+    *fields: Field,
+    body: Callable[[Any], Body] = DraftState.choose,
+    **parts: Any,
+) -> Stage[Any]:
     """Return the stage before the last one, which takes the best draft."""
-    to, body = ("final_response",), DraftState.choose
-    return Stage("answer_selection", to, description, guidance, fields, body=body)
+    return Stage("answer_selection", ("final_response",), description, guidance, fields, body=body, **parts)
 
 
 def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:

@@ -74,12 +74,15 @@ def _labels(count: int) -> list[str]:
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings by label; at the last try, those there are, or which candidate is chosen."""
+    """Read ratings by label, or which candidate is chosen; the ratings there are, in part."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
-    found = read_scores(texts, names, (1, 10), retries=ask.retries, shown=ask.prompt)
+    found = read_scores(texts, names, (1, 10), shown=ask.prompt)
     if isinstance(found, Verdict):
-        return Judgement(found.reason, found.scores), found.mode
+        judgement = Judgement(found.reason, found.scores), found.mode
+        if not found.missing:
+            return judgement
+        found = Unreadable(found.missing, in_part=judgement)
     by_label = {label.casefold(): label for label in labels}
     chosen = read_choice(texts[-1], by_label, ask.prompt) if len(labels) > 1 else found
     if not isinstance(chosen, Verdict):

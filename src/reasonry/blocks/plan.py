@@ -23,8 +23,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..names import plain_name
 from ..patterns import lazy_pattern
-from ..reading.names import plain_name
 
 PENDING: Final = "Pending"
 DONE: Final = "Done"

@@ -13,7 +13,7 @@ Rule 2: a candidate's score is its mean preference, and a quarter of the logarit
         was first.
 Rule 3: the next questions are a function of the verdicts so far, so that what was judged is never judged again.
 Rule 4: the first contender leads until the tournament is over, in a knock-out until it loses a pair; in pairs it leads
-        on where the judge always prefers it to the winner. So a tournament cut short changes nothing unproved.
+        on where the judge always prefers it to the winner. Of one cut short, who has beaten the leader leads.
 """
 
 from __future__ import annotations
@@ -129,6 +129,8 @@ class Tournament(Struct, frozen=True):
         if self.rules == "list":
             return [] if tuple(order) in judged else [tuple(order)]
         ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
+        # A tournament that is cut short has first what may take the lead from the leader.
+        ring.sort(key=lambda pair: self.contenders[0].number not in pair)
         rounds = (ring, self._beside_pivots(ring))
         return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
 
@@ -138,6 +140,19 @@ class Tournament(Struct, frozen=True):
         beaten = self._bracket()[1] if self.rules == "knockout" else {}
         while leader in beaten:
             leader = beaten[leader]
+        return leader
+
+    def leader_so_far(self) -> int:
+        """Return the leader of a tournament that is not over: who has beaten the leader, and so on."""
+        leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
+        is_over = len(left) == len(self.verdicts) and not self.next_questions()
+        if is_over or self.rules == "knockout":
+            return leader
+        while beaten := next(
+            (each for each in left if leader in each.shown and each.preference(leader) < 0.5), None
+        ):
+            left = [each for each in left if leader not in each.shown]
+            leader = beaten.shown[beaten.counted.index(max(beaten.counted))]
         return leader
 
     def standings(self) -> dict[int, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..reading.names import did_you_mean
+from ..names import did_you_mean
 from ..strategies import COMPARED
 from .datasets import DATASETS
 from .grading import Item, Judge, is_the_number, makes, number_in, says_the_same

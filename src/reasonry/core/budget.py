@@ -18,7 +18,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from ..reading.numbers import MAX_INT
+
+MAX_INT = 2**53 - 1
+"""The largest whole number that every JSON reader keeps exactly."""
 
 HEADROOM = 2.0
 """How many times its estimate a call in flight may turn out to take."""
@@ -74,6 +76,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
         seconds: Run time; cuts a call in flight.
         thoughts: Thoughts the run may record.
         nodes: Nodes a search may hold.
+        closes: Whether the run keeps enough back to come to an answer, rather than be cut off.
 
     Raises:
         UsageError: A limit is not a number above 0.
@@ -85,14 +88,16 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     seconds: Amount | None = None
     thoughts: Count | None = None
     nodes: Count | None = None
+    closes: bool = True
 
     def __post_init__(self) -> None:
         for name, limit in msgspec.structs.asdict(self).items():
-            amount = name in ("usd", "seconds")
+            amount, flag = name in ("usd", "seconds"), name == "closes"
             try:
-                msgspec.convert(limit, (Amount if amount else Count) | None)
+                msgspec.convert(limit, bool if flag else (Amount if amount else Count) | None)
             except msgspec.ValidationError:
                 wanted = "a number above 0" if amount else "a whole number from 1 up"
+                wanted = "true or false" if flag else wanted
                 raise UsageError(
                     f"the budget cannot be kept: {name} must be {wanted}, not {limit!r:.60}",
                     option="budget",
@@ -116,6 +121,8 @@ class Ledger(Struct, frozen=True):
     reserved: Usage = NOTHING
     largest: Usage = NOTHING
     """The dearest call so far: the estimate for the next one."""
+    kept: Usage = NOTHING
+    """What is kept back for the last question of a run, and the limits are less by."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
         """Return what one request for so many samples is expected to take: as much as so many calls.
@@ -147,34 +154,39 @@ class Ledger(Struct, frozen=True):
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
         """Set the estimate aside, or say which limit forbids the call."""
         calls, taken = self.budget.calls, self.spent + self.reserved
-        if calls is not None and taken.calls + estimate.calls > calls:
+        if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal(
                 "max_calls", f"the limit of {calls} call{'s' * (calls != 1)} is reached", wait=False
             )
         for reason, limit, unit, count in self._limits():
             spent = count(self.spent)
             if spent >= limit:
-                return Refusal(reason, f"the limit of {limit:g} {unit} is reached ({spent:g} spent)")
+                return Refusal(
+                    reason, f"the limit of {limit + count(self.kept):g} {unit} is reached ({spent:g} spent)"
+                )
             unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
             wanted = count(taken) - spent + count(estimate)
             if self.reserved.calls and (unmeasured or spent + HEADROOM * wanted > limit):
-                return Refusal(reason, f"calls in flight may use up the {limit:g} {unit}", wait=True)
+                return Refusal(
+                    reason, f"calls in flight may use up the {limit + count(self.kept):g} {unit}", wait=True
+                )
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
         """Return the limit that the usage so far passes together with the coming usage, if any."""
         for reason, limit, unit, count in self._limits():
             if count(self.spent + coming) > limit:
-                detail = f"the limit of {limit:g} {unit} was passed by a reply, which was cut off"
+                detail = f"the limit of {limit + count(self.kept):g} {unit} was passed by a reply, which was cut off"
                 return Refusal(reason, detail)
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
         """Yield the limits on what is known only afterwards: reason, limit, unit, and how usage counts."""
         if self.budget.tokens is not None:
-            yield "max_tokens", self.budget.tokens, "tokens", lambda usage: usage.tokens
+            yield "max_tokens", self.budget.tokens - self.kept.tokens, "tokens", lambda usage: usage.tokens
         if self.budget.usd is not None:
-            yield "max_usd", self.budget.usd, "US dollars", lambda usage: usage.usd or 0
+            kept = self.kept.usd or 0
+            yield "max_usd", self.budget.usd - kept, "US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
         """Give the reservation back and book what was really spent."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError
 from .events import Delivered, Reply
-from .machine import Round, Snapshot
+from .pending import Round, Snapshot
 from .strategy import Strategy
 
 SCHEMA = 2

@@ -36,18 +36,18 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
 
 
 def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
-    """Return one row of the table for its thinker; `fields` is the JSON schema of what a thought carries in `data`."""
+    """Return one row of the table, as a table is written; `fields` has the JSON schema of each member of `data`."""
     return {
         "name": stage.name,
         "description": stage.description,
         "guidance": stage.guidance,
+        "to": list(stage.to),
+        "repeats": stage.repeats,
+        "compares": stage.compares,
+        "tested_by": stage.tested_by,
         "requires": required_fields(stage),
-        "fields": {
-            "type": "object",
-            "properties": {field.name: dict(field.schema) for field in stage.fields},
-            "required": [field.name for field in stage.fields if field.required],
-        },
-        "next": list(stage.ways),
+        "fields": {field.name: dict(field.schema) for field in stage.fields},
+        "optional": [field.name for field in stage.fields if not field.required],
     }
 
 

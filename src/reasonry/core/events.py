@@ -84,6 +84,18 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
     """Calls that were cut off in flight."""
 
 
+class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
+    """The run is to come to its answer from what it has: a limit leaves room for the last question and no other."""
+
+    reason: str
+    detail: str = ""
+    at_ms: int = 0
+    number: int = 1
+    """Which closing of the run it is; one that was lifted counts."""
+    usage: Usage = Usage(calls=0)
+    """Calls that were cut off in flight."""
+
+
 class Conclusion(Struct, frozen=True, omit_defaults=True):
     """How far a run has got: at its end the result, before it the best so far.
 
@@ -125,7 +137,7 @@ class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
     """Of all tries together."""
 
 
-Event = Answered | ToolReturned | Verified | Failed | Stopped
+Event = Answered | ToolReturned | Verified | Failed | Stopped | Closing
 """What is journaled."""
 
 Delivered = Reply | ToolReturned | Verified | Failed | Finished

@@ -17,15 +17,22 @@ Rule 5: conclusion, progress, readers and stops see the state of the last yield.
 Rule 6: a stop loses nothing that came in: the body is run once more, with `Failed(stopped)` for what is missing of its
         last request, up to its move or next request, and the best so far is that of the state it reaches. The
         snapshot's own state stays, so that the run can go on as if it had never been stopped.
-Rule 7: where a request has `enough` and it holds, what is missing is settled as in a stop, and the body goes on.
-Rule 8: with the answers a digest of what was asked is kept: a body that asks something else when it is run again is
+Rule 7: a run is closed where a limit leaves room for its last question alone (`Closing`): the state it reaches as in a
+        stop goes through the strategy's `close`, the only way that is not in the table, and the run goes on from there.
+        Runs inside are closed first, the run around them once they are and are to be closed again. A run that stands
+        in the stage that `close` leads to is not closed: what it asks is its last question. An answer that comes after
+        is an answer, with the limit as its reason; without one the run has been stopped by the limit.
+Rule 8: where a request has `enough` and it holds, what is missing is settled as in a stop, and the body goes on.
+Rule 9: a state with `calls_left` is told, as a stage is entered, how many calls are left, by the run's own events
+        alone, so that what it asks does not depend on the order of arrival. It is told, not promised.
+Rule 10: with the answers a digest of what was asked is kept: a body that asks something else when it is run again is
         found at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -35,12 +42,11 @@ from msgspec.structs import asdict, replace
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError
 from .answer_form import form_stage
 from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
-from .budget import Usage
-from .effects import Ask, CallTool, Effect, RunStrategy, Verify
+from .effects import Ask, CallTool, RunStrategy, Verify
 from .events import (
     STOPPED,
     Answered,
-    Delivered,
+    Closing,
     Event,
     Failed,
     Finished,
@@ -50,18 +56,34 @@ from .events import (
     Verified,
 )
 from .options import read_options
+from .pending import (
+    Pending,
+    Round,
+    Snapshot,
+    Status,
+    answers_in,
+    next_try,
+    open_effects,
+    spent_on,
+    walk_open,
+)
 from .prompts import with_prompt
 from .registry import Registry, find_strategy, resolve
-from .reply_reading import Reading, ask_again, convert_reading, is_last_try, read_reply
+from .reply_reading import Reading, convert_reading, is_last_try, read_reply
 from .strategy import Stage, Strategy
-
-Status = Literal["active", "done", "failed", "cancelled"]
 
 SET_ASIDE = "set_aside"
 """Why a run was stopped that whoever drove it did not survive."""
 
+LAST_QUESTION = """This is the last question: nothing can be asked or looked up after it. Answer from what is known; \
+where something is missing, give the likeliest answer, and say in the reasoning what is missing."""
+"""What stands before the task of a question of a run that is closed."""
+
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
 """The status of a run that was stopped for a reason other than a limit."""
+
+VALUES = ("number", "integer", "boolean")
+"""The types of answers that a text is never."""
 
 MAX_SILENT_MOVES = 1_000
 """Moves, or yields, in a row without asking anybody; more is a loop."""
@@ -73,80 +95,6 @@ _KINDS: dict[type, tuple[type, ...]] = {
     RunStrategy: (),
 }
 _encode = msgspec.json.Encoder().encode
-
-
-class Pending(Struct, frozen=True, omit_defaults=True):
-    """An effect to perform, or one already settled that waits for its siblings."""
-
-    id: str
-    stage: str
-    effect: Effect
-    round: int
-    """1 for effects that wait for no model call, n + 1 for those that wait for one of round n."""
-    replies: tuple[Answered, ...] = ()
-    """What was answered so far; more than one after a re-ask."""
-    before: int = 0
-    """Of the replies, those that came before the run was taken up again: they use up no try."""
-    settled: Delivered | None = None
-    """What the stage gets for it."""
-    child: Snapshot | None = None
-    """The run inside this one, for `RunStrategy`."""
-
-    @property
-    def tries(self) -> int:
-        """How many of its tries the question has used up."""
-        return len(self.replies) - self.before
-
-    @property
-    def last_round(self) -> int:
-        """The round of questions it stands in; what is no question adds none."""
-        if self.child is not None:
-            return max([self.child.rounds, *(inner.last_round for inner in self.child.pending)])
-        return self.round if isinstance(self.effect, Ask) else self.round - 1
-
-
-class Round(Struct, frozen=True, array_like=True):
-    """The answers to one request, with a digest of what it asked."""
-
-    asked: int
-    answers: Answers
-
-
-class Snapshot(Struct, frozen=True, omit_defaults=True):
-    """A run between two answers: all there is to know of it."""
-
-    strategy: str
-    problem: str
-    options: dict[str, Any]
-    stage: str
-    state: Any
-    """As of the last yield, or of the stage's entry before the first one."""
-    status: Status = "active"
-    pending: tuple[Pending, ...] = ()
-    counter: int = 0
-    rounds: int = 0
-    """Dependent rounds of model calls so far."""
-    at_ms: int = 0
-    conclusion: Conclusion | None = None
-    """Set when the run has ended."""
-    error: str | None = None
-    """The code of the failure that ended the run."""
-    entry: Any = None
-    """The state at the stage's entry, where it is not `state`."""
-    rounds_had: tuple[Round, ...] = ()
-    """What this stage has been answered since its entry, yield by yield."""
-    asked: int = 0
-    """Digest of what is pending."""
-    has_enough: bool = False
-    """Whether the request that is pending has a test `enough`."""
-    form: dict[str, Any] | None = None
-    """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
-    checks_form: bool = False
-    """Whether the verifier is asked about the answer in that form."""
-    by: str = "writer"
-    """Who answers what is asked of the writer; of a run inside another, as its effect says."""
-    prompts: dict[str, str] = {}
-    """Questions of stages in place of the strategy's own; see `prompts`. Runs inside this one have them too."""
 
 
 class Step(Struct, frozen=True):
@@ -258,6 +206,7 @@ def begin(
     by: str = "writer",
     prompts: Mapping[str, str] | None = None,
     rounds: int = 0,
+    calls_left: int | None = None,
 ) -> Step:
     """Start a run.
 
@@ -271,6 +220,7 @@ def begin(
         by: Who answers what is asked of the writer.
         prompts: Questions of stages in place of the strategy's own; see `prompts`.
         rounds: Dependent rounds of model calls before it, of the run that it is inside.
+        calls_left: How many calls its budget leaves it; None: no limit is known.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -293,8 +243,11 @@ def begin(
         by=by,
         prompts=dict(prompts or {}),
         rounds=rounds,
+        calls_left=calls_left,
     )
-    return _Execution(strategy, snapshot, strategies or {}).go_on()
+    run = _Execution(strategy, snapshot, strategies or {})
+    run.state = run.entry = run.tell_calls_left(snapshot.state)
+    return run.go_on()
 
 
 def advance(
@@ -309,7 +262,7 @@ def advance(
     """Take one event and go as far as it leads.
 
     Args:
-        effect_id: The effect the event settles; None for `Stopped`.
+        effect_id: The effect the event settles; None for `Stopped` and `Closing`.
         reading: How an answer was read when it was recorded; None: it is read now.
 
     Raises:
@@ -319,6 +272,8 @@ def advance(
     if snapshot.status != "active":
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
     run = _Execution(strategy, snapshot, strategies or {})
+    if type(event) is Closing:
+        return run.close(event)
     return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, reading)
 
 
@@ -347,6 +302,8 @@ class _Execution:
         self.had = snapshot.rounds_had
         self.pending, self.asked, self.has_enough = snapshot.pending, snapshot.asked, snapshot.has_enough
         self.counter, self.rounds, self.at_ms = snapshot.counter, snapshot.rounds, snapshot.at_ms
+        self.closing, self.is_closed = snapshot.closing, snapshot.is_closed
+        self.calls_left = snapshot.calls_left
 
     def go_on(self) -> Step:
         """Run stages as far as their answers lead."""
@@ -370,7 +327,7 @@ class _Execution:
         stage = self.stage.name
         self.thoughts += tuple(each if each.stage else replace(each, stage=stage) for each in thoughts)
 
-    def _follow(self, move: Move | None) -> Step | None:
+    def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
         """Take a move; return the last step where it ends the run."""
         assert move is not None
         stage, to = self.stage, move.to
@@ -381,39 +338,55 @@ class _Execution:
         if move.failure is not None:
             return self._fail(move.state, *move.failure)
         if to is not None:
-            self.strategy.check_move(stage.name, to)
+            if not is_way_out:
+                self.strategy.check_move(stage.name, to)
             self.stage = stage_of(self.strategy, self.before, to)
         if to is not None or stage.repeats:
             self.edges += ((stage.name, self.stage.name),)
-        self.state = self.entry = move.state
+        self.state = self.entry = self.tell_calls_left(move.state)
         self.had = ()
         return None
+
+    def tell_calls_left(self, state: Any) -> Any:
+        """Return a state that a stage is entered with; one that wants to know is told how many calls are left."""
+        wants_to_know = hasattr(state, "calls_left") and self.calls_left is not None
+        return replace(state, calls_left=max(0, self.calls_left or 0)) if wants_to_know else state
 
     # -- asking
 
     def _open(self, requested: Request) -> bool:
         """Make effects pending; return whether the stage goes on at once, since runs inside ended and asked nobody."""
         stage, prompts = self.stage, self.before.prompts
+        closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
                 by = self.before.by if effect.by == "writer" else effect.by
-                effect = replace(effect, form=effect.form or stage.form, max_output_tokens=limit, by=by)
+                effect = replace(
+                    effect,
+                    form=effect.form or stage.form,
+                    max_output_tokens=limit,
+                    by=by,
+                    retries=0 if closing else effect.retries,
+                    wants_value=effect.wants_value or (self.before.form or {}).get("type") in VALUES,
+                )
                 if prompts and (text := prompts.get(f"{self.strategy.name}.{stage.name}")):
                     effect = with_prompt(effect, text, self.before.problem)
-            waiting = Pending(f"e{number}", stage.name, effect, self.rounds + 1)
+                if closing:
+                    effect = replace(effect, prompt=f"{effect.prompt}\n\n{LAST_QUESTION}")
+            waiting = Pending(f"{closing}e{number}", stage.name, effect, self.rounds + 1)
             if type(effect) is RunStrategy:
-                waiting = self._open_child(waiting)
+                waiting = self._open_child(waiting, len(requested.effects))
             pending.append(waiting)
         self.state, self.pending = requested.state, tuple(pending)
         self.asked = crc32(_encode(requested.effects))
         self.has_enough = requested.enough is not None
         self.counter += len(pending)
-        self.effects += tuple(_walk_open(pending))
+        self.effects += tuple(walk_open(pending))
         return self._take()
 
-    def _open_child(self, waiting: Pending) -> Pending:
+    def _open_child(self, waiting: Pending, siblings: int) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
         inner = resolve(waiting.effect.strategy, self.strategies, code="strategy_unknown")
         by = self.before.by if waiting.effect.by == "writer" else waiting.effect.by
@@ -425,6 +398,7 @@ class _Execution:
             by=by,
             prompts=self.before.prompts,
             rounds=self.rounds,
+            calls_left=None if self.calls_left is None else self.calls_left // siblings,
         )
         return self._with_child(waiting, step)
 
@@ -434,6 +408,8 @@ class _Execution:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
         place, waiting = self._find_open(own, effect_id)
+        if self.calls_left is not None and isinstance(event, Answered | Failed):
+            self.calls_left -= event.usage.calls
         if inner:
             now = self._settle_child(waiting, inner, event, reading)
         elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
@@ -456,7 +432,7 @@ class _Execution:
         self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
     ) -> Pending:
         replies = (*waiting.replies, event)
-        answered, spent = replace(waiting, replies=replies), _spent(replies)
+        answered, spent = replace(waiting, replies=replies), spent_on(replies)
         if recorded is None:
             reading = read_reply(self.stage, self.state, ask, replies[waiting.before :])
         else:
@@ -479,9 +455,13 @@ class _Execution:
             raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
         step = advance(child, waiting.child, inner, event, strategies=self.strategies, reading=reading)
+        self.reading = step.reading
+        return self._take_child(waiting, step)
+
+    def _take_child(self, waiting: Pending, step: Step) -> Pending:
+        """Take what a run inside leaves behind."""
         self.effects += tuple(replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects)
         self.cancelled += tuple(f"{waiting.id}/{effect_id}" for effect_id in step.cancelled)
-        self.reading = step.reading
         return self._with_child(waiting, step)
 
     def _with_child(self, waiting: Pending, step: Step) -> Pending:
@@ -494,7 +474,7 @@ class _Execution:
 
     def _take(self) -> bool:
         """Take the answers over if the stage can go on: all of them are there, or what is there is enough."""
-        answers = _answers_in(self.pending)
+        answers = answers_in(self.pending)
         if len(answers) < len(self.pending):
             if not (self.has_enough and answers):
                 return False
@@ -502,10 +482,10 @@ class _Execution:
             so_far = tuple(waiting.settled for waiting in self.pending)
             if requested is None or requested.enough is None or not requested.enough(so_far):
                 return False
-            self.cancelled += tuple(waiting.id for waiting in _walk_open(self.pending))
+            self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
             cut = Stopped(STOPPED, "what came in is enough", self.at_ms)
             self.pending = tuple(self._cut(waiting, cut) for waiting in self.pending)
-            answers = _answers_in(self.pending)
+            answers = answers_in(self.pending)
         self.had = (*self.had, Round(self.asked, answers))
         for waiting in self.pending:
             if (last := waiting.last_round) > self.rounds:
@@ -515,6 +495,9 @@ class _Execution:
     # -- endings
 
     def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
+        # The last question is a bonus: where it fails, whatever the cause, the limit has stopped the run.
+        if self.closing is not None and status != "cancelled" and (error is None or self.is_closed):
+            conclusion, error = _conclude_closed(conclusion, self.closing), None
         status = status or ("failed" if conclusion.answer is None else "done")
         self.entry, self.pending, self.had, self.asked, self.has_enough = self.state, (), (), 0, False
         last = self._step()
@@ -528,6 +511,7 @@ class _Execution:
 
     def stop(self, event: Stopped) -> Step:
         """End the run from outside, with the best so far."""
+        self.closing = None
         status = _STOPPED_AS.get(event.reason)
         best = self._best_so_far(event)
         certainty = "proved" if best.certainty == "proved" else "best_so_far"
@@ -538,16 +522,59 @@ class _Execution:
         self.at_ms = max(self.at_ms, event.at_ms)
         return self._end(found, status, SET_ASIDE if event.reason == SET_ASIDE else None)
 
-    def _best_so_far(self, event: Stopped) -> Conclusion:
-        plain, pending = self.strategy.conclude(self.state), self.pending
-        if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
-            return plain
-        answers = _answers_in([self._cut(waiting, event) for waiting in pending])
-        reached = run_stage(self.stage, self.entry, (*self.had, Round(self.asked, answers)))
-        counted = self.strategy.conclude(reached.move.state if reached.move else reached.state)
+    def _best_so_far(self, event: Stopped | Closing) -> Conclusion:
+        plain, counted = self.strategy.conclude(self.state), self.strategy.conclude(self._state_if_cut(event))
         return plain if counted.answer is None and plain.answer is not None else counted
 
-    def _cut(self, waiting: Pending, event: Stopped) -> Pending:
+    def _state_if_cut(self, event: Stopped | Closing) -> Any:
+        """Return the state that what came in leads to."""
+        pending = self.pending
+        if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
+            return self.state
+        answers = answers_in([self._cut(waiting, event) for waiting in pending])
+        reached = run_stage(self.stage, self.entry, (*self.had, Round(self.asked, answers)))
+        return reached.move.state if reached.move else reached.state
+
+    # -- closing
+
+    @property
+    def can_close(self) -> bool:
+        """Whether the run has a way to its last question that it does not stand on."""
+        if any(child.can_close for _, child in self._children()):
+            return True
+        return not self.is_closed and self._way_out(Closing("")) is not None
+
+    def close(self, event: Closing) -> Step:
+        """Have runs inside come to their answers with what they have; where none can, the run itself."""
+        self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
+        inside = [place for place, child in self._children() if child.can_close]
+        for place in inside:
+            waiting = self.pending[place]
+            child = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)  # pyright: ignore
+            now = self._take_child(waiting, child.close(event))
+            self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
+        if inside:
+            return self.go_on() if self._take() else self._step()
+        way = None if self.is_closed else self._way_out(event)
+        if way is None:
+            raise ConflictError(f"the run has no way to its answer from stage {self.stage.name!r}")
+        self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
+        self.is_closed, self.pending, self.asked, self.has_enough = True, (), 0, False
+        return self._follow(way, is_way_out=True) or self.go_on()
+
+    def _way_out(self, event: Closing) -> Move | None:
+        move = self.strategy.close(self._state_if_cut(event)) if self.stage.to else None
+        return None if move is None or move.to == self.stage.name else move
+
+    def _children(self) -> list[tuple[int, _Execution]]:
+        """Return the runs inside that are at work, each with its place among what is pending."""
+        return [
+            (place, _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies))
+            for place, waiting in enumerate(self.pending)
+            if waiting.settled is None and waiting.child is not None
+        ]
+
+    def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
         """Settle an effect nobody waits for any longer; of a run inside, its best so far counts."""
         if waiting.settled is not None:
             return waiting
@@ -571,8 +598,19 @@ class _Execution:
             counter=self.counter,
             rounds=self.rounds,
             at_ms=self.at_ms,
+            closing=self.closing,
+            is_closed=self.is_closed,
+            calls_left=self.calls_left,
         )
         return Step(now, self.effects, self.edges, self.thoughts, self.reading, self.cancelled)
+
+
+def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
+    """Return the conclusion of a run that was closed: answered at the limit, or stopped by it."""
+    certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
+    detail = conclusion.detail if conclusion.answer is None else ""
+    detail = "; ".join(filter(None, (closing.detail, detail)))
+    return replace(conclusion, reason=closing.reason, detail=detail, certainty=certainty)
 
 
 def _settle_own(waiting: Pending, event: Event) -> Pending:
@@ -581,9 +619,9 @@ def _settle_own(waiting: Pending, event: Event) -> Pending:
     if not isinstance(event, kinds):
         detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"
         raise ConflictError(detail, effect=waiting.id, choices=[kind.__name__ for kind in kinds])
-    assert not isinstance(event, Answered | Stopped)
+    assert not isinstance(event, Answered | Stopped | Closing)
     if isinstance(event, Failed) and waiting.replies:
-        event = replace(event, usage=event.usage + _spent(waiting.replies))
+        event = replace(event, usage=event.usage + spent_on(waiting.replies))
     return replace(waiting, settled=event)
 
 
@@ -603,64 +641,12 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
     return replace(thought, branch=f"{effect_id}/{thought.branch}", leaves=leaves)
 
 
-# -- what is waited for
-
-
-def _answers_in(pending: Sequence[Pending]) -> Answers:
-    return tuple([waiting.settled for waiting in pending if waiting.settled is not None])
-
-
-def _spent(replies: Sequence[Answered]) -> Usage:
-    return sum((reply.usage for reply in replies[1:]), replies[0].usage)
-
-
-def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
-    return tuple(_walk_open(snapshot.pending)) if snapshot.status == "active" else ()
-
-
-def _walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]:
-    for waiting in pending:
-        if waiting.settled is not None:
-            continue
-        if waiting.child is not None:
-            yield from _walk_open(waiting.child.pending, f"{prefix}{waiting.id}/")
-        else:
-            yield replace(waiting, id=prefix + waiting.id) if prefix else waiting
-
-
-def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
-    """Return the snapshot with every effect that failed waiting to be performed once more.
-
-    A question whose replies could not be read is asked again, with the reason and as many tries as at first; runs
-    inside this one included.
-
-    Args:
-        last: The question whose reply ended the run, if it was one; it is about to be taken once more.
-    """
-    own, _, inner = last.partition("/")
-    pending = tuple(_once_more(waiting, inner, waiting.id == own) for waiting in snapshot.pending)
-    return replace(snapshot, pending=pending)
-
-
-def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
-    if waiting.settled is None and waiting.child is not None:
-        return replace(waiting, child=without_failures(waiting.child, inner if is_last else ""))
-    if isinstance(waiting.settled, Failed):
-        unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == "output_invalid"
-        reopened = next_try(waiting, Reading(refusal=waiting.settled.message)) if unreadable else waiting
-        return replace(reopened, settled=None, before=len(waiting.replies))
-    return (
-        replace(waiting, before=len(waiting.replies) + 1) if is_last and waiting.settled is None else waiting
-    )
-
-
-def next_try(waiting: Pending, reading: Reading) -> Pending:
-    """Return a question whose latest reply cannot be read as it is asked next."""
-    assert isinstance(waiting.effect, Ask)
-    return replace(
-        waiting,
-        id=f"{waiting.id.partition('.')[0]}.{len(waiting.replies) + 1}",
-        effect=ask_again(waiting.effect, waiting.replies[-1], reading),
-        round=waiting.round + 1,
-    )
+def last_questions(
+    strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
+) -> tuple[Ask, ...] | None:
+    """Return what a run would ask if it were closed; None where it cannot be."""
+    run = _Execution(strategy, snapshot, strategies)
+    if snapshot.status != "active" or not run.can_close:
+        return None
+    asked = run.close(Closing("")).effects
+    return tuple(each.effect for each in asked if isinstance(each.effect, Ask))

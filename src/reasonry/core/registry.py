@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UsageError
-from ..reading.names import did_you_mean, find_name, find_named
+from ..names import did_you_mean, find_name, find_named
 from ..text import show_value
 from .strategy import Strategy
 

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from ..errors import ConflictError
 from ..reading import parse
-from ..reading.json_in_text import is_whole, json_values, without_surrogates
+from ..reading.fit import Unreadable, without_misfits
+from ..reading.json_in_text import is_whole, json_values
 from ..reading.mark import ALL, AROUND, UNMARKED, closes_mark
-from ..reading.thinking import echo_in, repeats_itself, without_thinking
+from ..reading.thinking import echo_in, without_thinking
+from ..text import repeats_itself, without_surrogates
 from .effects import Ask, Turn
 from .events import Answered
 from .json_schema import faults
@@ -36,6 +38,7 @@ class Reading(Struct, frozen=True, omit_defaults=True):
         refusal: Why it could not be read, as whoever is asked again is told.
         doubted: It could be used, but is doubted; see `Unreadable.is_doubt`.
         unmarked: It is a reply that does not say where its answer is.
+        lost: What of the reply was left out, and why, where it was taken in part.
     """
 
     mode: str = ""
@@ -43,11 +46,13 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     refusal: str | None = None
     doubted: bool = False
     unmarked: bool = False
+    lost: str = ""
 
     @property
     def title(self) -> str:
-        """How the reply was read, for people: the mode, or `unreadable: REASON`."""
-        return self.mode if self.refusal is None else f"unreadable: {self.refusal}"
+        """How the reply was read, for people: the mode, `in part: LOST`, or `unreadable: REASON`."""
+        mode = f"in part: {self.lost}" if self.lost else self.mode
+        return mode if self.refusal is None else f"unreadable: {self.refusal}"
 
 
 UNMARKED_MODE: Final = "unmarked"
@@ -57,23 +62,23 @@ UNMARKED_MODE: Final = "unmarked"
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
     """Read the latest reply the way its stage reads.
 
-    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`.
+    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`, and of data the lists lose
+    the entries that do not fit: of the replies that can be used so, those of the one that keeps most, the latest of
+    equals.
 
     Args:
         replies: Those to this question that count as tries, oldest first.
     """
     latest = replies[-1]
-    if latest.refused:
-        return Reading(refusal="the answer was declined; answer the question as asked")
     texts = [without_thinking(reply.text) for reply in replies]
-    is_cut = latest.truncated and not is_whole(latest.text)
-    if is_cut and not (effect.mark and closes_mark(texts[-1])):
-        fault = (
-            "repeated itself over and over" if repeats_itself(latest.text) else "was cut off before its end"
-        )
-        return Reading(refusal=f"the reply {fault}; answer more briefly")
-    reading = _read(stage, state, effect, texts)
-    if reading.unmarked and not effect.wants_value and is_last_try(effect, replies):
+    fault = _fault_of(effect, latest, texts[-1])
+    reading = Reading(refusal=fault) if fault else _read(stage, state, effect, texts)
+    is_lost = reading.refusal is not None and is_last_try(effect, replies)
+    if is_lost and not reading.unmarked:
+        usable = [n for n, reply in enumerate(replies, 1) if not _fault_of(effect, reply, texts[n - 1])]
+        parts = (_read_in_part(stage, state, effect, texts[:n]) for n in reversed(usable))
+        return max(filter(None, parts), key=lambda part: _count(part.value), default=reading)
+    if is_lost and not effect.wants_value:
         whole = _read(stage, state, effect, [_last_work(effect, texts), f"<answer>{ALL}</answer>"])
         return reading if whole.refusal is not None else replace(whole, mode=UNMARKED_MODE)
     if reading.mode != "json" or not (latest.native and _fits(latest.text, effect.form or {})):
@@ -82,12 +87,44 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
     return replace(reading, mode="native")
 
 
+def _fault_of(effect: Ask, reply: Answered, text: str) -> str:
+    """Return why a reply is not even read; empty where it is."""
+    if reply.refused:
+        return "the answer was declined; answer the question as asked"
+    if not reply.truncated or is_whole(reply.text) or (effect.mark and closes_mark(text)):
+        return ""
+    fault = "repeated itself over and over" if repeats_itself(reply.text) else "was cut off before its end"
+    return f"the reply {fault}; answer more briefly"
+
+
+def _count(value: Any) -> int:
+    """Return how many values there are in a value."""
+    plain = msgspec.to_builtins(value)
+    inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list | tuple) else None
+    return 1 if inner is None else sum(map(_count, inner))
+
+
 def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
     """Whether a question is not asked again after the latest of its replies; the same reply twice ends the asking."""
     return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 
-def _read(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading:
+def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading | None:
+    """Read the last reply without the entries of lists that do not fit; its stage says whether the rest will do."""
+    *before, latest = texts
+    found: list[Reading] = []
+    for value, _ in json_values(latest):
+        kept, lost = without_misfits(value, effect.form or {})
+        part = _read(stage, state, effect, [*before, msgspec.json.encode(kept).decode()], in_part=True)
+        found += [replace(part, lost="; ".join(filter(None, (*lost, part.lost))))]
+    found = [part for part in found or [_read(stage, state, effect, texts, in_part=True)] if not part.refusal]
+    is_one = all(part.value == found[0].value for part in found)
+    return found[0] if found and is_one and found[0].lost else None
+
+
+def _read(
+    stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
+) -> Reading:
     if reason := parse.no_reply(texts[-1], effect.question):
         return Reading(refusal=reason)
     if stage.read is not None:
@@ -96,12 +133,15 @@ def _read(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> R
         result = parse.read_form(texts, stage.reply)
     else:
         result = texts[-1], "text"
+    lost, doubted = "", False
+    if in_part and isinstance(result, Unreadable) and result.in_part is not None:
+        result, lost, doubted = result.in_part, result.reason, result.is_doubt
     if not isinstance(result, tuple):
         return Reading(refusal=result.reason, doubted=result.is_doubt, unmarked=result.is_unmarked)
     value, mode = result
     if echo := _echo_in(value, effect):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
-    return Reading(mode, value)
+    return Reading(mode, value, doubted=doubted, lost=lost)
 
 
 def _last_work(effect: Ask, texts: Sequence[str]) -> str:
@@ -155,16 +195,18 @@ def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
     text = without_surrogates(reply.text).strip()
     is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection
     if reading.unmarked and not is_extraction:
+        # The answer may stand anywhere in it, so that all of it is shown.
+        shown = text
         fault = "" if reading.refusal == UNMARKED else _as_sentence(reading.refusal or "")
         objection = f"{fault} {EXTRACT_LONG if len(text) > MAX_EXCERPT else EXTRACT}".strip()
     else:
-        how = ", much more briefly" if reply.truncated else ""
+        shown, how = _excerpt(text), ", much more briefly" if reply.truncated else ""
         if ask.mark:
             how += f", and write the answer {AROUND}"
         elif ask.form is not None:
             how += " with one JSON object of the form asked for, and nothing else"
         objection = f"{_as_sentence(reading.refusal or '')} Answer the question again{how}."
-    return replace(ask, turns=(*ask.turns, Turn(_excerpt(text) or "(nothing)", objection)))
+    return replace(ask, turns=(*ask.turns, Turn(shown or "(nothing)", objection)))
 
 
 def _as_sentence(reason: str) -> str:
@@ -175,4 +217,4 @@ def _excerpt(text: str) -> str:
     if len(text) <= MAX_EXCERPT:
         return text
     half = MAX_EXCERPT // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return f"{text[:half]}\n…\n{text[-half:]}"

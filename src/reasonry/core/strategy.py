@@ -236,6 +236,8 @@ class Strategy(Generic[S, O]):
         state: Type of the strategy's own data; anything msgspec can encode. None: guided use only.
         begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
         conclude: state → conclusion so far.
+        close: state → the move to the stage that gives the answer from what there is, with one question or none; None
+            where the next question of the run is the best last one. A strategy without it is never closed.
         details: Type of its document.
         aliases: Other names it goes by.
         resources: Built-in tools it uses where they are available.
@@ -244,6 +246,8 @@ class Strategy(Generic[S, O]):
             first of them is the problem.
         calls: Of a usual run with its default options, judging included; `auto` takes it only within a budget of so
             many.
+        least_calls: Calls without which it is one direct question.
+        needs_least: Whether it gives nothing at all with fewer calls than these.
 
     Raises:
         InvalidStrategyError: The table does not hold together; the message says which stage and why.
@@ -259,12 +263,15 @@ class Strategy(Generic[S, O]):
     state: type[Any] | None = None
     begin: Callable[[str, O], S] | None = None
     conclude: Callable[[S], Conclusion] = lambda _: Conclusion()
+    close: Callable[[S], Move | None] = lambda _: None
     details: type[Any] = Details
     aliases: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     suits: tuple[str, ...] = ()
     task_after_thoughts: str = ""
     calls: int = 1
+    least_calls: int = 1
+    needs_least: bool = False
 
     def __post_init__(self) -> None:
         if fault := next(_faults(self), None):

@@ -19,7 +19,7 @@ from itertools import chain
 from typing import Any, Final
 
 from ..core.effects import Ask
-from ..core.machine import Pending
+from ..core.pending import Pending
 from .coached_answers import joined_id
 
 LEAST_CHARS: Final = 60

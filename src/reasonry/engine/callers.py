@@ -11,10 +11,10 @@ from typing import Any
 
 from ..core.effects import Ask, CallTool
 from ..core.events import Event, Failed, ToolReturned
-from ..core.machine import Pending
+from ..core.pending import Pending
 from ..errors import ConflictError
 from ..masking import SECRETS
-from .guard import refuse_call
+from .guard import kept_for_the_end, refuse_call
 from .run import Run
 
 
@@ -33,7 +33,8 @@ def handed_out(run: Run) -> Sequence[Pending]:
     if refuse_call(run):
         return ()
     calls = run.budget.calls
-    return questions(run)[: None if calls is None else calls - run.usage.calls]
+    covered = None if calls is None else calls - run.usage.calls - kept_for_the_end(run).calls
+    return questions(run)[:covered]
 
 
 def waiting_calls(run: Run) -> list[Pending]:

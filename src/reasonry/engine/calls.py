@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeGuard, TypeVar
+from contextlib import AsyncExitStack
+from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,18 +25,26 @@ from msgspec.structs import replace
 from ..core.budget import NOTHING, Refusal, Usage
 from ..core.effects import Ask, CallTool, RunStrategy, Verify
 from ..core.events import Answered, Event, Failed, ToolReturned, Verified
-from ..core.machine import Pending
+from ..core.pending import Pending
 from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
-from ..reading.json_in_text import without_surrogates
-from ..reading.thinking import Endless
+from ..text import repeats_itself, without_surrogates
 from .allowance import Allowance
 from .follow import Observer
 from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
-from .policy import CountedCall, Performers, Policy
-from .ports import NOT_FAILURES, BrokenReplyError, Model, OnText, Question, SamplingModel, provider_of
-from .telemetry import facts_of_answers, facts_of_request, trace_work
+from .policy import MOST_WAIT_S, CountedCall, Gate, GateClosed, Performers, Policy, gate_of
+from .ports import (
+    NOT_FAILURES,
+    BrokenReplyError,
+    Model,
+    OnText,
+    Question,
+    SamplingModel,
+    is_rate_limit,
+    provider_of,
+)
+from .telemetry import facts_of_answers, facts_of_request, labels_of, trace_work
 
 T = TypeVar("T")
 
@@ -45,6 +56,13 @@ MAX_FALLBACKS = 10
 
 MAX_TRIED_CHARS = 300
 """Of what is recorded of a request that failed."""
+
+ENDLESS_CHARS: Final = 6_000
+"""At the end of a text that still grows: if so many repeat themselves, it is not going to end."""
+
+
+LAST_S = 0.1
+"""Of the run's seconds; a call that could go out in these would not come back."""
 
 
 class Sent(Struct, frozen=True):
@@ -101,9 +119,10 @@ class Calls:
     """The calls of one drive.
 
     Args:
-        intend: Writes down durably that a call is about to go out.
+        intend: Writes down durably that a call is about to go out, or that it was refused for its rate.
         at_ms: Reads the run's clock.
         allowance: What the run's owner may spend in a day; None: there is no limit.
+        give_way: Has the drive let go of its run, which another takes up later; None: it is to end.
     """
 
     def __init__(
@@ -112,17 +131,20 @@ class Calls:
         guard: BudgetGuard,
         policy: Policy,
         observer: Observer,
-        intend: Callable[[str], Awaitable[None]],
+        intend: Callable[[str, bool], Awaitable[None]],
         at_ms: Callable[[], int],
         allowance: Allowance | None = None,
+        give_way: Callable[[], None] | None = None,
     ) -> None:
         self.performers, self.guard, self.policy, self.observer = performers, guard, policy, observer
         self.halt, self.allowance = Halt(), allowance
         self.keepers = (guard, allowance) if allowance else (guard,)
-        self.intend, self.at_ms = intend, at_ms
+        self.intend, self.at_ms, self.give_way = intend, at_ms, give_way
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}
         """What the requests took that went out for effects not answered yet, as far as can be seen."""
+        self.slowest_s = 0.0
+        """How long the slowest request took that was answered."""
         self._flights: dict[object, asyncio.Future[Answered | Failed]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
@@ -217,8 +239,13 @@ class Calls:
     async def _retry(self, model: Model, question: Question, samples: int) -> Sequence[Answered] | Failed:
         """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
         attempt, tried, lost = 1, list[str](), NOTHING
+        gate, until_s = gate_of(model.name), None
         while True:
-            sent = await self._send(model, question, samples)
+            until_s = until_s or (None if gate.is_open else self._patient_until_s())
+            try:
+                sent = await self._send_through(gate, until_s, model, question, samples)
+            except GateClosed:
+                continue
             came = sent.came
             if not isinstance(came, BaseException):
                 first, *others = came
@@ -231,6 +258,11 @@ class Calls:
                     # Its traceback refers to this frame, which must not refer to it.
                     del came, sent
             lost += sent.spent[0]
+            if came.retryable:
+                self.policy.meter.add("retries", code=came.code, **labels_of(model.name))
+            if is_rate_limit(came):
+                tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
+                continue
             degraded = bool(came.details.get("degraded")) and len(tried) < MAX_FALLBACKS
             if not (came.retryable and (degraded or attempt < self.policy.max_attempts)):
                 return Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))
@@ -240,7 +272,48 @@ class Calls:
             attempt += not degraded
             await self.halt.cut_short(asyncio.sleep(pause))
 
-    async def _send(self, model: Model, question: Question, samples: int) -> Sent:
+    def _patient_until_s(self) -> float:
+        """Return how long to wait for a provider, by the monotonic clock: within the run's seconds."""
+        seconds = self.guard.ledger.budget.seconds
+        left_s = math.inf if seconds is None else seconds - self.at_ms() / 1000
+        return time.monotonic() + min(left_s - LAST_S, MOST_WAIT_S)
+
+    async def _send_through(
+        self, gate: Gate, until_s: float | None, model: Model, question: Question, samples: int
+    ) -> Sent:
+        """Send a request once the gate of its provider lets it through.
+
+        Raises:
+            BudgetExhausted: As `_send`; `rate_limited`: the gate stays closed for as long as the run may wait.
+            GateClosed: It has closed while the request waited for something else.
+            Held: The drive is to halt, or to let go of its run because the gate stays closed.
+        """
+        counted = came_through = False
+        if until_s is not None:
+            reason = f"{provider_of(model.name)} takes no more calls for now"
+            try:
+                pausing = functools.partial(self.observer.retrying, question.id, reason)
+                counted = await self.halt.cut_short(gate.enter(until_s, pausing))
+            except TimeoutError:
+                if self.give_way is None:
+                    refusal = Refusal("rate_limited", f"{reason}; resume the run later")
+                    raise BudgetExhausted(refusal) from None
+                self.give_way()
+                raise Held from None
+        try:
+            sent = await self._send(model, question, samples, functools.partial(gate.check, counted))
+            if isinstance(sent.came, ModelError) and is_rate_limit(sent.came):
+                gate.close(self.policy, sent.came.retry_after_s)
+                if self._writes_down and not sent.spent[0].calls:
+                    await self.intend(question.id, True)
+            came_through = not isinstance(sent.came, BaseException)
+            return sent
+        finally:
+            gate.leave(counted, came_through=came_through)
+
+    async def _send(
+        self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
+    ) -> Sent:
         """Send a request once it may go out, and book what it took.
 
         Raises:
@@ -250,14 +323,18 @@ class Calls:
         spent: Sequence[Usage] = (NOTHING,)
         estimates = list[Usage]()
         async with self.slots:
+            check_gate()
             samples = self.guard.fitting(question, samples) if takes_samples(model) else 1
             try:
                 for keeper in self.keepers:
                     estimates.append(await keeper.reserve(question, samples, self.halt.cut_short))
                 question = self.guard.with_room(question, estimates[0], samples)
-                counted = await self._wait_for_rate(model, question, estimates[0].tokens)
-                before = await self._write_down(question.id)
-                sent = await self._request(model, question, samples)
+                async with AsyncExitStack() as held:
+                    counted = await self._wait_for_rate(model, question, estimates[0].tokens, held)
+                    check_gate()
+                    before, began = await self._write_down(question.id), time.monotonic()
+                    sent = await self._request(model, question, samples)
+                    self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 spent = sent.spent
             finally:
                 for keeper, estimate in zip(self.keepers, estimates, strict=False):
@@ -267,29 +344,33 @@ class Calls:
         counted.tokens = sum(usage.tokens for usage in spent) or counted.tokens
         return sent
 
-    async def _wait_for_rate(self, model: Model, question: Question, tokens: int) -> CountedCall:
-        """Keep to the provider's rate limits."""
+    async def _wait_for_rate(
+        self, model: Model, question: Question, tokens: int, held: AsyncExitStack
+    ) -> CountedCall:
+        """Keep to the provider's rate limits.
 
-        def pausing(pause_s: float) -> None:
-            reason = f"the rate limit of {provider_of(model.name)} is reached"
-            self.observer.retrying(question.id, reason, pause_s)
-
-        limit = self.policy.rates.of(model.name)
-        if limit.requests is None and limit.tokens is None:
-            return CountedCall(0, tokens)
-        return await self.halt.cut_short(limit.wait(tokens, pausing))
+        Args:
+            held: Gives back the call's place under the limits that all processes of the store share.
+        """
+        provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
+        reason = f"the rate limit of {provider} is reached"
+        pausing = functools.partial(self.observer.retrying, question.id, reason)
+        limit = rates.of(model.name)
+        if limit.requests is not None or limit.tokens is not None:
+            counted = await self.halt.cut_short(limit.wait(tokens, pausing))
+        if rates.shared is not None:
+            taking = rates.shared.take(provider, self.policy.call_timeout_s, pausing)
+            if (place := await self.halt.cut_short(taking)) is not None:
+                held.push_async_callback(rates.shared.give_back, place)
+        return counted
 
     async def _write_down(self, effect_id: str) -> Usage:
         """Note that a request goes out, durably where a limit must survive a crash; return what others took before."""
         before = self.in_flight.get(effect_id, NOTHING)
+        self.halt.check()
+        if self._writes_down:
+            await self.intend(effect_id, False)
         self.in_flight[effect_id] = before + Usage()
-        try:
-            self.halt.check()
-            if limits_calls(self.guard.ledger.budget) or self.allowance is not None:
-                await self.intend(effect_id)
-        except Held:
-            self.in_flight[effect_id] = before
-            raise
         return before
 
     # -- the request
@@ -300,8 +381,12 @@ class Calls:
         try:
             answers = booking.of_answers(await self._listen(model, question, samples, booking), samples)
         except BaseException as error:
-            return Sent(error, (booking.of_failure(error),))
-        return Sent(answers, [answer.usage for answer in answers])
+            sent = Sent(error, (booking.of_failure(error),))
+        else:
+            sent = Sent(answers, [answer.usage for answer in answers])
+        error = sent.came if isinstance(sent.came, BaseException) else None
+        self.policy.meter.note_call(model.name, sum(sent.spent, NOTHING), error)
+        return sent
 
     async def _listen(
         self, model: Model, question: Question, samples: int, booking: Booking
@@ -398,6 +483,11 @@ class Calls:
     # -- what the layers share
 
     @property
+    def _writes_down(self) -> bool:
+        """Whether calls are written down before they go out."""
+        return limits_calls(self.guard.ledger.budget) or self.allowance is not None
+
+    @property
     def _limits_replies(self) -> bool:
         """Whether a reply that streams in may pass a limit."""
         budget = self.guard.ledger.budget
@@ -417,6 +507,23 @@ class Calls:
         if retry_after_s is not None:
             return min(max(retry_after_s, 0.0), policy.max_backoff_s)
         return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
+
+
+class Endless:
+    """Listens to a text that streams in until it repeats itself without end."""
+
+    def __init__(self) -> None:
+        self.is_heard = False
+        self._end, self._new = "", list[str]()
+
+    def hear(self, piece: str) -> bool:
+        """Take in a piece; whether the text is endless by now."""
+        self._new.append(piece)
+        if len(self._new) >= 100 and not self.is_heard:
+            self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
+            self._new.clear()
+            self.is_heard = repeats_itself(self._end, ENDLESS_CHARS)
+        return self.is_heard
 
 
 class _Listener:
@@ -494,6 +601,9 @@ class Batch:
             answers = await draw(1 + len(waiting))
         finally:
             _hand_out(answers, waiting)
+        if waiting:
+            # They continue in the next turn: all answers of a request come in at once, and are written down so.
+            await asyncio.sleep(0)
         return _first(answers)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..core.effects import Ask, Effect
 from ..core.events import Answered
-from ..core.machine import Pending
+from ..core.pending import Pending
 from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS

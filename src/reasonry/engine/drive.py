@@ -7,86 +7,54 @@ Rule 2: where a drive is to halt, nothing new goes out. What is out already may 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget
+from ..core.budget import NOTHING, Budget, Refusal
 from ..core.effects import Ask, CallTool
-from ..core.events import Event, Stopped
-from ..core.machine import Pending, Step
-from ..errors import ConflictError
+from ..core.events import Closing, Event, Stopped
+from ..core.machine import Step
+from ..core.pending import Pending
+from ..errors import ConflictError, StoreError
 from ..ids import now_ms
-from ..records import JobOptions, Line, RunRow, Store, Use
+from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use
+from ..watchdog import WATCHDOG
 from . import journal
-from .allowance import Allowance
 from .calls import Calls, Held
+from .control import Control
 from .follow import ContainedObserver, Observer
-from .guard import BudgetExhausted, BudgetGuard, limit_reached, limits_calls, refuse_call
-from .journal import CALLER, CallIntended, Chain, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .guard import BudgetExhausted, BudgetGuard, kept_for_the_end, limit_reached, limits_calls, refuse_call
+from .journal import CallIntended, Chain, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy
 from .record import Record, Rows, record_as_it_stands
 from .result import Result, outcome_of, result_of, row_after
 from .run import Run, fold
 from .telemetry import carried_context, facts_of_run, trace_work
 
+_LOG = logging.getLogger("reasonry")
+
+T = TypeVar("T")
+
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
 
+CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
+"""Limits before which a run is closed, rather than stopped."""
+
+KEPT_SHARE: Final = 0.2
+"""Of a limit on time, kept back for the last question of a run, where no question has taken longer."""
+KEPT_TIMES: Final = 1.5
+"""How many times as long as the slowest question so far the last one may take."""
+
 KEEP_EVERY: Final = 32
 """Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
-
-
-class Control:
-    """The other end of one drive, on the same event loop.
-
-    Args:
-        allowance: What the run's owner may spend in a day, whichever run it is for; None: there is no limit.
-    """
-
-    def __init__(self, allowance: Allowance | None = None) -> None:
-        self.allowance = allowance
-        self.is_draining = self.is_cut = False
-        """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
-        self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done once something is wanted that the drive has not looked at."""
-        self.wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
-        """What is to be written down, and who waits for that."""
-        self._is_over = False
-
-    async def want(self, entry: Steered | Stopped) -> bool:
-        """Have limits changed, or the run paused, continued or ended; return whether that is written down.
-
-        It is not if the drive has ended before.
-        """
-        if self._is_over:
-            return False
-        done = asyncio.get_running_loop().create_future()
-        self.wanted.append((entry, done))
-        self.wake()
-        return await done
-
-    def drain(self, *, cut: bool = False) -> None:
-        """Have the drive end once nothing is in flight, or at once; the run stays active."""
-        self.is_draining, self.is_cut = True, cut
-        self.wake()
-
-    def wake(self) -> None:
-        """Have the drive look at what is wanted."""
-        if not self.news.done():
-            self.news.set_result(None)
-
-    def close(self) -> None:
-        """Say that the drive has ended; what is still wanted is not written down by it."""
-        self._is_over = True
-        for _, done in self.wanted:
-            if not done.done():
-                done.set_result(False)
 
 
 class OpenRun:
@@ -115,6 +83,8 @@ class OpenRun:
         """What the last write has recorded of its end."""
         self._thoughts = self.run.skipped.thoughts
         """How many thoughts the session has, as far as is known here."""
+        self.awaits_store: Callable[[], bool] = lambda: False
+        """Whether what cannot be written while the store is away is tried again; see `patiently`."""
 
     @property
     def record(self) -> Record:
@@ -149,6 +119,10 @@ class OpenRun:
                 traced.note(facts_of_run(self.row))
                 if self.row.outcome == "error":
                     traced.note_failure(self.row.reason or "failed")
+            if self.row.outcome is not None and self.row.status != "active":
+                meter, outcome = self.policy.meter, self.row.outcome
+                meter.add("runs", outcome=outcome)
+                meter.add("run_seconds", self.run.snapshot.at_ms / 1_000, outcome=outcome)
             watch.ended(self.row.run_id, self.run)
             await self._tell_end()
         if coached:
@@ -201,6 +175,7 @@ class OpenRun:
         Raises:
             ConflictError: An answer is not waited for. None of the answers is taken.
         """
+        WATCHDOG.note_life(self.row.run_id)
         taken, refused, cut = list[Settled](), dict[str, str](), set[str]()
         for effect_id, event in answers:
             if limit_reached(self.run):
@@ -270,7 +245,17 @@ class OpenRun:
         use = self._use(now) if is_use or end else None
         says_row = says_row or end is not None or outcome_of(self.run) != self.row.outcome
         row = row_after(self.row, self.run, now) if says_row else None
-        writing = asyncio.ensure_future(self.store.append(self.row.run_id, lines, row, use, job=job))
+        is_again = False
+
+        async def append() -> None:
+            nonlocal is_again
+            # What was not acknowledged may have been written.
+            if is_again and (await self.store.lines(self.row.run_id, self.chain.seq))[: len(lines)] == lines:
+                return
+            is_again = True
+            await self.store.append(self.row.run_id, lines, row, use, job=job)
+
+        writing = asyncio.ensure_future(self.patiently(append))
         try:
             await asyncio.shield(writing)
         finally:
@@ -282,9 +267,27 @@ class OpenRun:
                 self._thoughts = use.thoughts if use else self._thoughts
                 on_written(lines, entries)
 
+    async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do work on the store, and while the store is away, again and again: no answer that came in is lost by that.
+
+        It ends where the store refuses the work, as it does once another has taken the run over.
+        """
+        is_told = False
+        while True:
+            try:
+                return await work()
+            except StoreError as error:
+                if not (error.retryable and self.awaits_store()):
+                    raise
+                if not is_told:
+                    _LOG.warning("run %s waits for its store: %s", self.row.run_id, error)
+                is_told = True
+            await asyncio.sleep(RETRY_S)
+
     async def reload(self) -> tuple[list[Line], list[Entry]]:
         """Read and fold the journal once more; return the lines, and entries, that others have written meanwhile."""
-        row, lines = await self.store.run(self.row.run_id), await self.store.lines(self.row.run_id)
+        row = await self.patiently(lambda: self.store.run(self.row.run_id))
+        lines = await self.patiently(lambda: self.store.lines(self.row.run_id))
         known = self.chain.seq
         entries, self.chain = journal.read(row.run_id, lines)
         self.row, self.run = row, fold(entries, self.run.strategies)
@@ -328,6 +331,7 @@ class Drive:
             self._intend,
             self._at_ms,
             self.control.allowance,
+            self.control.drain if opened.row.unattended else None,
         )
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
@@ -339,7 +343,11 @@ class Drive:
         self.intended: Counter[str] = Counter()
         """Calls that this drive has written down before they went out, by effect."""
         self.writing = asyncio.Lock()
-        self.limit: BudgetExhausted | None = None
+        self.deadline = asyncio.timeout(None)
+        self.refused: dict[str, Refusal] = {}
+        """Effects that the limits keep from going out."""
+        self.under_other_terms = frozenset[asyncio.Task[Event]]()
+        """Tasks that began under earlier limits: what these refuse may go out now."""
 
     @property
     def run(self) -> Run:
@@ -353,6 +361,12 @@ class Drive:
             StoreError: What happened could not be written down; the run stays as the journal has it.
             asyncio.CancelledError: The caller was cancelled; the run is recorded as cancelled first, unless it drains.
         """
+        task = asyncio.current_task()
+        assert task is not None
+        # The process that ends, or its user, does not wait; the time limit of the run does.
+        self.opened.awaits_store = lambda: (
+            not (self.control.is_cut or task.cancelling() > self.deadline.expired())
+        )
         try:
             await self._until_a_limit()
         except asyncio.CancelledError:
@@ -368,41 +382,50 @@ class Drive:
         finally:
             await self._drop_tasks()
             self.control.close()
+            self.opened.awaits_store = lambda: False
             # They refer back to the drive: without this, all of it stays until garbage is collected.
             del self.calls
 
     async def _until_a_limit(self) -> None:
-        try:
-            left = self._seconds_left()
-            if left == 0:
-                raise TimeoutError
-            async with asyncio.timeout(left) as self.deadline:
-                await self._loop()
-        except TimeoutError:
-            seconds = self.run.budget.seconds or 0
-            await self._stop("max_seconds", f"the limit of {seconds:g} s is reached")
+        while True:
+            try:
+                left = self._seconds_left()
+                if left == 0:
+                    raise TimeoutError
+                async with asyncio.timeout(left) as self.deadline:
+                    return await self._loop()
+            except TimeoutError:
+                detail = f"the limit of {self.run.budget.seconds or 0:g} s is reached"
+                if not await self._close(Refusal("max_seconds", detail)):
+                    return await self._stop("max_seconds", detail)
 
     async def _loop(self) -> None:
         self._apply_terms()
         while self.run.snapshot.status == "active" and (self.tasks or not self.hands_over):
             if self._halts and not self.tasks:
                 await self._leave()
-                return
-            reached = limit_reached(self.run) if self.limit is None or self.tasks else self.limit.refusal
-            if reached is not None:
+                if self.control.is_draining or await self._let_go():
+                    return
+                # It has been resumed, or ended, at the last moment.
+                await self._check_outside()
+            refusal = None if self.tasks else next(iter(self.refused.values()), None)
+            if (reached := refusal or limit_reached(self.run)) is not None:
+                if await self._close(reached):
+                    continue
                 await self._stop(reached.reason, reached.detail)
                 return
             waits = [*self.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
                 await self._take_orders()
-            settled = [task for task in self.tasks if task in done]
-            if settled:
-                await self._take(settled)
+            self._collect()
+            if self.unwritten:
+                await self._write_unwritten()
             elif not done:
                 await self._check_outside()
-        if self.run.snapshot.status == "active" and self.coached:
-            await self._check_questions()
+            self._launch()
+        if self.run.snapshot.status == "active" and self.coached and await self._is_closed_by_questions():
+            await self._loop()
 
     @property
     def _halts(self) -> bool:
@@ -419,8 +442,8 @@ class Drive:
             else:
                 # Where calls are limited from now on, those in flight are written down as well.
                 is_limited = limits_calls(entry.budget or Budget())
-                unwritten = self._calls_to_count(self.calls.sent) if is_limited else []
                 async with self.writing:
+                    unwritten = self._calls_to_count(self.calls.sent) if is_limited else []
                     await self._write([entry, *unwritten])
             del self.control.wanted[0]
             if not done.done():
@@ -436,14 +459,9 @@ class Drive:
             self.calls.halt.set()
         else:
             self.calls.halt.clear()
-        if not self.deadline.expired():
-            left = self._seconds_left()
-            now = asyncio.get_running_loop().time()
-            self.deadline.reschedule(None if left is None else now + left)
-        # What a limit has kept from going out may go out now.
-        self.limit = None
-        known = {waiting.id for waiting in self.tasks.values()} | {settled.id for settled in self.unwritten}
-        self._launch(effect for effect in self.run.open_effects if effect.id not in known)
+        self.refused.clear()
+        self.under_other_terms = frozenset(self.tasks)
+        self._launch()
 
     async def _check_outside(self) -> None:
         """Look whether somebody outside has ended or steered the run.
@@ -451,10 +469,11 @@ class Drive:
         Raises:
             ConflictError: It has been ended.
         """
-        row = await self.opened.store.run(self.opened.row.run_id)
+        opened = self.opened
+        row = await opened.patiently(lambda: opened.store.run(opened.row.run_id))
         if row.status != "active":
             raise ConflictError("the run was ended from outside")
-        if row != self.opened.row:
+        if row != opened.row:
             async with self.writing:
                 await self._take_steering()
 
@@ -472,6 +491,11 @@ class Drive:
         self.control.wake()
         return True
 
+    async def _let_go(self) -> bool:
+        """Give the paused run back; return whether it is paused still."""
+        opened = self.opened
+        return await opened.patiently(lambda: opened.store.let_go(opened.row.run_id))
+
     async def _leave(self) -> None:
         """End the drive with the run active; what is in flight is cut off, and its calls are counted."""
         await self._drop_tasks()
@@ -481,39 +505,70 @@ class Drive:
             async with self.writing:
                 await self._write(cut)
 
-    async def _check_questions(self) -> None:
+    async def _is_closed_by_questions(self) -> bool:
         """A coached run meets its limits where the driven one would: an answer counts as a call."""
         seconds = self._seconds_left()
         if seconds is not None and seconds <= 0:
             raise TimeoutError
         reached = refuse_call(self.run)
-        if reached is not None:
-            await self._stop(reached.reason, reached.detail)
+        if reached is None or await self._close(reached):
+            return reached is not None
+        await self._stop(reached.reason, reached.detail)
+        return False
 
-    def _launch(self, effects: Iterable[Pending]) -> None:
-        if self._halts:
+    async def _close(self, reached: Refusal) -> bool:
+        """Have the run come to its answer with what was kept back for that; return whether it can."""
+        asks = self.run.last_questions
+        is_late = bool(asks) and self._seconds_left(kept=0) == 0
+        if reached.reason not in CLOSED_BY or asks is None or is_late:
+            return False
+        await self._drop_tasks()
+        await self._write_unwritten()
+        # With what came in the ending may take less than was kept back for it.
+        is_due = reached.reason != "max_calls" or refuse_call(self.run) is not None
+        if self.run.snapshot.status == "active" and is_due:
+            if self.run.last_questions is None:
+                return False
+            cut = sum(self.calls.in_flight.values(), NOTHING)
+            self.calls.in_flight.clear()
+            at_ms, number = self._at_ms(), self.run.closings + 1
+            closing = Closing(reached.reason, reached.detail, at_ms, number, cut)
+            async with self.writing:
+                steps = await self._write([Settled(None, closing)])
+            for step in steps:
+                self.watch.stepped(self.run, step)
+        self._apply_terms()
+        return True
+
+    def _set_deadline(self) -> None:
+        if self.run.budget.seconds is not None and not self.deadline.expired():
+            left = self._seconds_left() or 0
+            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
+
+    def _launch(self) -> None:
+        """Begin all that is open and has no task, whatever has become of an earlier one."""
+        self._set_deadline()
+        if self._halts or limit_reached(self.run) is not None:
             return
-        for pending in effects:
+        self.guard.keep(kept_for_the_end(self.run))
+        known = {waiting.id for waiting in self.tasks.values()} | {settled.id for settled in self.unwritten}
+        known.update(self.cancelled, self.refused)
+        for pending in self.run.open_effects:
             effect = pending.effect
             is_callers = isinstance(effect, CallTool) and effect.tool in self.performers.callers_tools
-            if is_callers or (self.coached and isinstance(effect, Ask)) or pending.id in self.cancelled:
+            if is_callers or (self.coached and isinstance(effect, Ask)) or pending.id in known:
                 continue
             self.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
-    async def _take(self, done: Sequence[asyncio.Task[Event]]) -> None:
-        self._collect(done)
-        for step in await self._write_unwritten():
-            # Where calls are used up, what costs none may still bring the answer; the guard refuses the others.
-            if self.run.snapshot.status == "active" and limit_reached(self.run) is None:
-                self._launch(step.effects)
-
-    def _collect(self, done: Iterable[asyncio.Task[Event]]) -> None:
-        for task in done:
+    def _collect(self) -> None:
+        """Take what has come of the tasks that are done."""
+        for task in [task for task in self.tasks if task.done()]:
             pending = self.tasks.pop(task)
             try:
                 self.unwritten.append(Settled(pending.id, task.result()))
             except BudgetExhausted as exhausted:
-                self.limit = self.limit or exhausted
+                if task not in self.under_other_terms:
+                    self.refused[pending.id] = exhausted.refusal
             except Held:
                 pass
 
@@ -535,6 +590,7 @@ class Drive:
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
+        WATCHDOG.note_life(self.opened.row.run_id)
         steps, folded, waiting = list[Step](), list[Entry](), deque(entries)
         while waiting:
             entry = waiting.popleft()
@@ -553,7 +609,9 @@ class Drive:
 
         def on_written(lines: Sequence[Line], written: Sequence[Entry]) -> None:
             del self.unwritten[:unwritten]
-            self.intended.update(entry.id for entry in written if isinstance(entry, CallIntended))
+            for entry in written:
+                if isinstance(entry, CallIntended):
+                    self.intended[entry.id] += -1 if entry.refused else 1
             self.watch.note_lines(lines, written)
 
         # What the owner has spent today is read from the rows.
@@ -587,9 +645,12 @@ class Drive:
             for _ in range(number - self.intended[effect_id])
         ]
 
-    async def _intend(self, effect_id: str) -> None:
+    async def _intend(self, effect_id: str, refused: bool) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
+            if refused:
+                await self._write([CallIntended(effect_id, refused=True)])
+                return
             self.calls.halt.check()
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
 
@@ -606,8 +667,9 @@ class Drive:
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        self._collect([task for task in self.tasks if not task.cancelled() and task.exception() is None])
-        self.tasks.clear()
+        for task in [task for task in self.tasks if task.cancelled() or task.exception() is not None]:
+            del self.tasks[task]
+        self._collect()
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Another process wrote to this run's journal: the journal counts, not the memory of this process."""
@@ -626,28 +688,15 @@ class Drive:
             async with self.writing:
                 await self._write(self._calls_to_count(calls))
 
-    def _seconds_left(self) -> float | None:
-        seconds = self.run.budget.seconds
-        return None if seconds is None else max(0.0, seconds - self._at_ms() / 1000)
+    def _seconds_left(self, kept: float | None = None) -> float | None:
+        """Return the time left, less what is kept back for the last question of a run that can be closed."""
+        seconds, run = self.run.budget.seconds, self.run
+        if seconds is None:
+            return None
+        if kept is None:
+            asks = None if run.snapshot.closing else run.last_questions
+            kept = max(seconds * KEPT_SHARE, self.calls.slowest_s * KEPT_TIMES) if asks else 0.0
+        return max(0.0, seconds - kept - self._at_ms() / 1000)
 
     def _at_ms(self) -> int:
         return int((time.monotonic() - self.started) * 1000)
-
-
-def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
-    """Check that a run can be given other limits, be paused, continued or ended.
-
-    Raises:
-        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
-    """
-    status, why = run.snapshot.status, ""
-    if status != "active":
-        why = f"has ended already ({status})"
-    elif isinstance(entry, Stopped) or entry.paused is None:
-        return
-    elif entry.paused and run.participants.model == CALLER:
-        why = "already waits for answers from its caller"
-    elif entry.paused == run.paused:
-        why = "is paused already" if run.paused else "is not paused"
-    if why:
-        raise ConflictError(f"run {run_id} {why}", run_id=run_id)

@@ -24,7 +24,7 @@ from ..masking import SECRETS
 from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
 from ..text import first_words
 from . import journal
-from .drive import OpenRun, check_steering
+from .drive import OpenRun
 from .fork import Fork, check_rewordings, take_over
 from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Settled, Steered
 from .policy import Performers, Policy, rewind
@@ -37,8 +37,11 @@ from .record import (
     record_of_row,
 )
 from .result import Result, row_after
-from .run import Run, fold, fold_from, recorded_strategy
+from .run import Run, check_steering, fold, fold_from, recorded_strategy
 from .telemetry import carried_context
+
+Steer = Callable[[str, Steered], Awaitable[None]]
+"""Changes what an active run may do, by its id."""
 
 LET_GO_S: Final = 3
 """How long a cancellation waits for the drive it ends."""

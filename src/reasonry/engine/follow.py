@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..core.machine import Pending, Step
+from ..core.machine import Step
+from ..core.pending import Pending
 from ..masking import SECRETS, Secrets
 from ..patterns import lazy_pattern
 from ..records import Line

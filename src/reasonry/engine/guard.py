@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Ledger, Refusal, Usage
+from ..core.budget import HEADROOM, NOTHING, Budget, Ledger, Refusal, Usage
 from ..core.events import Answered
 from ..errors import ModelError
 from .metering import check_usage, estimate_tokens, guess, tokens_of, weigh
 from .named_prices import Prices
-from .ports import BrokenReplyError, Model, Question
+from .ports import BrokenReplyError, Model, Question, is_rate_limit
 from .run import Run
 
 UNMEASURED = 1.5
@@ -54,9 +54,18 @@ def limit_reached(run: Run) -> Refusal | None:
     return None
 
 
+def kept_for_the_end(run: Run) -> Usage:
+    """Return what closing a run may take: nothing where it cannot be closed, or gives its answer unasked."""
+    asks = run.last_questions if limits_calls(run.budget) else None
+    estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
+    kept = sum(estimates, NOTHING)
+    usd = None if kept.usd is None else kept.usd * HEADROOM
+    return replace(kept, input_tokens=math.ceil(kept.input_tokens * HEADROOM), usd=usd)
+
+
 def refuse_call(run: Run) -> Refusal | None:
     """Return which limit keeps a run from one more call, if one does."""
-    reserved = run.ledger.reserve(Usage())
+    reserved = replace(run.ledger, kept=kept_for_the_end(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
@@ -79,6 +88,12 @@ class BudgetGuard:
         """Continue with other limits; calls that wait for room look again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
+
+    def keep(self, usage: Usage) -> None:
+        """Keep so much back for the end of the run; calls that wait for room look again."""
+        if usage != self.ledger.kept:
+            self.ledger = replace(self.ledger, kept=usage)
+            self.changed.set()
 
     async def catch_up(self) -> None:
         """Take in what is spent elsewhere."""
@@ -157,7 +172,8 @@ class BudgetGuard:
         if limit is None:
             return math.inf
         prompt = math.ceil(estimate_tokens(question.prompt) * (self._dearest or unmeasured))
-        return (limit - ledger.spent.tokens - (ledger.reserved.tokens - own_tokens) - prompt) // samples
+        others = ledger.kept.tokens + ledger.spent.tokens + ledger.reserved.tokens - own_tokens
+        return (limit - others - prompt) // samples
 
 
 class Booking:
@@ -190,11 +206,12 @@ class Booking:
     def of_failure(self, error: BaseException) -> Usage:
         """Return what to book for a request that was sent and brought no answer.
 
-        What a provider refuses costs nothing; what was cut off in time has cost its prompt, and what came until then.
+        What a provider refuses costs nothing, and counts as no call where it was for the rate; what was cut off in time
+        has cost its prompt, and what came until then.
         """
         stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
         if isinstance(error, ModelError) and not stated.tokens and not self._weight:
-            return Usage()
+            return NOTHING if is_rate_limit(error) else Usage()
         so_far = self.so_far
         known = stated.tokens > 0 and (stated.estimated_tokens == 0 or stated.tokens >= so_far.tokens)
         return self._with_price(stated if known else so_far)

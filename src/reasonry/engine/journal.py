@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..core.budget import Budget
 from ..core.events import Event
-from ..core.machine import Reading
+from ..core.reply_reading import Reading
 from ..core.toolcard import ToolCard
 from ..errors import StoreError
 from ..records import Line
@@ -44,6 +44,7 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     model: str = ""
     judge_model: str | None = None
     verifier: str | None = None
+    verifier_hides: tuple[str, ...] = ()
     draft_model: str | None = None
     price: tuple[str, ...] = ()
     callers_tools: tuple[ToolCard, ...] = ()
@@ -89,11 +90,13 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
     """A call is about to go out; written only where a limit must survive a crash.
 
     `tokens` and `usd` are what the dearest answer so far took: it may have come in without being written down yet.
+    `refused` takes an earlier one back: its provider has refused the call for its rate, so it does not count.
     """
 
     id: str
     tokens: int = 0
     usd: float | None = None
+    refused: bool = False
 
 
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):

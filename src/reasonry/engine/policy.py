@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
 from ..core.effects import Ask
-from ..core.machine import Pending
+from ..core.pending import Pending
 from ..errors import UsageError
-from ..reading.thinking import repeats_itself
+from ..text import repeats_itself
 from .journal import ParticipantNames
 from .named_prices import Prices
 from .ports import Model, Verifier, provider_of
 from .run import Run
+from .telemetry import Meter
 
 REASONING_TOKENS = 24_576
 """What a model that reasons by itself may take besides its reply."""
@@ -29,6 +33,23 @@ WINDOW_S = 60.0
 
 Limit = int | Mapping[str, int] | None
 """For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
+
+
+class SharedLimits(Protocol):
+    """Limits of providers that hold over all processes of a store."""
+
+    async def take(self, provider: str, lease_s: float, pausing: Callable[[float], None]) -> int | None:
+        """Return a place for a call once there is one; None: the provider has no limit.
+
+        Args:
+            lease_s: For how long the place is kept if it is not given back.
+            pausing: Told how many seconds are to be waited.
+        """
+        ...
+
+    async def give_back(self, place: int) -> None:
+        """Note that the call of a place is over."""
+        ...
 
 
 class RateLimits:
@@ -45,6 +66,7 @@ class RateLimits:
     def __init__(self, requests: Limit = None, tokens: Limit = None) -> None:
         self._limits = (_by_provider(requests), _by_provider(tokens))
         self._windows: dict[str, RateLimit] = {}
+        self.shared: SharedLimits | None = None
 
     def of(self, model: str) -> RateLimit:
         """Return the limit of the model's provider."""
@@ -107,20 +129,112 @@ class RateLimit:
         return self._sent[0].instant_s + WINDOW_S - now if full or dear else 0.0
 
 
+MOST_AT_THE_GATE: Final = 64
+"""Calls that are let through at once before the gate is open to all."""
+MOST_WAIT_S: Final = 900.0
+"""How long a call waits at a gate where its run has no limit in seconds."""
+UNCLEAR_WAIT_S: Final = 60.0
+"""Counts in place of a wait that a provider asks for and that is longer, negative or unreadable."""
+
+
+class GateClosed(Exception):
+    """Ends an attempt before it goes out: the gate of its provider has closed meanwhile."""
+
+
+class Gate:
+    """Keeps calls from a provider that has refused one for its rate: until then, and then all but one call at first.
+
+    Each call that comes through makes room for one more, so calls go out as fast as the provider takes them.
+    """
+
+    def __init__(self) -> None:
+        self._opens_s, self._refusals, self._out = 0.0, 0, 0
+        self._room: int | None = None
+        """How many calls may be out at once; None: the gate is open."""
+        self._changed = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls need not enter one by one."""
+        return self._room is None
+
+    async def enter(self, until_s: float, pausing: Callable[[float], None]) -> bool:
+        """Return when a call may go out; whether the gate counts it, and has to be told when it is over.
+
+        Args:
+            until_s: By the monotonic clock.
+            pausing: Told how many seconds are to be waited.
+
+        Raises:
+            TimeoutError: None may until then.
+        """
+        while self._room is not None:
+            now = time.monotonic()
+            wait_s = self._opens_s - now
+            if wait_s <= 0 and self._out < self._room:
+                self._out += 1
+                return True
+            if max(now, self._opens_s) >= until_s:
+                raise TimeoutError
+            pausing(max(wait_s, 0.0))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s if wait_s > 0 else until_s - now):
+                    await self._changed.wait()
+        return False
+
+    def check(self, counted: bool) -> None:
+        """Let through what may go out now, for it may have waited for other things since it entered.
+
+        Raises:
+            GateClosed: It has to enter again.
+        """
+        if self._room is not None and not (counted and time.monotonic() >= self._opens_s):
+            raise GateClosed
+
+    def leave(self, counted: bool, *, came_through: bool) -> None:
+        """Note that a call is over."""
+        self._out -= counted
+        if counted and came_through and self._room is not None:
+            self._refusals, self._room = 0, self._room + 1
+            if self._room > MOST_AT_THE_GATE:
+                self._room = None
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def close(self, policy: Policy, wait_s: float | None) -> None:
+        """Note that a call was refused, and close; at least twice as long if none came through since it last did."""
+        if time.monotonic() >= self._opens_s:
+            self._refusals += 1
+        if wait_s is not None and not 0 <= wait_s <= MOST_WAIT_S:
+            wait_s = UNCLEAR_WAIT_S
+        least_s = min(policy.backoff_s * 2 ** min(self._refusals - 1, 30), policy.max_backoff_s)
+        wait_s = max(wait_s or 0.0, least_s) * random.uniform(1.0, 1.25)
+        self._opens_s, self._room = max(self._opens_s, time.monotonic() + wait_s), 1
+
+
+_gates = WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, Gate]]()
+
+
+def gate_of(model: str) -> Gate:
+    """Return the gate of a model's provider; there is one for all runs of an event loop."""
+    return _gates.setdefault(asyncio.get_running_loop(), defaultdict(Gate))[provider_of(model)]
+
+
 class Policy(Struct, frozen=True, kw_only=True):
     """Concurrency, retries, time-outs and rate limits of runs.
 
     Args:
         max_concurrency: Effects of one run performed at once.
-        max_attempts: Requests for one question, the first included.
+        max_attempts: Requests for one question, the first included, and without those refused for the provider's rate.
         call_timeout_s: Until a call to a model counts as lost.
         max_output_tokens: Of one reply, hidden reasoning included; None: as many as its stage has room for.
         tool_timeout_s: Until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
-        max_backoff_s: No pause is longer, whatever `Retry-After` says.
+        max_backoff_s: No pause between attempts is longer, whatever `Retry-After` says.
         cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the others find
             it in the provider's cache; None: where the model says that its provider has one.
         rates: Calls and tokens in any minute, over all runs of this process that share this policy.
+        meter: Counts what these runs do.
 
     Raises:
         UsageError: A number is not above 0, or not a whole one where it counts something.
@@ -135,6 +249,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     max_backoff_s: float = 60.0
     cache_warmup: bool | None = None
     rates: RateLimits = field(default_factory=RateLimits)
+    meter: Meter = field(default_factory=Meter)
 
     def __post_init__(self) -> None:
         counts = ("max_concurrency", "max_attempts", "max_output_tokens")

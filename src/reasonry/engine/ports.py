@@ -37,6 +37,15 @@ class Question(Struct, frozen=True):
         return self.ask.text
 
 
+def is_rate_limit(error: BaseException) -> bool:
+    """Whether a provider has refused a request only because of its rate: the same request succeeds later."""
+    if not isinstance(error, ModelError) or not error.retryable:
+        return False
+    return error.code == "rate_limited" or (
+        error.details.get("status") == 503 and error.retry_after_s is not None
+    )
+
+
 class BrokenReplyError(ModelError):
     """A reply came, in part or whole, that is no answer: it has to be paid all the same.
 

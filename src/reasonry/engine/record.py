@@ -10,12 +10,14 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.bodies import Thought
-from ..core.budget import NOTHING, Budget
+from ..core.budget import NOTHING, Budget, Usage
+from ..core.problem import without_quoted
 from ..errors import ReasonryError
 from ..records import RunRow, ThoughtRow
-from .journal import Begun, Ended, Entry, ParticipantNames, Settled, terms
+from .journal import HEAD_CHARS, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered, terms
 from .result import Result, Termination, result_of
 from .run import PromptLog, Run
 
@@ -140,9 +142,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
-    own = taken[begun.forked_at or 0 :]
     is_answered = row.outcome in ("solved", "answered")
-    usage = sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
     result = Result(
         answer=row.answer if is_answered else None,
         outcome=row.outcome,
@@ -150,7 +150,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
         termination=Termination(row.reason or ("active" if row.status == "active" else ""), row.detail),
         strategy=row.strategy,
         model=row.model,
-        usage=usage,
+        usage=_usage_of(begun, entries),
         rounds=0,
         duration_ms=max((settled.event.at_ms for settled in taken), default=0),
         session_id=row.session_id,
@@ -166,6 +166,53 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
 def record_of(last: Entry) -> Record | None:
     """Return the record of a run from its last entry; None while it is active."""
     return unpack(last.record) if isinstance(last, Ended) else None
+
+
+def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
+    """Return a row as the journal of its run proves it, without the strategy's code.
+
+    The journal does not say whose the run is, whether it is a job, and when it was last written; and of a run that has
+    not ended, what calls took that were lost.
+    """
+    begun, _, participants = terms(entries)
+    recorded = record_of(entries[-1])
+    row = replace(
+        row,
+        strategy=begun.strategy,
+        model=participants.model,
+        problem=without_quoted(begun.problem)[:HEAD_CHARS],
+        created_at_ms=begun.created_at_ms,
+        paused=False,
+    )
+    if recorded is None:
+        row = replace(row, status="active", outcome="waiting" if row.outcome == "waiting" else None)
+        row = replace(row, reason=None, detail="", answer=None)
+        for entry in entries:
+            if isinstance(entry, Resumed):
+                row = replace(row, paused=False)
+            elif isinstance(entry, Steered) and entry.paused is not None:
+                row = replace(row, paused=entry.paused)
+        usage = _usage_of(begun, entries)
+    else:
+        end = recorded.result
+        answer, usage = end.best_answer if end.answer is None else end.answer, end.usage
+        row = replace(
+            row,
+            session_id=end.session_id,
+            status=end.status,
+            outcome=end.outcome,
+            reason=end.termination.reason or None,
+            detail=end.termination.detail[:HEAD_CHARS],
+            answer=None if answer is None else answer[:HEAD_CHARS],
+        )
+    return replace(row, calls=usage.calls, tokens=usage.tokens, usd=usage.usd)
+
+
+def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
+    """Return what the answers of a run took, without those it took over as a fork."""
+    taken = [entry for entry in entries if isinstance(entry, Settled)]
+    own = taken[begun.forked_at or 0 :]
+    return sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
 
 
 def rungs_of(record: Record) -> Counter[str]:

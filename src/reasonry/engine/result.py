@@ -14,7 +14,7 @@ from ..core.bodies import Conclusion
 from ..core.budget import Usage
 from ..core.data_types import read_as
 from ..core.events import Answered, Failed, Verified
-from ..core.machine import Snapshot
+from ..core.pending import Snapshot
 from ..core.registry import Registry
 from ..core.reply_reading import UNMARKED_MODE
 from ..errors import WorldError
@@ -198,12 +198,18 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return the answer of a run that has ended, or its best so far."""
+    """Return the answer of a run that has ended, or its best so far, which no verifier has found wrong."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None
+    wrong = {
+        run.performed[settled.id].text
+        for settled in run.events
+        if isinstance(settled.event, Verified) and settled.event.verdict == "wrong" and settled.id
+    }
     ended, reached = snapshot.conclusion, run.strategy.conclude(snapshot.state)
-    return (ended and ended.answer) or reached.answer or run.unmarked
+    known = (ended and ended.answer, reached.answer, run.unmarked)
+    return next((text for text in known if text and text not in wrong), None)
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
@@ -227,11 +233,23 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
 
 
 def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
+    if (closing := run.snapshot.closing) is not None and outcome_of(run) in ("solved", "answered"):
+        yield (
+            f"answered from what was known by then: {closing.detail}; to let it work further, resume it with a "
+            "higher limit"
+        )
+    elif conclusion.reason == "cost_limit" and outcome_of(run) in ("solved", "answered"):
+        yield (
+            f"answered from what was known by then: {conclusion.detail}; to let it work further, fork it with a "
+            "higher cost_limit"
+        )
     if any(asked.read == UNMARKED_MODE for asked in run.asked.values()):
         yield "unmarked: a reply never said where its answer is, so it was taken whole"
+    yield from (f"a reply was taken in part: {lost}" for lost in run.in_part)
     yield from run.begun.warnings
     if why := conclusion.document.get("unchecked"):
         yield f"the answer is unchecked: {why}"
+    yield from conclusion.document.get("diagnostics", {}).get("warnings", ())
     verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]
     failed = [verdict for verdict in verdicts if verdict.failed]
     if failed:

@@ -14,20 +14,14 @@ from ..core.bodies import Thought
 from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask, Effect, RunStrategy, Verify
-from ..core.events import Answered, Event, Failed, Stopped
-from ..core.machine import (
-    Pending,
-    Snapshot,
-    Step,
-    advance,
-    begin,
-    open_effects,
-    without_failures,
-)
+from ..core.events import Answered, Closing, Event, Failed, Stopped
+from ..core.machine import Step, advance, begin, last_questions
+from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
 from .journal import (
+    CALLER,
     Begun,
     CallIntended,
     Ended,
@@ -97,6 +91,7 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
     branches: dict[str, int]
     reused: Usage = NOTHING
     unmarked: str | None = None
+    in_part: tuple[str, ...] = ()
     paused: bool = False
 
 
@@ -109,8 +104,14 @@ class Run:
 
     paused = False
     """Whether nothing new is to be begun."""
+    closings = 0
+    """How often it was closed."""
+    _before_closing: tuple[Snapshot, Settled] | None = None
+    """Where it stood before a limit closed it, if one did."""
     unmarked: str | None = None
     """The latest reply to a question for an answer that did not say where its answer is."""
+    in_part: tuple[str, ...] = ()
+    """What was left out of replies that were taken in part."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
@@ -157,6 +158,7 @@ class Run:
                 form=begun.form,
                 checks_form=begun.checks_form,
                 prompts=begun.prompts,
+                calls_left=begun.budget.calls,
             )
             self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
         else:
@@ -174,7 +176,7 @@ class Run:
 
     def keep(self) -> KeptState | None:
         """Return the folded state, from which a later fold may begin; None for a run that has ended."""
-        if self.snapshot.status != "active" or self._before_end is not None:
+        if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
         as_it_is = {name: getattr(self, name) for name in _KEPT_AS_IT_IS}
@@ -196,11 +198,15 @@ class Run:
         match entry:
             case Settled():
                 return self.take(entry)
+            case CallIntended(id=effect_id, refused=True):
+                self.out[effect_id] = max(0, self.out[effect_id] - 1)
             case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
                 if tokens or usd is not None:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
+                if self._before_closing is not None and budget not in (None, self.budget):
+                    self._before_end = self._before_closing
                 self._set_budget(budget)
                 self.participants = participants or self.participants
                 self.paused = False
@@ -217,6 +223,11 @@ class Run:
 
     def _set_budget(self, budget: Budget | None) -> None:
         if budget is not None and budget != self.budget:
+            left = None if budget.calls is None else budget.calls - self.usage.calls
+            self.snapshot = replace(self.snapshot, calls_left=left)
+            if self._before_end is not None:
+                before, last = self._before_end
+                self._before_end = replace(before, calls_left=left), last
             self.budget = budget
             self.budgets.append((self.snapshot.at_ms, budget))
 
@@ -236,6 +247,9 @@ class Run:
         settled = replace(settled, reading=step.reading if settled.reading is None else None)
         if isinstance(event, Stopped) or step.snapshot.error is not None:
             self._before_end = self.snapshot, replace(settled, reading=step.reading)
+        if isinstance(event, Closing):
+            self.closings = event.number
+            self._before_closing = self._before_closing or (self.snapshot, settled)
         self.events.append(settled)
         self._book(effect_id, event)
         if effect_id in self.asked and isinstance(event, Answered | Failed):
@@ -244,6 +258,8 @@ class Run:
             read = step.reading.title if step.reading else ""
             if step.reading is not None and step.reading.unmarked:
                 self.unmarked = reply
+            if step.reading is not None and step.reading.lost:
+                self.in_part += (f"{asked.stage}: {step.reading.lost}",)
             self.asked[effect_id] = replace(asked, reply=reply, read=read, tried=event.tried)
         self.snapshot = self._note(step, effect_id or "")
         return step
@@ -265,7 +281,9 @@ class Run:
         if self._before_end is None:
             return
         before, last = self._before_end
-        answered = not isinstance(last.event, Stopped | Failed)
+        answered = not isinstance(last.event, Stopped | Closing | Failed)
+        if isinstance(last.event, Closing):
+            self._before_closing = None
         lifted = without_failures(before, (last.id or "") if answered else "")
         asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
         step = Step(replace(lifted, at_ms=self.snapshot.at_ms), asked)
@@ -298,6 +316,11 @@ class Run:
         settled = {event.id for event in self.events}
         mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
         return [(asked.stage, asked.id in settled) for asked in mine]
+
+    @property
+    def last_questions(self) -> tuple[Ask, ...] | None:
+        """What it would ask if it were closed; None where it cannot be, or is not to be."""
+        return last_questions(self.strategy, self.snapshot, self.strategies) if self.budget.closes else None
 
     @property
     def open_effects(self) -> tuple[Pending, ...]:
@@ -507,3 +530,22 @@ def _shared_length(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
+    """Check that a run can be given other limits, be paused, continued or ended.
+
+    Raises:
+        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
+    """
+    status, why = run.snapshot.status, ""
+    if status != "active":
+        why = f"has ended already ({status})"
+    elif isinstance(entry, Stopped) or entry.paused is None:
+        return
+    elif entry.paused and run.participants.model == CALLER:
+        why = "already waits for answers from its caller"
+    elif entry.paused == run.paused:
+        why = "is paused already" if run.paused else "is not paused"
+    if why:
+        raise ConflictError(f"run {run_id} {why}", run_id=run_id)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from ..core.budget import NOTHING
+from ..core.budget import NOTHING, Usage
 from ..core.events import Answered
 from ..errors import ReasonryError
 from ..masking import SECRETS
@@ -43,6 +43,43 @@ class TracedWork:
 
             self._span.set_attribute("error.type", kind)
             self._span.set_status(Status(StatusCode.ERROR, SECRETS.mask(message, error=True)))
+
+
+class Meter:
+    """Counts what the runs of an app do; nothing is kept unless somebody listens.
+
+    Attributes:
+        listener: Keeps the counts, `calls` or `deaths`, as their labels tell them apart.
+    """
+
+    def __init__(self) -> None:
+        self.listener: Meter | None = None
+
+    def add(self, name: str, by: float = 1, /, **labels: str) -> None:
+        """Add to a count, or to the seconds that runs took."""
+        if self.listener is not None:
+            self.listener.add(name, by, **labels)
+
+    def note_call(self, model: str, usage: Usage, error: BaseException | None) -> None:
+        """Count a request to a model, what it took, and how it failed."""
+        if self.listener is None:
+            return
+        labels = labels_of(model)
+        self.add("calls", **labels)
+        self.add("tokens", usage.input_tokens, kind="input", **labels)
+        self.add("tokens", usage.output_tokens, kind="output", **labels)
+        self.add("dollars", usage.usd or 0.0, **labels)
+        if isinstance(error, ReasonryError):
+            self.add("call_errors", code=error.code, **labels)
+
+
+def labels_of(model: str) -> dict[str, str]:
+    """Return the labels of counts by model; the address of a server is none of them."""
+    provider = provider_of(model)
+    return {
+        "provider": provider.partition(":")[0],
+        "model": model.removeprefix(provider).lstrip(":#") or model,
+    }
 
 
 @contextmanager
@@ -134,15 +171,15 @@ def facts_of_run(row: RunRow) -> dict[str, Any]:
 
 def facts_of_request(model: str, question: Question, samples: int) -> dict[str, Any]:
     """Return what is known of a request to a model before it is answered."""
-    provider, ask = provider_of(model), question.ask
-    kind, _, url = provider.partition(":")
+    ask, url = question.ask, provider_of(model).partition(":")[2]
     server = urlsplit(url if "//" in url else "")
+    labels = labels_of(model)
     return {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": kind,
+        "gen_ai.provider.name": labels["provider"],
         "server.address": server.hostname,
         "server.port": server.port,
-        "gen_ai.request.model": model.removeprefix(provider).lstrip(":#") or model,
+        "gen_ai.request.model": labels["model"],
         "gen_ai.request.temperature": ask.temperature,
         "gen_ai.request.max_tokens": ask.max_output_tokens,
         "gen_ai.request.choice.count": samples if samples > 1 else None,

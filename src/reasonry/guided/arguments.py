@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 
+from ..core.budget import MAX_INT
 from ..errors import TooLargeError, UsageError
+from ..names import closest_names, did_you_mean, find_name
 from ..patterns import lazy_pattern
 from ..reading.json_in_text import json_value
-from ..reading.names import closest_names, did_you_mean, find_name
-from ..reading.numbers import MAX_INT, read_scaled
+from ..reading.numbers import read_scaled
 from ..reading.words import NONE_WORDS, TRUTHS
 from ..text import show_value
 

@@ -63,7 +63,7 @@ def list_unfinished(found: Sequence[Unfinished]) -> str:
         place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
         listed.append(f'"{row.session_id}" ({place}: {words!r})')
     how = "To continue one, send the thought again with its session id."
-    return f"Unfinished sessions begun in this directory: {'; '.join(listed)}. {how}"
+    return f"Unfinished sessions begun here: {'; '.join(listed)}. {how}"
 
 
 # -- what a command leaves out

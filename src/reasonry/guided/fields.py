@@ -15,8 +15,8 @@ from typing import Any
 from ..core.json_schema import describe_schema, faults
 from ..core.strategy import Field, Stage
 from ..errors import UsageError
+from ..names import find_name
 from ..reading.fit import Misfit, fit_value
-from ..reading.names import find_name
 from .arguments import truth
 
 

@@ -135,7 +135,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
             *_label(
                 "refuted", [str(verdict.number) for verdict in _refutations(head, own) if verdict.number]
             ),
-            *_label("plan", _open_steps(own)),
+            *_label("plan", [step for steps in _open_steps(own) for step in steps]),
         ]
     )
 
@@ -143,13 +143,15 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
 def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
     """Return what an agent is asked before it says that it is done."""
     own = thoughts[head.from_run :]
+    open_steps, dropped_steps = _open_steps(own)
     parts = [
         *(f"{verdict.number} was refuted" for verdict in _refutations(head, own)),
         *(_stands_on(found) for found in consequences(head, own)),
         *_unrevised_faults(own),
         *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in _branches_beside(head)]),
         *_label("assumed", _assumptions(own)),
-        *_open_steps(own)[:1],
+        *dropped_steps,
+        *open_steps[:1],
         *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
     ]
     text, room = "", _BEFORE_THE_END - len(_QUESTION)
@@ -200,7 +202,11 @@ def _stands_on(found: Consequence) -> str:
 def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
     """Return the open branches, without the one that the last thought is on and those it goes back to."""
     followed = dict(ancestry(head, head.latest))
-    return [(name, line) for name, line in head.branches.items() if not line.merged and name not in followed]
+    return [
+        (name, line)
+        for name, line in head.branches.items()
+        if not (line.merged or line.passed_over or name in followed)
+    ]
 
 
 def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
@@ -280,20 +286,19 @@ def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
     ]
 
 
-def _open_steps(thoughts: Sequence[Kept]) -> list[str]:
-    """Return the open steps of the latest plan, and the open steps of the plan before that the latest lacks."""
+def _open_steps(thoughts: Sequence[Kept]) -> tuple[list[str], list[str]]:
+    """Return the open steps of the latest plan, and those that were open in an earlier plan and are in no later one."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for kept in thoughts
         if isinstance(plan := kept.record.said.get("planning"), list)
     ]
-    before, latest = [{}, {}, *plans][-2:]
-    conclusion = next(reversed(latest), "")
+    latest = plans[-1] if plans else {}
+    conclusion, known = next(reversed(latest), ""), {name: plan[name] for plan in plans for name in plan}
     pending = [name for name, status in latest.items() if status != "Done" and name != conclusion]
-    gone = [name for name, status in before.items() if status != "Done" and name not in latest]
-    return [
-        *(f"{_short(name)} is not done" for name in pending),
-        *(f"{_short(name)} was dropped while open" for name in gone),
+    gone = [name for name, status in known.items() if status != "Done" and name not in latest]
+    return [f"{_short(name)} is not done" for name in pending], [
+        f"{_short(name)} was dropped while open" for name in gone
     ]
 
 
@@ -343,17 +348,16 @@ def _words_of(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text)} - _EMPTY_WORDS
 
 
-# -- scores: the open, valued lines, best first: `B 0.90 · L 0.80 → 0.70`
+# -- scores: the valued lines, best first: `B 0.90 · L 0.80 → 0.70`
 
 
-def scoreboard(head: Head, chosen: str | None = None) -> str:
-    """Return the scores of the open lines, best first; nothing where no branch has a score.
+def scoreboard(head: Head) -> str:
+    """Return the scores of all lines, best first; that of a main line which continues a branch is the branch's.
 
-    Args:
-        chosen: The branch that the latest thought took in; it stands for the main line that it was taken into.
+    Nothing where no branch has a score.
     """
-    chosen = chosen if head.latest is None else None
-    lines = [(name, line) for name, line in head.branches.items() if not line.merged or name == chosen]
+    chosen = head.chosen
+    lines = [*head.branches.items()]
     lines += [("main line", head.main)] if head.branches and chosen is None else []
     valued = [(name, line) for name, line in lines if line.score is not None]
     valued.sort(key=lambda pair: -(pair[1].score or 0))

@@ -50,6 +50,8 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     """The score before the latest one."""
     predicted: str = ""
     """What its thinker expects of the next observation, as `data.predict`."""
+    passed_over: bool = False
+    """Whether another branch was selected since its latest thought."""
 
 
 class ClaimVerdict(Struct, frozen=True, array_like=True):
@@ -73,6 +75,9 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """In the order in which they were begun."""
     latest: str | None = None
     """The branch of the latest thought; None: the main line."""
+    chosen: str | None = None
+    """The branch that the main line took in or selected last: it continues that branch, and values it, until it creates
+    branches anew."""
     thoughts: int = 0
     highest: int = 0
     """The highest number of a thought: a thought with a higher one has not been here before."""

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
+from ..names import did_you_mean
 from ..patterns import lazy_pattern
-from ..reading.names import did_you_mean
 from ..records import SessionView, ThoughtRow
 from .fields import find_field
 from .lines import MAIN, Head, ThoughtLine, ancestry, decode_record, find_thought, show_lines
@@ -52,24 +52,15 @@ def stages_named(call: ThinkingCall) -> Stages:
 # -- the table
 
 
-class Way(NamedTuple):
-    """A shortest way along the table, and whether it is the only one of its length."""
-
-    stages: Stages
-    is_only: bool
-
-
-def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
+def shortest_way(strategy: Table, start: str, to: str) -> Stages | None:
     """Return the stages from `start`, which is left out, to `to`; None if no way leads there."""
-    reached, layer = set[str](), {start: Way((), True)} if start in strategy.by_name else {}
+    reached, layer = set[str](), dict[str, Stages]({start: ()} if start in strategy.by_name else {})
     while layer:
-        following: dict[str, Way] = {}
-        for here, (stages, is_only) in layer.items():
+        following: dict[str, Stages] = {}
+        for here, stages in layer.items():
             for stage in strategy.by_name[here].to:
-                if stage in following:
-                    following[stage] = following[stage]._replace(is_only=False)
-                elif stage not in reached:
-                    following[stage] = Way((*stages, stage), is_only)
+                if stage not in reached:
+                    following.setdefault(stage, (*stages, stage))
         if to in following:
             return following[to]
         reached.update(following)
@@ -77,7 +68,7 @@ def shortest_way(strategy: Table, start: str, to: str) -> Way | None:
     return None
 
 
-def way_through(strategy: Table, start: str, stages: Stages) -> Way | None:
+def way_through(strategy: Table, start: str, stages: Stages) -> Stages | None:
     """Return stages, and between them those that the table has, as one way from `start`; None if there is none.
 
     To name `start` itself first is to stay. What is no stage of the table leads anywhere, and no way leads there.
@@ -86,17 +77,16 @@ def way_through(strategy: Table, start: str, stages: Stages) -> Way | None:
         return None
     first, *others = stages
     is_free = start == first or start not in strategy.by_name
-    way = Way((first,), True) if is_free else shortest_way(strategy, start, first)
+    way = (first,) if is_free else shortest_way(strategy, start, first)
     for to in others:
-        between = way and shortest_way(strategy, way.stages[-1], to)
-        way = way and between and Way(way.stages + between.stages, way.is_only and between.is_only)
-    return way if way is not None and len(way.stages) <= MAX_PATH else None
+        between = way and shortest_way(strategy, way[-1], to)
+        way = way and between and way + between
+    return way if way is not None and len(way) <= MAX_PATH else None
 
 
 def leads(strategy: Table, start: str, stages: Stages) -> bool:
     """Whether each step of a path from `start` is an edge of the table, or stays."""
-    way = way_through(strategy, start, stages)
-    return way is not None and way.stages == stages
+    return way_through(strategy, start, stages) == stages
 
 
 # -- one thought
@@ -137,8 +127,8 @@ class Submission(NamedTuple):
             UsageError: It leaves a thought that is not there.
         """
         head, name, left = self.head, self.call.branch_id, self.call.branch_from_thought
-        if name is None and left is None and self._continues_branch():
-            name = head.latest
+        if name is None and left is None and not self.call.merge_branch:
+            name = self._line_continued()
         base = None if left is None else self._thought_left(left, left_seq)
         if name is None and left is not None:
             name = next(
@@ -154,13 +144,10 @@ class Submission(NamedTuple):
         line = ThoughtLine(decode_record(base).stage, left=base.number, parent=base.branch)
         return OwnLine(name, line, base.number, base.seq)
 
-    def walk(self, own: OwnLine, *, fills: bool) -> Walk:
+    def walk(self, own: OwnLine) -> Walk:
         """Return the stages the thought goes through; a branch that it merges brings its position along.
 
         If it names none, the line then stands where it stood or where the branch stands, whichever is further along.
-
-        Args:
-            fills: Whether the one shortest path is taken where the stages do not follow and it asks for no field.
 
         Raises:
             IllegalTransitionError: No edge leads there.
@@ -173,12 +160,7 @@ class Submission(NamedTuple):
         latest = [*filter(None, [self.head.stage])]
         walked = self._walk_from(bases, self.stages) or self._walk_from(latest, self.stages)
         if walked is None:
-            bases += latest
-            way = self._shortest_way(bases)
-            if fills and way is not None and way.is_only and not self._asks_between(way):
-                walked = self._walk_from(bases, way.stages)
-        if walked is None:
-            raise self._refusal(own.branch, bases)
+            raise self._refusal(own.branch, bases + latest)
         return walked
 
     def _walk_from(self, bases: Sequence[str], stages: Stages) -> Walk | None:
@@ -186,37 +168,50 @@ class Submission(NamedTuple):
         stays = any(base == stages[0] or base not in self.strategy.by_name for base in legal)
         return Walk(stages, None if stays else legal[0]) if legal else None
 
-    def _shortest_way(self, bases: Sequence[str]) -> Way | None:
+    def _shortest_way(self, bases: Sequence[str]) -> Stages | None:
         """Return the shortest path to the stages named, from wherever the thought may continue."""
-        found = [way_through(self.strategy, base, self.stages) for base in dict.fromkeys(bases)]
-        ways = [way for way in found if way is not None]
-        shortest = min(ways, key=lambda way: len(way.stages), default=None)
-        is_only = all(way == shortest for way in ways if shortest and len(way.stages) == len(shortest.stages))
-        return shortest and shortest._replace(is_only=shortest.is_only and is_only)
-
-    def _asks_between(self, way: Way) -> bool:
-        """Whether a stage that the call did not name asks for a field."""
-        between = [self.strategy.by_name[name] for name in way.stages if name not in self.stages]
-        return any(field.required for stage in between for field in stage.fields)
+        found = [way_through(self.strategy, base, self.stages) for base in bases]
+        return min(filter(None, found), key=len, default=None)
 
     # -- the line
 
-    def _continues_branch(self) -> bool:
-        """Whether a thought that names no line belongs to the latest thought's branch.
+    def _line_continued(self) -> str | None:
+        """Return the branch of a thought that names no line and merges none; None: the main line.
 
-        So it is where that leads to its stages as soon as the main line, on a way without a stage that compares
-        branches; one that takes a score values the branch alone.
+        A revision is on the line of the thought that it revises, any other where its stages and its number continue.
+        """
+        head, call = self.head, self.call
+        follows = [
+            name
+            for name in (head.latest, None, *reversed(head.branches))
+            if call.thought_number == head.line(name).number + 1
+            and (name is None or not head.branches[name].merged)
+        ]
+        if self.stages and head.stage:
+            branch = head.latest if self._continues_branch(is_next=follows[:1] == [head.latest]) else None
+        else:
+            branch = follows[0] if follows else None
+        if call.revises_thought is None:
+            return branch
+        lines = ancestry(head, branch)
+        return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
+
+    def _continues_branch(self, *, is_next: bool) -> bool:
+        """Whether a thought that names stages and no line belongs to the latest thought's branch.
+
+        So it is where that leads to its stages as soon as the main line, or its number comes next there, on a way
+        without a stage that compares branches; one that takes a score values the branch alone.
         """
         head, table = self.head, self.strategy.by_name
-        if head.latest is None or not head.stage or not self.stages or self.call.merge_branch:
+        there = way_through(self.strategy, head.stage, self.stages)
+        if head.latest is None or there is None:
             return False
         own = way_through(self.strategy, head.main.stage, self.stages)
-        there = way_through(self.strategy, head.stage, self.stages)
         is_stay = self.stages[0] == head.stage
-        if there is None or (own is not None and len(own.stages) < len(there.stages) + is_stay):
+        if not is_next and own is not None and len(own) < len(there) + is_stay:
             return False
         return not any(
-            table[name].compares and find_field("score", table[name].fields) is None for name in there.stages
+            table[name].compares and find_field("score", table[name].fields) is None for name in there
         )
 
     def _thought_left(self, number: int, seq: int | None = None) -> ThoughtRow:
@@ -285,12 +280,12 @@ class Submission(NamedTuple):
             if is_other and leads(strategy, head.line(name).stage, self.stages):
                 yield {"branch_id": name or head.main_name}
         if (way := self._shortest_way(bases)) is not None:
-            yield {"stage": list(way.stages)}
+            yield {"stage": list(way)}
         for thought in reversed(self.view.latest(head.thoughts)):
             way = way_through(strategy, decode_record(thought).stage, self.stages)
             if way and self._thought_left(thought.number).seq == thought.seq:
                 alone: dict[str, Any] = {"branch_id": None} if is_known else {}
-                stage = way.stages[0] if len(way.stages) == 1 else list(way.stages)
+                stage = way[0] if len(way) == 1 else list(way)
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
     def _required_data(self, instead: Mapping[str, Any]) -> str:

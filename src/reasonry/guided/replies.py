@@ -36,6 +36,7 @@ def reply_document(taken: Taken) -> Document:
         branches=list(head.branches),
         thought_history_length=head.thoughts,
         session_id=taken.row.session_id,
+        branch_id=taken.placed.branch or "",
         notices=taken.notices,
         before_you_end=taken.before_end,
         left_open=taken.left_open,
@@ -56,8 +57,7 @@ def _place(taken: Taken) -> Document:
     had_no_stage = line is not None and not line.stage
     entered = record.from_stage is not None or bool(record.path) or had_no_stage
     guided = () if taken.recalls else earlier.guided
-    members = _stage_members(strategy, head, record.stage, guided, entered, record.merge_branch)
-    members["branch_id"] = taken.placed.branch or ""
+    members = _stage_members(strategy, head, record.stage, guided, entered)
     if not earlier.has_stage or taken.recalls:
         members["strategy"] = strategy.name
     return members
@@ -69,14 +69,12 @@ def _stage_members(
     name: str,
     guided: Container[str] = (),
     entered: bool = False,
-    chosen: str | None = None,
 ) -> Document:
     """Return the members of a reply about a stage and the stages that may follow, in table order.
 
     Args:
         guided: The stages whose guidance is not given again.
         entered: Whether to tell the required fields of those that may follow, even where no guidance is due.
-        chosen: The branch that the thought took in.
     """
     due = guidance_due(strategy, name, guided)
     stage = strategy.by_name[name]
@@ -88,7 +86,7 @@ def _stage_members(
         )
         for then in map(strategy.by_name.__getitem__, stage.to)
     ]
-    scores = scoreboard(head, chosen) if stage.compares else ""
+    scores = scoreboard(head) if stage.compares else ""
     return {"stage": name, "next_stages": following, "guidance": due.get(name, ""), "scores": scores}
 
 

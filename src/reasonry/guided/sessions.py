@@ -29,7 +29,7 @@ from . import read_calls as read
 from .arguments import name_arguments, position_of, unknown_arguments
 from .directory import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
 from .findings import with_verdicts
-from .lines import RowsView, decode_head, encode
+from .lines import Head, RowsView, ancestry, decode_head, encode, find_thought
 from .replies import Document
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
@@ -48,6 +48,10 @@ RESUMED = 3
 _MAIN_LINE = ("branch_id",)
 """What `get` takes the empty text for."""
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
+_PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
+"""Arguments of a command that say on which line its thought is."""
+_ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
+"""Those of them beside which a revision need not be on the line of the thought that it revises."""
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions on one session that mean the thinker's own where none is named."""
 _CHANGING = ("delete", "pin", "resume")
@@ -269,14 +273,31 @@ class Sessions:
             if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
                 found = found if self.strategy(strategy).name == found[0][0].strategy else []
         head, follows = found[0][1] if found else None, bool(call.get("next_thought_needed", True))
+        if found and "revises_thought" in call and not call.keys() & _ON_A_LINE:
+            with contextlib.suppress(UsageError):
+                call = {**call, "branch_id": await self._line_of(*found[0], call["revises_thought"])}
         number = 1 if head is None else next_number(head, call)
         total = max(0 if head is None else head.line(head.latest).total, number + 1) if follows else number
         # Without a number there is nothing to tell the sessions apart by.
         open_here = [] if is_named else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
         numbered = {"thought_number": number, "total_thoughts": total, **call}
+        if head is not None and head.branches and not call.keys() & _PLACING:
+            # The number is the main line's next, whatever comes next on a branch.
+            numbered["branch_id"] = head.main_name
         reply = await self.think(numbered, thinker=Thinker([*purposes], seen=None), refuter=refuter)
         return reply, purposes.get(reply["session_id"])
+
+    async def _line_of(self, row: SessionRow, head: Head, number: object) -> str:
+        """Return the branch id of the thought that a number means, looked up from the latest thought's line.
+
+        Raises:
+            UsageError: There is no such thought.
+        """
+        thoughts = await self._thoughts(row.session_id) if str(number).isdecimal() else ()
+        meant = int(str(number)) if thoughts else 0
+        found = find_thought(RowsView(row, thoughts), "revises_thought", meant, ancestry(head, head.latest))
+        return found.branch or head.main_name
 
     async def sweep(self, *, now: bool = False) -> None:
         """Archive or delete what has expired, and delete what was kept long enough.
@@ -364,11 +385,9 @@ class Sessions:
             if which.get("guided") is False:
                 return {"sessions": [], "next_cursor": None}
             which["guided"] = True
-        if status == "archived":
-            which["archived_ms"] = self._clock() - int(self.settings.ttl_s * 1_000)
         if self._lapses:
             await self.sweep(now=True)
-        looked_at = limit if status in ("all", "archived") else MOST_LOOKED_AT
+        looked_at = limit if status == "all" else MOST_LOOKED_AT
         rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
         shown = builtins.list[Document]()
         for row in rows[:looked_at]:
@@ -378,6 +397,7 @@ class Sessions:
                     entry["ended"] = True
             if not (
                 (status == "active" and entry["status"] != "active")
+                or (status == "archived" and not self._is_archived(row))
                 or (status == "unfinished" and "ended" in entry)
             ):
                 shown.append(entry)
@@ -609,13 +629,15 @@ class Sessions:
         return row.run_id is not None or decode_head(row).from_run > 0
 
     async def _document(self, row: SessionRow) -> Document:
-        over = row.status == "active" and is_over(row, self.settings, self._clock())
-        status = "archived" if over else row.status
+        status = "archived" if self._is_archived(row) else row.status
         if row.run_id is not None:
             with contextlib.suppress(NotFoundError, StoreError):
                 run = await self.store.run(row.run_id)
                 status = status if run.status == "active" else run.outcome or run.status
         return replies.session_document(row, status)
+
+    def _is_archived(self, row: SessionRow) -> bool:
+        return row.status == "archived" or is_over(row, self.settings, self._clock())
 
     async def _row(self, text: str) -> SessionRow:
         if self._lapses:

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from ..core.budget import MAX_INT
 from ..core.strategy import inlined_schema
-from ..reading.numbers import MAX_INT
 
 EVIDENCE = ("ran", "read", "reasoned", "assumed")
 """What a thought may say it rests on."""
@@ -24,15 +24,17 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One thought as its thinker hands it in."""
 
     thought: Annotated[str, Meta(description="The step itself")]
-    next_thought_needed: bool
-    thought_number: ThoughtNumber
+    next_thought_needed: Annotated[bool, Meta(description="Another thought follows")]
+    thought_number: Annotated[ThoughtNumber, Meta(description="Its number")]
     total_thoughts: Annotated[ThoughtNumber, Meta(description="Estimate")]
-    is_revision: bool = False
-    revises_thought: ThoughtNumber | None = None
-    branch_from_thought: ThoughtNumber | None = None
+    is_revision: Annotated[bool, Meta(description="It revises an earlier thought")] = False
+    revises_thought: Annotated[ThoughtNumber | None, Meta(description="Thought that it revises")] = None
+    branch_from_thought: Annotated[
+        ThoughtNumber | None, Meta(description="Thought that it branches from")
+    ] = None
     branch_id: Annotated[str | None, Meta(description='"main": main line')] = None
     """None: the line that fits. Empty: the main line, in a transcript; calls fill the argument so and mean none."""
-    needs_more_thoughts: bool = False
+    needs_more_thoughts: Annotated[bool, Meta(description="The estimate is too low")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Stage, or a path")] = None
     data: Annotated[dict[str, Any] | None, Meta(description="The stage's fields")] = None
@@ -90,10 +92,10 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
-        branch_id: The branch that the thought and its next stages are on, once a stage was named.
+        branch_id: The branch that the thought and its next stages are on, unless it is the main line.
         guidance: Instructions for the stage, if the session entered it without having been offered it.
         strategy: In the reply that begins or adopts it.
-        scores: The valued lines that are open, best first, at a stage that compares.
+        scores: The valued lines, best first, at a stage that compares.
         thought_history: The latest thoughts, if they were asked for or are new to the connection.
         before_you_end: Once, a call before the end: what is open, and what may be wrong.
         left_open: At the end: what nothing came of, or rests on nothing.

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
+from ..names import find_name
 from ..reading.json_in_text import json_value
-from ..reading.names import find_name
 from ..records import SessionView
 from ..text import show_value
 from .arguments import not_a_choice, plain_json, unknown_arguments
@@ -34,22 +34,23 @@ from .lines import (
     show_lines,
     without_stages,
 )
-from .moves import Submission, stages_named
+from .moves import OwnLine, Submission, stages_named
 from .thinking_tool import EVIDENCE, ThinkingCall
+
+_BRANCHES = "branch_creation"
+"""The stage in which the main line turns from the branch that it continued to new ones."""
 
 
 class Placed(Struct, frozen=True):
     """A thought that was taken: where the session stands now, and what to record.
 
     Attributes:
-        filled: The stages between that its call did not name.
         expected: What its thinker had predicted of the observation that it brings.
     """
 
     head: Head
     branch: str | None
     record: ThoughtRecord
-    filled: tuple[str, ...] = ()
     expected: str = ""
 
 
@@ -69,8 +70,7 @@ def submit(
     Args:
         demand_fields: Whether the stages that are named demand their fields.
         recorded: The thought as it was exported, which has the `seq` of the thoughts that the call's numbers mean.
-        mark: Tells the call from others, and that the one shortest path to its stages is taken where they do not
-            follow and it asks for no field; 0: neither.
+        mark: Tells the call from others; 0: that does not matter.
 
     Raises:
         IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
@@ -80,7 +80,9 @@ def submit(
     stages = stages_named(call)
     submission = Submission(strategy, head, call, view, stages)
     own = submission.own_line(recorded.get("branch_from_seq"))
-    call = _take_in_selected(head, call, own.branch)
+    selected = _selected_branch(head, call)
+    if selected is not None and not (own.branch or call.merge_branch or head.branches[selected].merged):
+        call = replace(call, merge_branch=selected)
     _check_merge(head, call, own.branch)
     revised = None
     if call.revises_thought is not None:
@@ -88,11 +90,10 @@ def submit(
         revised = find_thought(
             view, "revises_thought", call.revises_thought, search, recorded.get("revises_seq")
         )
-    walked = submission._replace(call=call).walk(own, fills=bool(mark))
-    filled = tuple(name for name in walked.stages if stages and name not in stages)
+    walked = submission._replace(call=call).walk(own)
+    if own.branch is None and not (selected or call.merge_branch) and _BRANCHES in walked.stages:
+        head, own = _begin_anew(head, own)
     named = [strategy.by_name[name] for name in walked.stages if name in strategy.by_name]
-    if filled:
-        call = _with_text_as_field(call, [stage for stage in named if stage.name in stages])
     if demand_fields and stages:
         check_fields(data_by_stage(named, call.data or {}))
     facts = without_stages(call.data)
@@ -110,6 +111,7 @@ def submit(
         total=total,
         thoughts=own.line.thoughts + 1,
         merged=False,
+        passed_over=selected not in (None, own.branch),
         predicted=str(facts.get("predict", "" if observes else predicted))[:_PREDICTED_CHARS],
     )
     record = ThoughtRecord(
@@ -129,7 +131,19 @@ def submit(
         branch_from_seq=own.left_seq,
         mark=mark,
     )
-    return Placed(_head_after(head, own.branch, line, call), own.branch, record, filled, expected)
+    after = _head_after(head, own.branch, line, call, selected)
+    if own.branch is None and after.chosen is not None:
+        valued = _with_score(after.branches[after.chosen], facts.get("score"), None)
+        after = replace(after, branches={**after.branches, after.chosen: valued})
+    return Placed(after, own.branch, record, expected)
+
+
+def _begin_anew(head: Head, own: OwnLine) -> tuple[Head, OwnLine]:
+    """Return where a main line stands that is no longer worth what the branch is that it continued."""
+    if head.chosen is None:
+        return head, own
+    line = replace(own.line, score=None, score_before=None)
+    return replace(head, chosen=None), own._replace(line=line)
 
 
 def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> ThoughtLine:
@@ -140,41 +154,34 @@ def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> Though
     return line if taken_in is None else replace(line, score=taken_in, score_before=None)
 
 
-def _take_in_selected(head: Head, call: ThinkingCall, branch: str | None) -> ThinkingCall:
-    """Return a call of the main line that takes in the branch which its `data.selected` names."""
+def _selected_branch(head: Head, call: ThinkingCall) -> str | None:
+    """Return the branch that a call names in `data.selected`: on the main line, which takes it in unless it has."""
     selected = without_stages(call.data).get("selected")
-    if branch is not None or call.merge_branch or not isinstance(selected, str):
-        return call
-    name = find_name(selected, head.branches)
-    return call if name is None else replace(call, merge_branch=name)
+    return find_name(selected, head.branches) if isinstance(selected, str) else None
 
 
-def _with_text_as_field(call: ThinkingCall, stages: Sequence[Stage[Any]]) -> ThinkingCall:
-    """Return a call whose thought is the one required text that its stages lack."""
-    missing = [
-        field
-        for stage, data, _ in data_by_stage(stages, call.data or {})
-        for field in stage.fields
-        if field.required and field.name not in data
-    ]
-    if len(missing) != 1 or missing[0].schema.get("type") != "string" or not call.thought.strip():
-        return call
-    return replace(call, data={**(call.data or {}), missing[0].name: call.thought})
-
-
-def _head_after(head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall) -> Head:
+def _head_after(
+    head: Head, branch: str | None, line: ThoughtLine, call: ThinkingCall, selected: str | None
+) -> Head:
     branches = head.branches
+    if selected is not None:
+        branches = {
+            name: each if name == selected else replace(each, passed_over=True)
+            for name, each in branches.items()
+        }
     if call.merge_branch:
         merged = replace(branches[call.merge_branch], merged=True)
         branches = {**branches, call.merge_branch: merged}
     if branch is not None:
         branches = {**branches, branch: line}
     main = line if branch is None else head.main
+    chosen = head.chosen if branch is not None else call.merge_branch or selected or head.chosen
     return replace(
         head,
         main=main,
         branches=branches,
         latest=branch,
+        chosen=chosen,
         thoughts=head.thoughts + 1,
         highest=max(head.highest, line.number),
         ended=not call.next_thought_needed,

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.budget import MAX_INT
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
-from ..reading.numbers import MAX_INT
 from ..records import SessionRow, ThoughtRow
 from ..text import first_words, show_value
 from .arguments import plain_json, read_text
@@ -96,7 +96,7 @@ class _Walk:
         except IllegalTransitionError as error:
             way = shortest_way(self._strategy, error.details["stage"], str(call.stage))
             if way is not None:
-                self._add(replace(call, stage=list(way.stages)), at)
+                self._add(replace(call, stage=list(way)), at)
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 

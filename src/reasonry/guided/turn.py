@@ -80,13 +80,26 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         Raises:
             UsageError: The call breaks a rule.
         """
-        call = self.call
         there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
         choice = self.which_session(there, list(self._candidates(view)))
+        try:
+            return self._take(view, choice)
+        except UsageError as error:
+            lost = [notice.message for notice in choice.notices if notice.reason in ("expired", "unknown")]
+            if not lost:
+                raise
+            about = f"{lost[0].partition(';')[0]}; this call would begin a new session."
+            raise type(error)(f"{about} {error.message}", code=error.code, **error.details) from None
+
+    def _take(self, view: SessionView, choice: SessionChoice) -> SessionChange:
+        call = self.call
         if choice.session is None:
             strategy = self.find(call.strategy)
             purpose = first_words(call.thought, PURPOSE_CHARS)
-            row = SessionRow(choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose)
+            ttl_ms = int(self.settings.ttl_s * 1_000)
+            row = SessionRow(
+                choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose, ttl_ms=ttl_ms
+            )
             head, view = Head(ThoughtLine(""), directory=self.directory), RowsView()
         else:
             row, head, view = choice.session.row, choice.session.head, choice.session.view
@@ -214,7 +227,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
 def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     """Whether a session's time to live has run out."""
-    return not row.pinned and row.used_at_ms + settings.ttl_s * 1_000 < now_ms
+    ttl_ms = settings.ttl_s * 1_000 if row.ttl_ms is None else row.ttl_ms
+    return not row.pinned and row.used_at_ms + ttl_ms < now_ms
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
@@ -235,13 +249,9 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
     """Yield the notices about a thought that was taken: stages, expectations, findings of others."""
     strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
     stages = placed.record.stages
-    if placed.filled:
-        yield Notice(
-            "stages_filled", f"Passed through {', '.join(placed.filled)} on the way to {stages[-1]}."
-        )
     if stages and not earlier.thoughts and stages[0] != strategy.first:
         way = shortest_way(strategy, strategy.first, stages[0])
-        skipped = [strategy.first, *(() if way is None else way.stages[:-1])]
+        skipped = [strategy.first, *(() if way is None else way[:-1])]
         yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
     if placed.expected:
         yield Notice("predicted", f'You expected: "{placed.expected}". Does what you observed fit?')

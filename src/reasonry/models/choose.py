@@ -16,8 +16,8 @@ from ..engine.ports import Model
 from ..errors import UsageError
 from ..extras import check_extra, has_extra, install_hint
 from ..masking import SECRETS
+from ..names import did_you_mean
 from ..plugins import installed_plugins, split_plugin
-from ..reading.names import did_you_mean
 from .known import reasons_by_itself
 
 FORMS = (
@@ -63,9 +63,6 @@ class Provider(Struct, frozen=True):
 
 
 PROVIDERS = (
-    Provider("openai", ("OPENAI_API_KEY",), "gpt-6-luna", url="https://api.openai.com/v1"),
-    Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5", "anthropic"),
-    Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-3.5-flash-lite", "google"),
     Provider(
         "zai",
         ("ZAI_API_KEY",),
@@ -73,6 +70,9 @@ PROVIDERS = (
         url="https://api.z.ai/api/paas/v4",
         traits={"seller": "zai", "takes_n": False, "takes_schema": False},
     ),
+    Provider("openai", ("OPENAI_API_KEY",), "gpt-6-luna", url="https://api.openai.com/v1"),
+    Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5", "anthropic"),
+    Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-3.5-flash-lite", "google"),
 )
 """In the order in which they are taken."""
 
@@ -265,7 +265,7 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
         return "offline", "no key is set and no Ollama runs, and this problem needs no language model"
     raise UsageError(
         "no model is set, and this problem needs one: give --model, or set REASONRY_MODEL or "
-        "OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY, ZAI_API_KEY, or start Ollama",
+        "ZAI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY, or start Ollama",
         option="model",
         choices=list(FORMS),
     )

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..engine.metering import PriceOf, estimate_usage
+from ..core.effects import Ask
+from ..engine.metering import PriceOf, estimate_tokens, estimate_usage, guess
 from ..engine.ports import BrokenReplyError, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
@@ -33,7 +34,12 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_S = 600.0
 """Of a whole answer, where the question says nothing."""
 CONNECT_TIMEOUT_S = 10.0
-MAX_REPLY_BYTES = 16_000_000
+MAX_REPLY_BYTES = 2_000_000
+MAX_STREAM_BYTES = 16_000_000
+"""Of a reply with the events that it streams in as, which weigh far more than its text."""
+TOKEN_BYTES = 16
+"""More than a token takes on average, escaped for JSON."""
+_SPARE_BYTES = 64_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
 _BUFFER_BYTES = 65_536
@@ -83,18 +89,20 @@ class HttpSession:
             raise self._failure(error) from None
 
     # Not a generator: the loop keeps a list of those, which costs more than reading does.
-    async def read(self, response: ClientResponse, take: Callable[[bytes], object]) -> None:
+    async def read(
+        self, response: ClientResponse, take: Callable[[bytes], object], limit_bytes: int = MAX_REPLY_BYTES
+    ) -> None:
         """Hand on the body of a response as it comes in.
 
         Raises:
-            ModelError: It is longer than the limit, or breaks off.
+            ModelError: `reply_too_long`: it is longer than the limit; or it breaks off.
         """
         total = 0
         try:
             while piece := await response.content.readany():
                 total += len(piece)
-                if total > MAX_REPLY_BYTES:
-                    raise protocol_error(self.server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+                if total > limit_bytes:
+                    raise too_long(self.server, limit_bytes)
                 take(piece)
                 if len(piece) >= _BUFFER_BYTES:
                     # A server that floods us is read no faster than the rest of the process allows.
@@ -170,6 +178,24 @@ def protocol_error(server: str, fault: str) -> ModelError:
     return ModelError(f"{server} {fault}", retryable=True)
 
 
+def reply_limit(ask: Ask, samples: int = 1) -> int:
+    """Return how many bytes the reply to a question may take; it follows from the tokens that it may take."""
+    if ask.max_output_tokens is None:
+        return MAX_REPLY_BYTES
+    return min(TOKEN_BYTES * ask.max_output_tokens * samples + _SPARE_BYTES, MAX_REPLY_BYTES)
+
+
+def too_long(server: str, limit_bytes: int) -> ModelError:
+    """Return the error of a reply that is longer than any to its question."""
+    return ModelError(f"{server} sent a reply of more than {limit_bytes:,} bytes", code="reply_too_long")
+
+
+def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
+    """Return the error of such a reply, booked at its limit of tokens; the reply itself is not looked at."""
+    tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
+    return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
+
+
 async def in_time(asking: Awaitable[T], question: Question, name: str, price: PriceOf) -> T:
     """Return what a model answers within the time of the question.
 
@@ -202,14 +228,17 @@ class EventLines:
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
+        self.held_bytes = 0
+        """Of the line that has not ended yet."""
 
     def data(self, piece: bytes) -> list[bytes]:
         """Return the data of the events that end in this piece; events without data are left out."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
-            ended[0], self._begun = b"".join([*self._begun, ended[0]]), []
+            ended[0], self._begun, self.held_bytes = b"".join([*self._begun, ended[0]]), [], 0
         self._begun.append(last)
+        self.held_bytes += len(last)
         return [data for line in ended if line.startswith(b"data:") and (data := line[5:].strip())]
 
 

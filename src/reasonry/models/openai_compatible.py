@@ -12,7 +12,16 @@ from ..core.events import Answered
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from .http_session import EventLines, HttpSession, in_time, nesting_header
+from .http_session import (
+    MAX_STREAM_BYTES,
+    EventLines,
+    HttpSession,
+    booked_whole,
+    in_time,
+    nesting_header,
+    reply_limit,
+    too_long,
+)
 from .known import price_list
 from .openai_wire import (
     Dialect,
@@ -102,17 +111,21 @@ class OpenAICompatibleModel:
     async def _ask(self, question: Question, on_text: OnText | None, samples: int) -> list[Answered]:
         stream = on_text is not None
         body = request_body(self.model, question.ask, question.stage, self._dialect, stream, samples)
-        gathered = Gathered(body.get("n", 1), question.on_hidden)
+        samples = body.get("n", 1)
+        limit = reply_limit(question.ask, samples)
+        gathered = Gathered(samples, question.on_hidden)
         try:
             async with await self._post(body) as response:
                 if response.content_type == "text/event-stream":
-                    await self._listen(response, gathered, on_text)
+                    await self._listen(response, gathered, on_text, limit)
                 else:
-                    added = gathered.take(await self._document(response, gathered), self.name)
+                    added = gathered.take(await self._document(response, gathered, limit), self.name)
                     if on_text is not None and added:
                         on_text(added)
             answers = gathered.to_answers(self.name, body, self.price, question.prompt)
         except ModelError as error:
+            if error.code == "reply_too_long":
+                raise booked_whole(error, question, self.price, samples) from None
             if not (gathered.choices or gathered.unread or gathered.stated is not None):
                 raise
             # What came of a reply that is no answer has to be paid all the same.
@@ -129,8 +142,8 @@ class OpenAICompatibleModel:
                 raise await self._refusal(response, body)
         return response
 
-    async def _document(self, response: ClientResponse, gathered: Gathered) -> bytes:
-        await self._http.read(response, gathered.unread.append)
+    async def _document(self, response: ClientResponse, gathered: Gathered, limit: int) -> bytes:
+        await self._http.read(response, gathered.unread.append, limit)
         raw, gathered.unread = b"".join(gathered.unread), []
         if raw.lstrip()[:1] == b"<":
             message = (
@@ -139,7 +152,9 @@ class OpenAICompatibleModel:
             raise ModelError(message, retryable=True)
         return raw
 
-    async def _listen(self, response: ClientResponse, gathered: Gathered, on_text: OnText | None) -> None:
+    async def _listen(
+        self, response: ClientResponse, gathered: Gathered, on_text: OnText | None, limit: int
+    ) -> None:
         lines = EventLines()
 
         def take(piece: bytes) -> None:
@@ -151,8 +166,10 @@ class OpenAICompatibleModel:
                 added = gathered.take(data, self.name)
                 if on_text is not None and added:
                     on_text(added)
+            if max(gathered.text_bytes, lines.held_bytes) > limit:
+                raise too_long(self.name, limit)
 
-        await self._http.read(response, take)
+        await self._http.read(response, take, MAX_STREAM_BYTES)
         if any(choice.finish is None for choice in gathered.choices.values()) or not gathered.choices:
             raise ModelError(f"{self.name} broke off in the middle of its reply", retryable=True)
 

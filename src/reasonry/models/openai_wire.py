@@ -20,11 +20,12 @@ from ..core.budget import Usage
 from ..core.effects import Ask
 from ..core.events import Answered
 from ..engine.metering import PriceOf, Stated, meter
+from ..engine.policy import UNCLEAR_WAIT_S
 from ..engine.ports import OnText
 from ..errors import ModelError
-from ..masking import MASK, SECRETS, Secrets
-from ..reading.json_in_text import is_whole, without_surrogates
-from ..text import UNSEEN, first_words
+from ..masking import SECRETS, Secrets, mask_keylike
+from ..reading.json_in_text import is_whole
+from ..text import UNSEEN, first_words, without_surrogates
 
 MOST_SAMPLES = 128
 """The most that `n` may be."""
@@ -274,6 +275,8 @@ class Gathered:
         self.unread: list[bytes] = []
         """What came of a body that could not be read."""
         self._on_hidden = on_hidden
+        self.text_bytes = 0
+        """Of the choices and the reasoning so far."""
 
     def take(self, raw: bytes, shown: str) -> str:
         """Take in a completion or a chunk of one; return the text it adds to the first choice.
@@ -298,6 +301,7 @@ class Gathered:
             added += text if place == 0 else ""
             hidden = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             self.reasoning.append(hidden)
+            self.text_bytes += len(text.encode("utf-8", "surrogatepass")) + len(hidden)
             hidden += text if place >= self.wanted else ""
             if self._on_hidden is not None and hidden:
                 self._on_hidden(hidden)
@@ -424,11 +428,13 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds the server asked us to wait, if it did so in a form that can be read.
+    """Return the seconds the server asked us to wait, if it did; of what cannot be read, as many as stand for that.
 
     Args:
         headers: By lower-case names, or names whose case does not matter.
     """
+    if not headers.get("retry-after", headers.get("retry-after-ms", "")).strip():
+        return None
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         text = headers.get(name, "").strip()
         if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
@@ -436,7 +442,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     try:
         instant = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
-        return None
+        return UNCLEAR_WAIT_S
     return max(0.0, instant - time.time())
 
 
@@ -444,25 +450,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 MAX_SHOWN = 300
 
-_KEYLIKE = re.compile(
-    r"""(?ix)
-    \b(?:sk|pk|rk|xai|gsk|hf|r8|sess|key)[-_][a-z0-9*._-]{6,}   # the forms that providers give their keys
-    | \bAIza[\w-]{10,}
-    | \bya29\.[\w.-]{10,}
-    | \bAKIA[0-9A-Z]{12,}
-    | \beyJ[\w-]{10,}\.[\w.-]+
-    | (?<=bearer\s)\S+
-    | (?<=key=)[^\s&"']+ | (?<=token=)[^\s&"']+
-    | (?<=://)[^\s/@]+(?=@)
-    | \b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{32,}\b                  # long and random enough to be one
-    """
-)
-
 
 def redact(text: str, secrets: Secrets = SECRETS) -> str:
     """Return a stranger's text fit to be shown: no keys, no control characters, one short line.
 
     Besides the known keys, whatever looks like one becomes `***`.
     """
-    text = _KEYLIKE.sub(MASK, secrets.mask(text, error=True)[: MAX_SHOWN * 20])
+    text = mask_keylike(secrets.mask(text, error=True)[: MAX_SHOWN * 20])
     return first_words(re.sub(f"[{UNSEEN}]+", " ", text), MAX_SHOWN)

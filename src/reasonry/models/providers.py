@@ -23,15 +23,20 @@ from ..engine.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from ..reading.json_in_text import is_whole, without_surrogates
+from ..reading.json_in_text import is_whole
+from ..text import without_surrogates
 from .http_session import (
     CONNECT_TIMEOUT_S,
     DEFAULT_TIMEOUT_S,
     IDLE_S,
     MAX_REPLY_BYTES,
+    MAX_STREAM_BYTES,
+    booked_whole,
     in_time,
     protocol_error,
+    reply_limit,
     tls_context,
+    too_long,
 )
 from .known import price_list
 from .objects import model_messages
@@ -56,8 +61,9 @@ CACHING = ("deepseek", "google")
 LINE_BYTES = 16
 """How many bytes of the limit on a reply each line counts for, besides its own."""
 
-_received: ContextVar[list[bytes]] = ContextVar("reasonry_received")
-"""The body of the reply to the question that is asked, but not of a refusal, for when the SDK cannot read it."""
+_received: ContextVar[tuple[list[bytes], int]] = ContextVar("reasonry_received")
+"""The body of the reply to the question that is asked, but not of a refusal, for when the SDK cannot read it; and how
+many bytes it may take."""
 
 
 class ProviderModel:
@@ -91,11 +97,13 @@ class ProviderModel:
         ask = with_tools(ask, self._dialect)
         asking = {**_request(ask, question.stage, native), "model_settings": self._settings(ask)}
         received, heard = list[bytes](), list[str]()
-        _received.set(received)
+        _received.set((received, MAX_STREAM_BYTES if on_text else reply_limit(ask)))
         try:
             response = await self._respond(asking, question, on_text, heard)
         except Exception as error:
             failure = error if isinstance(error, ModelError) else self._failure(error, ask, native)
+            if failure.code == "reply_too_long":
+                raise booked_whole(failure, question, self.price) from None
             if not received:
                 raise failure from None
             # Of a stream the frames are no part of what is paid for.
@@ -111,10 +119,14 @@ class ProviderModel:
 
         if on_text is None:
             return await model_request(self._model, **asking)
+        heard_chars, limit = 0, reply_limit(question.ask)
         async with model_request_stream(self._model, **asking) as stream:
             async for event in stream:
                 added, thought = _text_in(event, "text"), _text_in(event, "thinking")
                 heard += (added, thought)
+                heard_chars += len(added) + len(thought)
+                if heard_chars > limit:
+                    raise too_long(self.name, limit)
                 if added:
                     on_text(added)
                 if thought and question.on_hidden is not None:
@@ -273,16 +285,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 class _BoundedBody(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any, server: str, received: list[bytes]) -> None:
+    def __init__(self, inner: Any, server: str, received: list[bytes], limit_bytes: int) -> None:
         self._inner, self._server, self._received = inner, server, received
-        self._left = MAX_REPLY_BYTES
+        self._left = self._limit_bytes = limit_bytes
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._inner:
             # A line costs the SDKs far more time than its bytes do.
             self._left -= len(piece) + LINE_BYTES * piece.count(b"\n")
             if self._left < 0:
-                raise protocol_error(self._server, f"sent a reply of more than {MAX_REPLY_BYTES:,} bytes")
+                raise too_long(self._server, self._limit_bytes)
             self._received.append(piece)
             yield piece
 
@@ -315,5 +327,7 @@ async def _bound(response: httpx2.Response) -> None:
         raise ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise protocol_error(server, "packed its reply, which was not asked for")
-    received = _received.get([]) if response.status_code == 200 else []
-    response.stream = _BoundedBody(response.stream, server, received)
+    received, limit = _received.get(([], MAX_REPLY_BYTES))
+    response.stream = _BoundedBody(
+        response.stream, server, received if response.status_code == 200 else [], limit
+    )

@@ -2,7 +2,8 @@
 
 Rule 1: the worker of a library stops when the database is away; here it is restarted until the process is told to end.
 Rule 2: a worker that is not heard of for `DEAD_S` counts as dead; every `BEAT_S` each of the others looks for such, and
-        puts back the jobs that they had.
+        puts back the jobs that they had. While the database is away nobody can be heard of: those who look wait as long
+        again, in which workers that live renew their leases and write down the answers that came in.
 Rule 3: where the database has not answered for `HANGS_S`, the worker is restarted; where its connections hang, so that
         it cannot be stopped within `STUCK_S`, the process ends, and whatever started it starts it again: systemd, a
         container's restart policy.
@@ -91,6 +92,9 @@ async def drive_run(
             raise Later(0.0, "this worker ends")
         if error := ended.exception():
             raise Later(REST_S, error)
+        left = ended.result()
+        if left.status == "active" and left.outcome is None and left.termination.reason != "paused":
+            raise Later(REST_S, "its provider takes no more calls for now")
 
 
 class Worker:
@@ -107,6 +111,8 @@ class Worker:
         self._store, self._supervisor = store, supervisor
         self._queues, self._concurrency = [*queues], concurrency
         self._ending = asyncio.Event()
+        self._was_away = False
+        """Whether the connection was lost before."""
 
     async def work(self) -> None:
         """Drive runs until `end` is called; the supervisor is drained at the same time, so that they are let go."""
@@ -115,8 +121,8 @@ class Worker:
             try:
                 await self._work_once()
             except Exception as error:
-                why = SECRETS.mask(f"{error}", error=True).partition("\n")[0]
-                _log.warning("the queue cannot be used at present: %s: %s", type(error).__name__, why)
+                self._was_away = True
+                _log.warning("the queue cannot be used at present: %s", reason_of(error))
             if not self._ending.is_set():
                 await asyncio.sleep(POLL_S)
 
@@ -140,7 +146,8 @@ class Worker:
                 delete_jobs="successful",
                 install_signal_handlers=False,
             )
-            works: tuple[Coroutine[Any, Any, Any], ...] = (work, _rescue(queue), self._ending.wait())
+            rescue = _rescue(queue, DEAD_S * self._was_away)
+            works: tuple[Coroutine[Any, Any, Any], ...] = (work, rescue, self._ending.wait())
             tasks = [*map(asyncio.create_task, works)]
             try:
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -190,12 +197,13 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
     return procrastinate.App(connector=connector)
 
 
-async def _rescue(queue: procrastinate.App) -> None:
-    """Put back the jobs of dead workers, again and again.
+async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
+    """Put back the jobs of dead workers, after a rest again and again.
 
     Raises:
         TimeoutError: The database has not answered for `HANGS_S`.
     """
+    await asyncio.sleep(rest_s)
     while True:
         looking = asyncio.create_task(_put_back(queue))
         try:
@@ -223,11 +231,22 @@ class _Again(procrastinate.BaseRetryStrategy):
         return procrastinate.RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay_s))
 
 
+def reason_of(error: BaseException) -> str:
+    """Return what an error of the database, or of the library that wraps it, says in its first line."""
+    while isinstance(error, ConnectorException) and error.__cause__ is not None:
+        error = error.__cause__
+    line = SECRETS.mask(f"{error}", error=True).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {line}"
+
+
 def _quieten() -> None:
     """Have the library log no tracebacks, which show what a database has said, and no end of a job twice."""
 
     def strip(record: logging.LogRecord) -> bool:
-        record.msg, record.args = SECRETS.mask(record.getMessage(), error=True).partition("\n")[0], None
+        message, error = record.getMessage(), record.exc_info and record.exc_info[1]
+        record.msg, record.args = SECRETS.mask(message, error=True).partition("\n")[0], None
+        if error:
+            record.msg += f" ({reason_of(error)})"
         record.exc_info = record.exc_text = None
         return record.levelno >= logging.WARNING
 

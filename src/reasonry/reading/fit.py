@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any, Final
@@ -20,9 +21,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from ..names import plain_name
 from ..patterns import lazy_pattern
 from .json_in_text import json_value
-from .names import plain_name
 from .numbers import read_scaled
 from .words import NONE_WORDS, TRUTHS, VERDICTS
 
@@ -33,11 +34,13 @@ class Unreadable(Struct, frozen=True):
     Attributes:
         is_doubt: It could be used as it is, and is better than none: its reader would rather ask again.
         is_unmarked: It is a text that does not say where its answer is.
+        in_part: What can be used of it, as a value and the rung it was read on: at the last try that will do.
     """
 
     reason: str
     is_doubt: bool = False
     is_unmarked: bool = False
+    in_part: tuple[Any, str] | None = None
 
 
 Schema = Mapping[str, Any]
@@ -86,6 +89,34 @@ def fit_value(value: Any, schema: Schema) -> Any:
     own = next((kinds for plain, kinds in _OWN if isinstance(value, plain)), ())
     kind = next(kind for kind in (*own, "string", *members) if kind in members and kind != "null")
     return _CONVERT[kind](value, members[kind])
+
+
+def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list[str]]:
+    """Return a value whose lists lack the entries that do not fit, and which those are, and why.
+
+    A list in which nothing fits stays as it is.
+    """
+    members, lost = {_kind_of(member): member for member in _members(schema)}, list[str]()
+    if fields := members.get("object", _ANY).get("properties"):
+        by_plain = {plain_name(name): part for name, part in fields.items()}
+        with suppress(Misfit):
+            value = dict(_as_object(value, members["object"]))
+            for key, item in value.items():
+                part = by_plain.get(plain_name(str(key)), _ANY)
+                value[key], inside = without_misfits(item, part, f"{at}.{key}".lstrip("."))
+                lost += inside
+    elif "array" in members and isinstance(written := _decode(value), list):
+        items, kept = members["array"].get("items", _ANY), list[Any]()
+        for place, entry in enumerate(written, 1):
+            less, inside = without_misfits(entry, items, f"{at}[{place}]")
+            try:
+                fit_value(less, items)
+                kept.append(less)
+            except Misfit as error:
+                inside = [f"{at}[{place}] was left out: {error}"]
+            lost += inside
+        return (kept, lost) if kept else (value, [])
+    return value, lost
 
 
 def read_texts(value: Any) -> list[str]:

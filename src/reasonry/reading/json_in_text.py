@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ..patterns import lazy_pattern
+from ..text import without_surrogates
 
 CUT_OFF: Final = "the reply breaks off within its JSON; give it whole"
 MAX_SEARCHED: Final = 1_000_000
@@ -85,11 +86,6 @@ def breaks_off(text: str) -> bool:
     """Whether the object that a reply gives, alone or in a fence, breaks off before its end."""
     starts = [match.start("start") for match in _START_OF_REPLY.finditer(text[-MAX_SEARCHED:])]
     return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
-
-
-def without_surrogates(text: str) -> str:
-    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _plain_escapes(text: str) -> str:

@@ -26,7 +26,9 @@ ALL: Final = "ALL OF IT"
 UNMARKED: Final = f"it has no {MARK}"
 EMPTY: Final = "its <answer> is empty"
 
-_TAG: Final = lazy_pattern(r"(?:(?<!\\)<|<(?P<close>/))answer\s?/?>", re.IGNORECASE)
+_BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].strip()
+"""What stands in a mark where a reply repeats how it is asked for."""
+_TAG: Final = lazy_pattern(r"(?:(?<!\\)<\s?|<\s?(?P<close>/)\s?)answer\s?/?>", re.IGNORECASE)
 _PLACEHOLDER: Final = lazy_pattern(
     r"[\s.…*_]*|\s+and\s+|(?=[^<>]*answer[^<>]*\Z)[\W_]*(?:(?:insert|the|your|my|final|answer|alone|goes|here)[\W_]*)+",
     re.IGNORECASE | re.DOTALL,
@@ -69,9 +71,7 @@ def find_marked(text: str) -> Marked | Unreadable:
     if isinstance(marks, Unreadable):
         return marks
     found = [(start, text[begin:end], stop) for start, begin, end, stop in marks]
-    filled = [
-        (start, answer.strip(), stop) for start, answer, stop in found if not _PLACEHOLDER.fullmatch(answer)
-    ]
+    filled = [(start, answer.strip(), stop) for start, answer, stop in found if not _is_placeholder(answer)]
     if not filled or any(not answer.strip() for _, answer, _ in found):
         return Unreadable(EMPTY if found else UNMARKED, is_unmarked=True)
     (start, _, stop), (_, last, _) = filled[0], filled[-1]
@@ -80,7 +80,7 @@ def find_marked(text: str) -> Marked | Unreadable:
             return Unreadable(f"it marks two answers, {answer[:80]!r} and {last[:80]!r}", is_unmarked=True)
     if not balances(last):
         return Unreadable("its <answer> holds a tag of thinking without its other half", is_unmarked=True)
-    if _CALL.match(last):
+    if (call := _CALL.match(last)) and last[call.end() :].strip(" />"):
         return Unreadable(CALLS)
     is_bold = text[:start].endswith("**") and text.startswith("**", stop)
     before = text[: start - 2 if is_bold else start].strip()
@@ -93,9 +93,13 @@ def closes_mark(text: str) -> bool:
     return bool(tags) and bool(tags[-1]["close"])
 
 
-def calls_a_tool(text: str) -> bool:
-    """Whether a text that marks no answer holds a call of a tool, in the markup of some provider."""
-    return _CALL.search(blank_quotes(text)) is not None
+def calls_a_tool(text: str) -> Unreadable | None:
+    """Return the fault of a text that marks no answer and has the markup of a call, which begins a line or ends it."""
+    shown = blank_quotes(text)
+    if _CALL.search(shown) is None:
+        return None
+    is_call = any(_CALL.match(line.lstrip()) for line in shown.splitlines()) or shown.rstrip().endswith(">")
+    return Unreadable(CALLS, is_unmarked=not is_call)
 
 
 def find_ending(text: str) -> Marked | None:
@@ -114,7 +118,7 @@ def find_ending(text: str) -> Marked | None:
 
 
 def _read_stated(answer: str, before: str) -> Marked | None:
-    is_answer = _PLACEHOLDER.fullmatch(answer) is None and _GOES_ON.search(answer) is None
+    is_answer = not _is_placeholder(answer) and _GOES_ON.search(answer) is None
     return Marked(tidy(answer), before.rstrip("$ \n"), "stated") if is_answer else None
 
 
@@ -148,9 +152,18 @@ def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
             marks.append((opened.start(), opened.end(), tag.start(), tag.end()))
         elif depth < 0:
             return Unreadable("it closes an <answer> that it did not open", is_unmarked=True)
-    if depth > 1 or (depth == 1 and _is_misspelled(text[opened.end() :])):
+    rest = text[opened.end() :]
+    # One within a line, with sentences behind it, is as likely a word about the mark.
+    is_within = bool(text[: opened.start()].rpartition("\n")[2].strip(" *_`#>")) and bool(
+        _GOES_ON.search(rest)
+    )
+    if depth > 1 or (depth == 1 and (is_within or _is_misspelled(rest))):
         return Unreadable("it does not close its <answer>", is_unmarked=True)
     return [*marks, (opened.start(), opened.end(), len(text), len(text))] if depth else marks
+
+
+def _is_placeholder(answer: str) -> bool:
+    return _PLACEHOLDER.fullmatch(answer) is not None or answer.strip() == _BETWEEN
 
 
 def _is_misspelled(inside: str) -> bool:

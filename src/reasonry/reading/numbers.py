@@ -17,9 +17,6 @@ from msgspec import Struct
 from ..patterns import lazy_pattern
 from .words import MONTHS, UNITS
 
-MAX_INT: Final = 2**53 - 1
-"""The largest whole number that every JSON reader keeps exactly."""
-
 _DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"
 _SCALED: Final = lazy_pattern(
     rf"(?P<number>[-+−]?{_DIGITS})\.?[*_`]{{0,3}}"

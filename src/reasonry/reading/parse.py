@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ..names import plain_name
 from ..patterns import lazy_pattern
 from .fit import Unreadable, asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
-from .mark import ALL, CALLS, MARK, UNMARKED, Marked, calls_a_tool, find_ending, find_marked, strip_mark
-from .names import plain_name
+from .mark import ALL, MARK, UNMARKED, Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _TWO: Final = "it has two JSON objects that differ; give one"
@@ -61,16 +61,18 @@ def _read_answer(
         return _read_marked(marked, before, form, field)
     if marked.reason != UNMARKED:
         return marked
-    if calls_a_tool(text):
-        return Unreadable(CALLS)
+    if (call := calls_a_tool(text)) is not None:
+        return call
     is_data = text.lstrip().startswith("{") or text.rstrip().endswith("```")
-    found = [
-        (value, rung) for value, rung in json_values(text) if rung != "embedded" and _holds(value, field)
+    found = [(value, rung) for value, rung in json_values(text) if _holds(value, field)]
+    own = [
+        (value, rung)
+        for value, rung in found
+        if rung != "embedded" and (is_data or (rung == "fenced" and _is_own(value, form)))
     ]
-    if own := [
-        (value, rung) for value, rung in found if is_data or (rung == "fenced" and _is_own(value, form))
-    ]:
-        return _read_one(own, form, field)
+    if own:
+        # Objects one after the other are rivals; inside a text they are a part of it.
+        return _read_one(found if text.lstrip().startswith("{") else own, form, field)
     value = _yaml_value(text, form)
     if value is not None and len(value) > 1 and _holds(value, field):
         return _read_one([(value, "yaml")], form, field)
@@ -83,7 +85,7 @@ def _read_one(
 ) -> tuple[Any, str] | Unreadable:
     """Return the one answer that objects of the form hold; members that the form does not have are passed over."""
     if any(value != found[0][0] for value, _ in found):
-        return Unreadable(_TWO)
+        return Unreadable(_TWO, is_unmarked=True)
     value, rung = found[0]
     by_name = {plain_name(key): key for key in value}
     answer = value[by_name.get(plain_name(field)) or by_name["answer"]]
@@ -179,13 +181,16 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
 
 
 def _numbers_in(value: Any, name: str) -> Any:
-    """Return a value of YAML, which was read as text, with its numbers as numbers; an answer stays as it is written."""
+    """Return a value of YAML, which was read as text, with its numbers as numbers; an answer stays as it is written.
+
+    The line end that closes a block of text belongs to the block, not to the text.
+    """
     if isinstance(value, dict):
         return {key: _numbers_in(item, key) for key, item in value.items()}
     if isinstance(value, list):
         return [_numbers_in(item, name) for item in value]
     is_answer = plain_name(name).endswith(("answer", "value", "result"))
-    return json.loads(value) if not is_answer and _YAML_NUMBER.fullmatch(value) else value
+    return json.loads(value) if not is_answer and _YAML_NUMBER.fullmatch(value) else value.rstrip("\n")
 
 
 @cache

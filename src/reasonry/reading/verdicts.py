@@ -17,10 +17,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..names import plain_name
 from ..patterns import lazy_pattern
 from .fit import Unreadable, unwrap
 from .json_in_text import json_values
-from .names import plain_name
 from .numbers import read_scaled
 
 Names = Sequence[tuple[str, str]]
@@ -57,24 +57,20 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """What a reply says: scores by name, or one word; the object it stands in, if any; its reason, and its rung."""
+    """What a reply says: scores by name, or one word; its object, its reason, its rung, and the scores it lacks."""
 
     scores: dict[str, float] = {}
     word: str = ""
     data: Mapping[str, Any] = {}
     reason: str = ""
     mode: str = "none"
-
-
-def is_last_try(texts: Sequence[str], retries: int) -> bool:
-    """Whether nobody is asked again after the latest of these replies: what it says in part has to do."""
-    return len(texts) > retries or (len(texts) > 1 and texts[-1] == texts[-2])
+    missing: str = ""
 
 
 def read_scores(
-    texts: Sequence[str], names: Names, scale: Scale = (0, 1), *, retries: int = 0, shown: str = ""
+    texts: Sequence[str], names: Names, scale: Scale = (0, 1), *, shown: str = ""
 ) -> Verdict | Unreadable:
-    """Read a score for each name from the replies to a question, oldest first; at the last try, those there are.
+    """Read a score for each name from the replies to a question, oldest first.
 
     Args:
         names: What is scored: its name, and its text if it may be called by that.
@@ -99,10 +95,10 @@ def read_scores(
     earlier = [each.scores for each in before if isinstance(each, Verdict) and each.mode != "repaired"]
     scores = {name: score for part in (*earlier, found.scores) for name, score in part.items()}
     missing = [str(at) if text else name for at, (name, text) in enumerate(names, 1) if name not in scores]
-    if missing and not (scores and is_last_try(texts, retries)):
-        low, high = scale
-        return Unreadable(f"it has no score from {low:g} to {high:g} for candidate {', '.join(missing)}")
-    return replace(found, scores={name: scores[name] for name, _ in names if name in scores})
+    (low, high), listed = scale, ", ".join(missing)
+    reason = f"it has no score from {low:g} to {high:g} for candidate {listed}" if missing else ""
+    kept = {name: scores[name] for name, _ in names if name in scores}
+    return replace(found, scores=kept, missing=reason) if kept or not missing else Unreadable(reason)
 
 
 def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdict | Unreadable:

@@ -62,11 +62,14 @@ def open_store(spec: str | None = None) -> RowStore:
         raise UsageError(message, choices=_CHOICES) from error
 
 
-def open_pair(source: str, target: str) -> tuple[RowStore, RowStore]:
+def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowStore, RowStore]:
     """Return the stores of a copy, by their names.
 
+    Args:
+        salvage: The source is read without the checksums of its pages; the target has to be new.
+
     Raises:
-        UsageError: One is no store that is kept, or there is nothing to copy.
+        UsageError: One is no store that is kept, or there is nothing to copy, or no new file to copy to.
     """
     stores = open_store(source), open_store(target)
     for store in stores:
@@ -75,6 +78,15 @@ def open_pair(source: str, target: str) -> tuple[RowStore, RowStore]:
     path = getattr(stores[0], "path", None)
     if path is not None and not path.exists():
         raise UsageError(f"there is no store {path}", path=str(path))
+    if salvage:
+        from .database import UnverifiedSource
+        from .row_store import RowStore
+        from .sqlite import SqliteDatabase
+
+        new = getattr(stores[1], "path", None)
+        if path is None or new is None or new.exists():
+            raise UsageError("--salvage copies a file to a new file; give paths", option="salvage")
+        return RowStore(SqliteDatabase(UnverifiedSource(path), str(path))), stores[1]
     return stores
 
 

@@ -7,10 +7,14 @@ it again continues: what is there is compared and left as it is. At the end ever
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from ..engine import journal
+from ..engine.record import proved_row
 from ..records import Damaged, OnProgress, Whole, WholeKind, WholeRun
 from .row_store import RowStore
-from .whole_rows import KINDS, check_whole
+from .sql import STRAY
+from .whole_rows import KINDS, PARTS, check_whole
 
 BATCH = 20
 """Most runs or sessions written in one transaction."""
@@ -49,9 +53,15 @@ async def copy_store(
     owner: str | None = None,
     batch: int = BATCH,
     verify: bool = True,
+    salvage: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all runs and sessions that are whole, or those of an owner; verify the target, unless told not to."""
+    """Copy all runs and sessions that are whole, or those of an owner; verify the target, unless told not to.
+
+    Args:
+        salvage: Nothing else has checked the source: rows of runs are written as their journals prove them, and what
+            they said else counts as damage, as do parts of what is gone.
+    """
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
     total = sum(tally.count for tally in tallies if owner in (None, tally.owner))
@@ -59,10 +69,13 @@ async def copy_store(
         after = 0
         while page := await source.read_whole(kind, after, batch, owner):
             after = page[-1][0]
-            await _copy_page(target, kind, [whole for _, whole in page], report)
+            await _copy_page(target, kind, [whole for _, whole in page], report, salvage)
             done += len(page)
             if on_progress is not None:
                 on_progress(min(done, total), total)
+        stray = STRAY.format(part=PARTS[kind], kind=kind)
+        if salvage and await source.read(lambda tx, stray=stray: tx.rows(stray)):
+            report.damage.append(f"{source.name}: {PARTS[kind]}s of {kind}s that are gone")
     if verify:
         async for finding in target.verify():
             if finding.state == "damaged":
@@ -71,14 +84,19 @@ async def copy_store(
 
 
 async def _copy_page(
-    target: RowStore, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport
+    target: RowStore, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport, salvage: bool
 ) -> None:
     wholes, count = list[Whole](), report.runs if kind == "run" else report.sessions
     for found in page:
-        finding = check_whole(kind, found)
-        if finding.state == "damaged" or isinstance(found, Damaged):
+        fault = check_whole(kind, found).message
+        if salvage and not fault and isinstance(found, WholeRun):
+            found, is_as_said = _as_proved(found)
+            if not is_as_said:
+                message = "its row said something else than its journal, and is copied as the journal has it"
+                report.damage.append(f"run {found.row.run_id}: {message}")
+        if fault or isinstance(found, Damaged):
             count.damaged += 1
-            report.damage.append(finding.message)
+            report.damage.append(fault)
         else:
             wholes.append(found)
     for whole, written in zip(wholes, await target.write_whole(wholes), strict=True):
@@ -86,3 +104,14 @@ async def _copy_page(
         if written == "differs":
             name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
             report.conflicts.append(name)
+
+
+def _as_proved(run: WholeRun) -> tuple[WholeRun, bool]:
+    """Return a run, whose chain is whole, with the row that its journal proves; whether its own row said the same."""
+    entries, _ = journal.read(run.row.run_id, run.lines)
+    row = proved_row(run.row, entries)
+    said = run.row
+    if row.status == "active":
+        # Its row is not written with each line.
+        said = replace(said, calls=row.calls, tokens=row.tokens, usd=row.usd)
+    return replace(run, row=row, checkpoint=None), row == said

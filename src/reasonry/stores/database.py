@@ -50,7 +50,12 @@ CHECKSUMS = "cksumvfs"
 _CHECKSUM_BYTES = 8
 _NO_ROOM = 4874
 """SQLITE_IOERR_SHMSIZE: a full disk cannot take the index of the log."""
-_BY_RESULT = {8202: _DAMAGED, _NO_ROOM: _FULL}
+_UNVERIFIED = (
+    "store_corrupt",
+    "the checksum of a page is wrong: another program has written to the file, or the disk has damaged it; restore it "
+    "from a backup, or copy what is whole to a new file with `reasonry store copy FILE NEW --salvage`",
+)
+_BY_RESULT = {8202: _UNVERIFIED, _NO_ROOM: _FULL}
 """By SQLite's extended result, of which its text says something else; 8202: the checksum of a page is wrong."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
@@ -203,11 +208,20 @@ def closed_on_error(db: sql.Database) -> Generator[None]:
         raise
 
 
-def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
+class UnverifiedSource(Source):
+    """A file that is only read, and without the checksums of its pages: another program may have written to it."""
+
+    def reader(self) -> sql.Database:
+        """See `Source`."""
+        return connect(self.path, self.busy_timeout_s, "mode=ro", verifies=False)
+
+
+def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool = True) -> sql.Database:
     """Open an existing file.
 
     Args:
         how: Parameters of its URI, with which nothing is written to it.
+        verifies: Whether the checksums of its pages are checked.
 
     Raises:
         StoreError: Its pages have checksums, which cannot be written on this platform.
@@ -226,6 +240,8 @@ def connect(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
                 path,
                 f"its pages have checksums, and the SQLite of this platform has no {CHECKSUMS} to write them",
             )
+        if not verifies:
+            db.execute("PRAGMA checksum_verification = OFF")
         db.set_busy_timeout(int(busy_timeout_s * 1_000))
         for setting in _SETTINGS:
             db.execute(f"PRAGMA {setting}")

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError, StoreError
-from ..records import QueueStatus
+from ..records import RETRY_S, QueueStatus
 from . import sql
 
 LEASE_S = 10.0
@@ -70,7 +70,7 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
     mine = pid == os.getpid()
     holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
     message = f"run {run_id} is being driven by {holder}; wait until it is done, or end it"
-    return ConflictError(message, run_id=run_id, pid=pid or None)
+    return ConflictError(message, retryable=True, run_id=run_id, pid=pid or None)
 
 
 class _Pulse(NamedTuple):
@@ -151,12 +151,16 @@ class Leases:
                 del self._held[run_id]
 
     async def _renew_again_and_again(self, runs: set[str]) -> None:
+        rest_s = LEASE_S / RENEWALS
         while True:
-            await asyncio.sleep(LEASE_S / RENEWALS)
+            await asyncio.sleep(rest_s)
             held = {run_id: lease for run_id in runs if (lease := self._held.get(run_id)) is not None}
             # If a lease was lost, the next write of its run says so.
-            with suppress(StoreError):
+            try:
                 await self._write(lambda tx, held=held: renew(tx, held))
+                rest_s = LEASE_S / RENEWALS
+            except StoreError:
+                rest_s = RETRY_S
 
 
 # -- in a transaction

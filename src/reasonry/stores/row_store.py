@@ -275,6 +275,10 @@ class RowStore:
         async with self._leases.hold(run_id) as deaths:
             yield deaths
 
+    async def let_go(self, run_id: str) -> bool:
+        """See `Store`."""
+        return await self.write(lambda tx: run_rows.let_go(tx, run_id, self._leases.holder))
+
     read_whole = reads(whole_rows.read)
     write_whole = writes(whole_rows.write)
 

@@ -164,8 +164,7 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
     digest, run_id, _ = found
     if digest != key.digest:
         raise ConflictError(
-            f"the key {key.key[:100]!r} was used for another request, which began run {run_id}; send this one with a "
-            "new key",
+            f"the key of this request was used for another one, which began run {run_id}; send this one with a new key",
             code="idempotency_conflict",
             run_id=run_id,
         )
@@ -319,6 +318,16 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
     counted = deaths if place <= before else min(deaths, 1)
     tx.execute(leases.SET_DEATHS, (counted, place, key))
     return counted
+
+
+def let_go(tx: Tx, run_id: str, holder: str) -> bool:
+    """Give back the lease of a run, if the run is still paused; return whether it is."""
+    # Whoever resumes it sees either the pause and no lease, or leaves the lease its run.
+    _find(tx, run_id, lock=True)
+    is_paused = run(tx, run_id).paused
+    if is_paused:
+        leases.give_back(tx, run_id, holder)
+    return is_paused
 
 
 def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]) -> list[RunRow]:

@@ -95,7 +95,8 @@ MIGRATIONS: tuple[Migration, ...] = (
               head {blob} NOT NULL,
               owner {name} NOT NULL,
               last_thought {integer} NOT NULL,
-              last_digest {blob} NOT NULL
+              last_digest {blob} NOT NULL,
+              ttl_ms {integer}
             ){table_end}
             """,
             "CREATE INDEX session_owner ON session (owner, key)",
@@ -151,6 +152,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX session_status ON session (status, used_at_ms, key)",
             "CREATE INDEX session_strategy ON session (strategy, used_at_ms, key)",
             "CREATE INDEX session_guided ON session ((run_id IS NULL), used_at_ms, key)",
+            """
+            CREATE TABLE provider_limit (
+              provider TEXT PRIMARY KEY, requests INTEGER NOT NULL, at_once INTEGER, set_at_ms BIGINT NOT NULL
+            )
+            """,
+            """
+            CREATE TABLE provider_call (
+              id BIGSERIAL PRIMARY KEY, provider TEXT NOT NULL, sent_at_ms BIGINT NOT NULL, until_ms BIGINT NOT NULL
+            )
+            """,
+            "CREATE INDEX provider_call_sent ON provider_call (provider, sent_at_ms)",
         ),
     ),
 )

@@ -343,15 +343,15 @@ def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
 def sweep(tx: Tx, sweep: Sweep) -> None:
     """Archive or delete sessions that were not used for long; see `Store`."""
     if sweep.retention_ms is not None:
-        _drop_old(tx, "archived", sweep.now_ms - sweep.retention_ms)
+        _drop_each(tx, sql.OLD_SESSIONS, sweep.now_ms - sweep.retention_ms)
     if sweep.delete:
-        _drop_old(tx, "active", sweep.now_ms - sweep.ttl_ms)
+        _drop_each(tx, sql.EXPIRED_SESSIONS, sweep.now_ms, sweep.ttl_ms)
     else:
-        tx.execute(sql.ARCHIVE_OLD, (sweep.now_ms - sweep.ttl_ms,))
+        tx.execute(sql.ARCHIVE_OLD, (sweep.now_ms, sweep.ttl_ms))
 
 
-def _drop_old(tx: Tx, status: str, before_ms: int) -> None:
-    for (key,) in tx.rows(sql.OLD_SESSIONS, (status, before_ms)):
+def _drop_each(tx: Tx, statement: str, *values: int) -> None:
+    for (key,) in tx.rows(statement, values):
         _drop(tx, key)
 
 

@@ -244,7 +244,7 @@ SELECT {RUN_ROW} FROM run WHERE key IN (
 ) ORDER BY key DESC
 """
 RUN_FILTERS = {
-    **_equal("status", "outcome", "strategy", "model", "unattended", "paused"),
+    **_equal("status", "outcome", "reason", "strategy", "model", "unattended", "paused"),
     "since_ms": "created_at_ms >= {}",
     "until_ms": "created_at_ms < {}",
     "min_usd": "usd >= {}",
@@ -284,7 +284,7 @@ SET_REQUEST = "UPDATE run SET request = $1, request_digest = $2, requested_at_ms
 FORGET_REQUEST = "UPDATE run SET request = NULL WHERE owner = $1 AND request = $2 AND requested_at_ms < $3"
 
 # Sessions: the columns of `SessionRow`, then the end of the thoughts.
-_SESSION_REST = "strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head"
+_SESSION_REST = "strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head, ttl_ms"
 SESSION_COLUMNS = f"key, session_id, {_SESSION_REST}, owner, last_thought, last_digest"
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
 SESSION_LIST = f"""
@@ -297,19 +297,22 @@ SESSION_FILTERS = {
     **_equal("status", "strategy"),
     "since_ms": "used_at_ms >= {}",
     "until_ms": "used_at_ms < {}",
-    "archived_ms": "(status = 'archived' OR (pinned = 0 AND used_at_ms < {}))",
 }
 GUIDED = {True: "AND run_id IS NULL", False: "AND run_id IS NOT NULL", None: ""}
-ADD_SESSION = f"INSERT INTO session ({SESSION_COLUMNS}) VALUES ({values(14)})"
+ADD_SESSION = f"INSERT INTO session ({SESSION_COLUMNS}) VALUES ({values(15)})"
 SET_SESSION = (
-    f"UPDATE session SET ({_SESSION_REST}, last_thought, last_digest) = ({values(11)}) WHERE key = $12"
+    f"UPDATE session SET ({_SESSION_REST}, last_thought, last_digest) = ({values(12)}) WHERE key = $13"
 )
 NAME_SESSION = "UPDATE session SET session_id = $1 WHERE key = $2"
 DROP_SESSION = "DELETE FROM session WHERE key = $1"
 ARCHIVE_OLD = """
-UPDATE session SET status = 'archived' WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1
+UPDATE session SET status = 'archived'
+WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1 - COALESCE(ttl_ms, $2)
 """
-OLD_SESSIONS = "SELECT key FROM session WHERE pinned = 0 AND status = $1 AND used_at_ms < $2"
+EXPIRED_SESSIONS = """
+SELECT key FROM session WHERE pinned = 0 AND status = 'active' AND used_at_ms < $1 - COALESCE(ttl_ms, $2)
+"""
+OLD_SESSIONS = "SELECT key FROM session WHERE pinned = 0 AND status = 'archived' AND used_at_ms < $1"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
 ADD_THOUGHT = f"INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES ({values(6)}) ON CONFLICT (place) DO NOTHING"
 ODD_NUMBER = (

@@ -111,10 +111,10 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far; a heat that is not over changes nothing but what it has settled."""
+        """The best draft so far; in a heat that is not over, who has beaten the leader leads."""
         if self.proved or not self.candidates:
             return super().best
-        return self.drafts[self.tournament.leader() - 1]
+        return self.drafts[self.tournament.leader_so_far() - 1]
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
@@ -263,8 +263,10 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
     calls=17,
+    least_calls=4,
     state=State,
     conclude=conclude,
+    close=State.close,
     details=BestOfNDetails,
     resources=(SANDBOX_TOOL,),
     stages=(

@@ -118,6 +118,13 @@ def check(s: State) -> Body:
     return (yield from s.settle_checked_answer(_question, s.steps, check=CHECK, repair=REPAIR))
 
 
+def close(s: State) -> Move | None:
+    """Give the answer as it is; before there is one, ask for it."""
+    if s.final.text is not None:
+        return s.close_unchecked()
+    return None if s.final.objections else go(s, "sequential_reasoning")
+
+
 class ChainOfThoughtDetails(AnswerDetails):
     """What the details of a result have."""
 
@@ -148,6 +155,7 @@ CHAIN_OF_THOUGHT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=close,
     details=ChainOfThoughtDetails,
     suits=("anything",),
     stages=(

@@ -187,8 +187,10 @@ COUNCIL: Strategy[State, Options] = Strategy(
     summary="Lets several models answer and judge each other without names: for a second opinion.",
     options=Options,
     calls=7,
+    least_calls=2,
     state=State,
     conclude=conclude,
+    close=State.close,
     details=CouncilDetails,
     stages=(
         problem_reception(("member_answers",), "Put the problem to each member in the same words."),

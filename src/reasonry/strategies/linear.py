@@ -323,8 +323,15 @@ def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h); asked only where the one that came with h was proved wrong."""
     path = [thought.text for thought in s.log]
     # After an answer proved wrong the hypothesis may say the same in other words.
-    best = None if s.final.refuted else s.answer or _latest_thought(s)
+    best = None if s.final.refuted else s.answer
     return (yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE, MARKED), path, best=best))
+
+
+def close(s: State) -> Move:
+    """Settle for the answer of the last hypothesis, or ask for one."""
+    if s.answer is not None and s.final.text is None:
+        s = replace(s, final=s.final.propose(s.answer))
+    return go(s, "solution_finalization")
 
 
 class LinearDetails(AnswerDetails):
@@ -338,17 +345,12 @@ class LinearDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer; before there is one, the latest hypothesis or thought."""
+    """Return the answer; before there is one, that of the latest hypothesis."""
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **state.final.document}
-    so_far = state.answer or _latest_thought(state)
     detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
     cut = ("max_hypotheses", detail) if state.holds is False else None
-    return state.conclude(document, so_far=so_far, cut=cut)
-
-
-def _latest_thought(state: State) -> str | None:
-    return state.log[state.places[state.latest - 1] - 1].text if state.latest else None
+    return state.conclude(document, so_far=state.answer, cut=cut)
 
 
 def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
@@ -396,6 +398,7 @@ LINEAR: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=close,
     details=LinearDetails,
     stages=(
         problem_reception(

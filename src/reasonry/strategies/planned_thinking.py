@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from ..blocks import plan as rules
 from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
-from ..core.bodies import Body, Conclusion, Request, Thought, go, stay
+from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
@@ -165,6 +165,12 @@ def conclude(s: State) -> Body:
     return s.repair_or_fail() if s.final.text is None else go(s, "final_response", *thoughts)
 
 
+def close(s: State) -> Move:
+    """Think the last thought there is room for."""
+    options = replace(s.options, max_thoughts=len(s.thoughts) + 1)
+    return go(replace(s, options=options), "conclude")
+
+
 class PlannedThinkingDetails(AnswerDetails):
     """What the details of a result have."""
 
@@ -174,7 +180,7 @@ class PlannedThinkingDetails(AnswerDetails):
 
 
 def conclusion_so_far(state: State) -> Conclusion:
-    """Return the solution with the evolution of the plan; before there is one, the latest thought."""
+    """Return the solution with the evolution of the plan, and whether the plan was worked off."""
     final = state.final
     document = {
         "plan": rules.plan_data(state.plan),
@@ -196,12 +202,11 @@ def conclusion_so_far(state: State) -> Conclusion:
     is_concluded = is_worked_off and not state.thoughts[-1].next_thought_needed
     if final.text is not None and (proved or is_concluded):
         return state.conclude(document)
-    latest = state.thoughts[-1].current_thinking if state.thoughts and not final.objections else None
     if state.room > 0:
-        return Conclusion(final.text or latest, document=document)
+        return Conclusion(final.text, document=document)
     detail = f"the plan was not worked off within {len(state.thoughts)} thoughts"
     certainty = "best_so_far" if final.text is None else "given"
-    return Conclusion(final.text or latest, "max_thoughts", detail, document, certainty=certainty)
+    return Conclusion(final.text, "max_thoughts", detail, document, certainty=certainty)
 
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
@@ -281,6 +286,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclusion_so_far,
+    close=close,
     details=PlannedThinkingDetails,
     calls=3,
     version=2,

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, without_number
-from ..core.bodies import Body, Conclusion, Thought, go, raise_if_all_failed, replies, request, stay
+from ..core.bodies import Body, Conclusion, Move, Thought, go, raise_if_all_failed, replies, request, stay
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
@@ -32,6 +32,7 @@ LISTED = """{task} At most {limit}. Reply with one JSON object:
 {{"entries": ["…", …]}}"""
 REPLIED = f"Write its answer alone, in a sentence, {AROUND}."
 WRITTEN = f"Write its text alone, {AROUND}."
+LOST = "(no answer: "
 
 
 class Options(AnswerOptions, frozen=True):
@@ -127,7 +128,7 @@ class Profile(Struct, frozen=True):
         answers = yield request(s, *asks, give_failures=True)
         raise_if_all_failed(answers)
         worked = tuple(
-            answer.value.text if isinstance(answer, Reply) else f"(no answer: {answer.message})"
+            answer.value.text if isinstance(answer, Reply) else f"{LOST}{answer.message})"
             for answer in answers
         )
         s = replace(s, worked=(*s.worked, *worked))
@@ -137,13 +138,18 @@ class Profile(Struct, frozen=True):
 
     def give_answer(self, s: State) -> Body:
         """The answer, from all there is; asked for again where a verifier proves it wrong."""
-        if self.joins and s.final.text is None and not s.final.objections:
+        has_points = any(not text.startswith(LOST) for text in s.worked)
+        if self.joins and has_points and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
 
         def question(s: State) -> Ask:
             return s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
 
         return (yield from s.settle_answer(question, s.worked))
+
+    def close(self, s: State) -> Move:
+        """Answer from what was worked out; points are joined as far as there are any."""
+        return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:
         """Return the answer; before there is one, the draft, or the points as they stand."""
@@ -195,6 +201,7 @@ class Profile(Struct, frozen=True):
             options=Options,
             state=State,
             conclude=profile.conclude,
+            close=profile.close,
             details=ProfileDetails,
             stages=(
                 problem_reception(
@@ -212,6 +219,7 @@ CHAIN_OF_VERIFICATION = Profile.define(
     source="arXiv:2309.11495",
     summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
     calls=5,
+    least_calls=4,
     rows={
         "baseline_response": (
             "Write the answer that is to be checked.",
@@ -240,6 +248,7 @@ LEAST_TO_MOST = Profile.define(
     summary="Solves easier subquestions in order, each with the answers before it: "
     "for problems harder than their parts.",
     calls=4,
+    least_calls=3,
     in_order=True,
     rows={
         "decomposition": (
@@ -264,6 +273,7 @@ SKELETON = Profile.define(
     source="arXiv:2307.15337",
     summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
     calls=3,
+    least_calls=2,
     entry="Point",
     mark=WRITTEN,
     joins=True,

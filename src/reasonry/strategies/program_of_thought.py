@@ -23,6 +23,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from ..blocks.answers import MARKED, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
 from ..blocks.programs import (
     SANDBOX_TOOL,
@@ -33,7 +34,7 @@ from ..blocks.programs import (
     read_program,
     run_programs,
 )
-from ..core.bodies import Body, Conclusion, go, request
+from ..core.bodies import Body, Conclusion, Move, go, replies, request
 from ..core.details import DraftsDetails
 from ..core.effects import Ask
 from ..core.events import Reply
@@ -52,6 +53,9 @@ answer. It must reproduce these examples:
 
 REPAIR = f"""Now write the whole program again, with this corrected. Where it runs: {WHERE_IT_RUNS}
 Reply with the program alone, in one ```python block."""
+
+BY_HAND = "First work the answer out without a program, step by step."
+"""Ours, where no call is left for another program."""
 
 SHOWN_EXAMPLES = 20
 
@@ -78,6 +82,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     options: Options
     round: int = 0
+    closes: bool = False
+    """Whether no other program can be written."""
 
     @property
     def last(self) -> tuple[Draft, ...]:
@@ -90,12 +96,12 @@ def write(s: State) -> Body:
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
-    replies = yield request(s, *asks, give_failures=True)
+    written = yield request(s, *asks, give_failures=True)
     new = [
         Draft(number, status="lost", steps=(reply.value.program,))
         if isinstance(reply, Reply)
         else read_draft(number, reply)
-        for number, reply in zip(numbers, replies, strict=True)
+        for number, reply in zip(numbers, written, strict=True)
     ]
     return go(replace(s, round=s.round + 1, drafts=(*s.drafts, *new)), "execution")
 
@@ -140,6 +146,23 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
     return replace(draft, answer=output.text, status="refuted" if wrong else "open", why=why)
 
 
+def select(s: State) -> Body:
+    """argmax_o Σ_i 1(o_i = o); where no program stands and none can be written any more, the answer is asked for."""
+    if s.closes and s.best is None:
+        number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
+        question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)
+        question = replace(question, wants_value=s.options.verify, facts={**question.facts, "kind": "answer"})
+        (reply,) = yield from replies(s, ReasonedAnswer, question)
+        s = replace(s, drafts=(*s.drafts, Draft(number, reply.text)))
+    return (yield from s.choose())
+
+
+def close(s: State) -> Move | None:
+    """Take the best output; after a repair that failed as well, ask for the answer."""
+    can_ask = s.round > 1 and any(draft.steps for draft in s.last)
+    return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
+
+
 class ProgramOfThoughtDetails(DraftsDetails, total=False):
     """What the details of a result have."""
 
@@ -153,7 +176,7 @@ def conclude(state: State) -> Conclusion:
     best = state.best
     idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
     details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
-    if best is not None:
+    if best is not None and best.steps:
         details["program"] = best.steps[0]
     is_idle = best is not None and best.id in idle and best.status != "proved"
     return state.conclude(details, "the program states its answer and computes nothing" if is_idle else "")
@@ -177,6 +200,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=close,
     details=ProgramOfThoughtDetails,
     resources=(SANDBOX_TOOL,),
     stages=(
@@ -209,6 +233,9 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
         answer_selection(
             "Take the output that most programs have.",
             "Compare the outputs of all programs that ran; take the most frequent.",
+            body=select,
+            reply=ReasonedAnswer,
+            example={"reasoning": "16 - 3 - 4 = 9, times 2.", "answer": "18"},
         ),
         final_response("State the output alone, in the form that was asked for."),
     ),

@@ -20,6 +20,7 @@ answer is asked for; an answer proved wrong is an observation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -46,7 +47,7 @@ from ..core.details import Details
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard, cards_text, cards_that_serve, tools_data
+from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve, tools_data
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.vote import tally
@@ -69,7 +70,13 @@ WITHOUT_TOOLS = "There are no tools. Now reason about what is known, then give t
 
 LAST_CALL = "No turns are left. Now reason from the observations and give the best answer that they support."
 
+FEW_LEFT = "\n(Turns left before the answer is due: {count}.)"
+FEW = 3
+"""Turns from which on a thinker is told how many are left."""
+
 MAX_ACTIONS = 16
+STUCK = 3
+"""How often the same action, or one without a tool, is taken before the answer is due."""
 TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
@@ -120,6 +127,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     answered_at_limit: bool = False
     """Whether the answer was asked for because the turns had run out."""
     tool_calls: int = 0
+    calls_left: int | None = None
 
     @property
     def cards(self) -> tuple[ToolCard, ...]:
@@ -212,8 +220,17 @@ def act(s: State) -> Body:
             continue
         text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
+    if observations:
+        observations[-1] += _turns_left(s)
     s = _add_observations(s, *observations)
     return go(replace(s, tool_calls=s.tool_calls + len(results)), "observation_reception")
+
+
+def _turns_left(s: State) -> str:
+    """Return what an observation says of the turns left, where they are few: the last call is for the answer."""
+    turns = [s.options.max_steps - len(s.turns)]
+    turns += [] if s.calls_left is None else [(s.calls_left - 1) // s.options.votes]
+    return FEW_LEFT.format(count=min(turns)) if 0 < min(turns) <= FEW else ""
 
 
 def record_observations(s: State) -> Move:
@@ -232,8 +249,16 @@ def decide(s: State) -> Body:
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
-    goes_on = s.final.text is None and not s.is_spent
+    goes_on = s.final.text is None and not s.is_spent and not _is_stuck(s)
     return go(s, "action_planning" if goes_on else "solution_formulation")
+
+
+def _is_stuck(s: State) -> bool:
+    """Whether an action was taken for the third time, or a third one names no tool that there is."""
+    taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
+    actions = [action for turn in s.turns for action in turn.actions]
+    unknown = [action for action in actions if card_named(s.cards, action.tool) is None]
+    return max(taken.values(), default=0) >= STUCK or len(unknown) >= STUCK
 
 
 def formulate(s: State) -> Body:
@@ -249,6 +274,11 @@ def formulate(s: State) -> Body:
     return go(s, "final_response", *thoughts)
 
 
+def close(s: State) -> Move:
+    """Answer from what was observed; an answer that is there is looked at first."""
+    return go(s, "solution_formulation" if s.final.text is None else "evaluation_checkpoint")
+
+
 class ReactDetails(Details):
     """What the details of a result have."""
 
@@ -260,7 +290,13 @@ def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came in time."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
-    return state.conclude(document, cut=("max_steps", detail) if state.answered_at_limit else None)
+    cut = ("max_steps", detail)
+    if not state.is_spent:
+        cut = (
+            "repeated_actions",
+            f"an action, or one without a tool, came {STUCK} times; answered from the rest",
+        )
+    return state.conclude(document, cut=cut if state.answered_at_limit else None)
 
 
 def _question(state: State, kind: str, task: str) -> Ask:
@@ -298,6 +334,7 @@ REACT: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=close,
     version=2,
     details=ReactDetails,
     resources=("py_executor", "check_claim", "search_documents"),

@@ -251,6 +251,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=lambda s: go(s, "answer_formulation"),
     version=2,
     details=RecursiveDetails,
     resources=(SANDBOX_TOOL,),

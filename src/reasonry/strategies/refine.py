@@ -175,6 +175,7 @@ REFINE: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=State.close,
     details=RefineDetails,
     suits=("checked",),
     calls=8,

@@ -179,7 +179,7 @@ def collect(s: State) -> Move:
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:
             missing = [name for name in references(call.input) if name not in s.evidence]
-            failed[call.id] = f"not run: there is no {', '.join(missing)}"
+            failed[call.id] = f"not run: there is no {', '.join(missing) or 'call left'}"
     return go(replace(s, failed=failed), "solving_phase")
 
 
@@ -255,10 +255,12 @@ REWOO: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=collect,
     version=2,
     details=RewooDetails,
     resources=("py_executor", "check_claim", "search_documents"),
     calls=4,
+    least_calls=2,
     stages=(
         problem_reception(
             ("planning_phase",), "Say what is asked and what a good answer must contain. Then plan."

@@ -52,6 +52,9 @@ false, "answer": "…" or null}"""
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
 """The target of a trace; asked only where it was not said with the last line."""
 
+FINISH = "Now do what is left of the computation, as briefly as it allows, and give the result."
+"""Ours, where the steps, or the calls, have run out before the result is there."""
+
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"
 
@@ -138,10 +141,9 @@ def extract(s: State) -> Body:
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:
         s = replace(s, final=s.final.propose(only))
-    best = _format_variables(s.variables) if s.variables else None
-    return (
-        yield from s.settle_answer(lambda s: _question(s, "extract", EXTRACT, MARKED), s.lines, best=best)
-    )
+    task = EXTRACT if s.finished else FINISH
+    best = _format_variables(s.variables) if s.finished and s.variables else None
+    return (yield from s.settle_answer(lambda s: _question(s, "extract", task, MARKED), s.lines, best=best))
 
 
 class ScratchpadDetails(AnswerDetails):
@@ -152,12 +154,11 @@ class ScratchpadDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result; before there is one, the variables as they stand."""
+    """Return the result, and whether the computation was cut."""
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
-    so_far = _format_variables(state.variables) if state.steps and state.variables else None
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None
-    return state.conclude(document, so_far=so_far, cut=cut)
+    return state.conclude(document, cut=cut)
 
 
 def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
@@ -179,8 +180,10 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=lambda s: go(s, "result_extraction"),
     details=ScratchpadDetails,
     calls=2,
+    least_calls=2,
     version=2,
     stages=(
         problem_reception(("scratchpad_initialization",), "Say what is to be computed and from what."),

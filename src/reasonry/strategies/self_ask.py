@@ -117,8 +117,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     lines: tuple[str, ...] = ()
     hops: tuple[tuple[str, str], ...] = ()
     """(q_i, a_i), in order."""
-    thought: str = ""
-    """What followed from the last answer."""
     question: str | None = None
 
 
@@ -196,12 +194,12 @@ class SelfAskDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer; before there is one, what followed from the last sub-answer."""
+    """Return the answer, and the sub-questions that it rests on."""
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
     cut = None if state.question is None else ("max_questions", detail)
-    return state.conclude(document, so_far=state.thought if state.hops else None, cut=cut)
+    return state.conclude(document, cut=cut)
 
 
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
@@ -210,7 +208,7 @@ def _follow_up(state: State, reply: FollowUp, to: str) -> Move:
     thought = reply.thought.strip()
     answer = "" if question is not None or reply.answer is None else str(reply.answer).strip()
     lines = (*state.lines, thought) if thought else state.lines
-    state = replace(state, lines=lines, thought=thought, question=question)
+    state = replace(state, lines=lines, question=question)
     if answer:
         state, data = replace(state, final=state.final.propose(answer)), {"answer": answer}
     return go(state, to, Thought(thought or question or "No further question is needed.", data=data))
@@ -235,6 +233,7 @@ SELF_ASK: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=lambda s: go(s, "solution_formulation"),
     details=SelfAskDetails,
     resources=("search_documents",),
     calls=3,

@@ -278,7 +278,10 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
 
 def group_answers(s: State) -> Body:
     """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
+    s = yield from s.verify()
     found = tally([draft.answer for draft in s.valid])
+    if not found:
+        return s.fail()
     if not s.options.group or len(found) < 2:
         return go(s, "majority_selection")
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
@@ -347,8 +350,10 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=lambda s: go(s, "answer_collection") if s.votes else None,
     details=SelfConsistencyDetails,
     calls=4,
+    least_calls=3,
     stages=(
         problem_reception(
             ("multiple_path_sampling",),

@@ -33,7 +33,7 @@ from ..blocks.answers import (
     read_check,
     read_reasoning,
 )
-from ..core.bodies import Body, Conclusion, Thought, go, replies, request
+from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
@@ -123,6 +123,11 @@ def check(s: State) -> Body:
     return (yield from s.settle_checked_answer(_question, path, check=CHECK, repair=REPAIR))
 
 
+def close(s: State) -> Move:
+    """Give the solution as it is; before there is one, solve it with what principle there is."""
+    return go(s, "step_by_step_solution") if s.final.text is None else s.close_unchecked()
+
+
 class StepBackDetails(AnswerDetails):
     """What the details of a result have."""
 
@@ -151,8 +156,10 @@ STEP_BACK: Strategy[State, Options] = Strategy(
     options=Options,
     state=State,
     conclude=conclude,
+    close=close,
     details=StepBackDetails,
     calls=2,
+    least_calls=2,
     version=2,
     stages=(
         problem_reception(("abstraction",), "Say what is asked and what is given."),

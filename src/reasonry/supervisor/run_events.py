@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.budget import Usage
-from ..core.events import Answered, Failed, Stopped, ToolReturned, Verified
+from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Verified
 from ..core.registry import Registry
 from ..engine import journal
 from ..engine.follow import Observer, StreamedText
@@ -136,7 +136,7 @@ def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
             budget = msgspec.to_builtins(entry.budget)
             return "begun", {**begun, "model": entry.participants.model, "budget": budget}
         case CallIntended():
-            return "sent", {"effect": entry.id}
+            return "refused" if entry.refused else "sent", {"effect": entry.id}
         case Settled():
             return _settled_event(entry)
         case Resumed(budget=budget, participants=participants):
@@ -156,12 +156,13 @@ _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
     Verified: ("verdict", "detail", "answer", "failed"),
     Failed: ("code", "message"),
     Stopped: ("reason", "detail"),
+    Closing: ("reason", "detail"),
 }
 
 
 def _settled_event(settled: Settled) -> tuple[str, Data]:
     event, reading = settled.event, settled.reading
-    data: Data = {} if isinstance(event, Stopped) else {"effect": settled.id}
+    data: Data = {} if isinstance(event, Stopped | Closing) else {"effect": settled.id}
     data |= {name: getattr(event, name) for name in _SHOWN[type(event)]}
     if isinstance(event, Answered | Failed):
         data["took"] = _usage(event.usage)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 from msgspec import structs
@@ -21,13 +23,15 @@ from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.allowance import Allowance
-from ..engine.drive import Control, OpenRun, check_steering
+from ..engine.control import Control
+from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Chain, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
+from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..ids import now_ms
 from ..records import JobOptions, RequestKey, RunRow
@@ -53,6 +57,10 @@ HUNG_UP: Final = "its client hung up"
 MAX_DEATHS: Final = 5
 """Processes that may die while they drive a run, one after the other, before it is set aside."""
 
+RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
+"""How long a run is left alone after each of these deaths: a crash loop of another cause is over, or it is not driven
+meanwhile, and not to blame."""
+
 _log = logging.getLogger("reasonry")
 
 
@@ -69,13 +77,13 @@ class _Drive:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
     async def want(self, entry: Steered | Stopped) -> bool:
-        """As `Control.want`; where the drive has ended, its right to the run has been given back.
-
-        Raises:
-            ConflictError: See `check_steering`.
-        """
+        """As `Control.want`; where the drive has ended, its right to the run has been given back."""
         if isinstance(entry, Steered):
-            check_steering(self.opened.row.run_id, self.opened.run, entry)
+            try:
+                check_steering(self.opened.row.run_id, self.opened.run, entry)
+            except ConflictError:
+                # The journal may have what another process has written, and the drive has not read yet.
+                return False
         if await self.control.want(entry):
             return True
         await asyncio.wait([self.ended])
@@ -119,6 +127,8 @@ class Supervisor:
         self._hanging_up = set[asyncio.Task[None]]()
         self._deaths = list[int]()
         """Of the runs driven here that have cost other processes their lives, how many each."""
+        self._rests = dict[str, tuple[int, float]]()
+        """Of such runs, after how many deaths they rest, and until when, by the monotonic clock."""
         self.draining = False
         self._news = asyncio.Event()
         """Set for a moment when a job begins to be driven here, and when the process drains."""
@@ -207,24 +217,18 @@ class Supervisor:
             ConflictError: It is at work.
             OverloadedError: As in `start`.
         """
-        await app.store.run(run_id)
-        if drive := self._drives.get(run_id):
-            if participants is not None and participants.model is not None:
-                message = (
-                    f"run {run_id} is still at work; others can take it up once nothing of it is in flight"
-                )
-                raise ConflictError(message, run_id=run_id, retryable=True)
-            # The pause ends of a run that is still driven here, because something of it is in flight.
-            if await drive.want(Steered(paused=False)):
-                if budget is not None:
-                    await self.set_limits(app, run_id, structs.asdict(budget))
-                return
+        steer = partial(self._steer_anywhere, app)
+        if await app.continue_paused(run_id, participants, budget, steer):
+            return
+        if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
+            # It has given the run back, and is about to end.
+            await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
                 allowance = await self._allowance(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
-                if job is None:
+                if job is None and opened.run.snapshot.status == "active":
                     self._drive(opened, performers, allowance, held.pop_all(), text=text)
             self.has_job.set()
 
@@ -244,9 +248,16 @@ class Supervisor:
                 # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
                 deaths = await app.store.deaths_of(run_id)
                 held.enter_context(self._beside_others(run_id, deaths))
+                if deaths:
+                    self._check_rested(run_id)
                 opened = await held.enter_async_context(app.engine.open(run_id))
+                has_died_again = deaths > self._rests.get(run_id, (0, 0.0))[0]
                 if deaths:
                     deaths = await app.store.count_deaths(run_id, len(opened.run.events))
+                if has_died_again:
+                    app.engine.policy.meter.add("deaths")
+                    rest_s = 0.0 if deaths >= MAX_DEATHS else RESTS_S[deaths - 1]
+                    self._rests[run_id] = deaths, time.monotonic() + rest_s
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
                 if deaths >= MAX_DEATHS:
@@ -255,11 +266,20 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
+                if has_died_again:
+                    self._check_rested(run_id)
                 allowance = await self._allowance(app)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._notify()
                 return ended
+
+    def _check_rested(self, run_id: str) -> None:
+        """Raise ConflictError if a run that has cost processes their lives is to be left alone for a while."""
+        left_s = self._rests.get(run_id, (0, 0.0))[1] - time.monotonic()
+        if left_s > 0:
+            message = f"run {run_id} is tried again in {left_s:.0f} s: a process has died while it drove it"
+            raise ConflictError(message, run_id=run_id, retryable=True)
 
     @contextmanager
     def _beside_others(self, run_id: str, deaths: int) -> Generator[None]:
@@ -357,6 +377,8 @@ class Supervisor:
                 return await drive.opened.drive(drive.performers, drive.feed, control=drive.control)
         except Exception as error:
             _log.warning("run %s was left as its journal has it: %s", run_id, error)
+            if isinstance(error, ReasonryError) and error.code == "lease_lost":
+                self._app.engine.policy.meter.add("lost_leases")
             raise
         finally:
             del self._drives[run_id]
@@ -384,8 +406,7 @@ class Supervisor:
         Raises:
             ConflictError: It has ended, is paused already, or waits for its caller anyway.
         """
-        if not await self._steer(app, run_id, Steered(paused=True)):
-            await app.engine.steer(run_id, Steered(paused=True))
+        await self._steer_anywhere(app, run_id, Steered(paused=True))
 
     async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:
         """Replace the named limits of an active run; earlier spending counts.
@@ -401,8 +422,13 @@ class Supervisor:
                 return
         await app.set_limits(run_id, limits)
 
+    async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
+        """As `Engine.steer`; where this process drives the run, through its drive, which then knows."""
+        if not await self._steer(app, run_id, entry):
+            await app.engine.steer(run_id, entry)
+
     async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
-        """Hand an entry to the drive of a run, and return that; None: the run is not driven here."""
+        """Hand an entry to the drive of a run, and return that; None: it is not driven here, or does not take it."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
         return drive if drive is not None and await drive.want(entry) else None

@@ -24,7 +24,8 @@ _EXITS: Mapping[int, str] = {
     5: "conflict lease_lost strategy_changed strategy_unknown",
     6: "store_unavailable store_busy store_full store_corrupt store_newer",
     7: "budget_exceeded overloaded rate_limited deadline_exceeded",
-    8: "provider_error provider_timeout provider_auth context_overflow model_refused output_invalid script_exhausted",
+    8: "provider_error provider_timeout provider_auth context_overflow reply_too_long model_refused output_invalid "
+    "script_exhausted",
     9: "tool_error tool_timeout sandbox_unavailable sandbox_timeout sandbox_memory sandbox_denied",
     130: "cancelled",
 }
@@ -47,7 +48,8 @@ _STATUSES: Mapping[int, str] = {
     499: "cancelled",
     500: "internal_error store_corrupt store_newer",
     501: "extra_missing",
-    502: "provider_error provider_auth context_overflow model_refused output_invalid script_exhausted tool_error",
+    502: "provider_error provider_auth context_overflow reply_too_long model_refused output_invalid script_exhausted "
+    "tool_error",
     503: "overloaded store_unavailable store_busy store_full",
     504: "deadline_exceeded provider_timeout tool_timeout",
 }

@@ -157,25 +157,22 @@ def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]])
     if isinstance(complexity, Mapping):
         sides = complexity.get("dimensions")
         listed = "; ".join(map(str, sides)) if isinstance(sides, list) else _text(sides)
-        yield f"Complexity: {complexity.get('complexity_level')}" + (f" ({listed})" if listed else "")
+        more = f" ({listed})" if listed else ""
+        more += f" · Suggested tasks: {count}" if (count := complexity.get("suggested_tasks")) else ""
+        yield f"Complexity: {complexity.get('complexity_level')}{more}"
     for plan in _objects(iteration.get("plans")):
-        number = plan.get("number")
-        chosen = "selected" if number == iteration.get("selected_plan") else ""
-        cells = plan_name(number), score_of(plan.get("overall_score")), chosen, _text(plan.get("reason"))
+        name = _text(plan.get("plan"))
+        chosen = "selected" if name == iteration.get("selected_plan") else ""
+        cells = f"Plan {name}".strip(), score_of(plan.get("overall_score")), chosen, _text(plan.get("reason"))
         yield " · ".join(filter(None, cells))
     for number, task in enumerate(tasks, 1):
         resource, status, query, reason = (
-            _text(task.get(name)) for name in ("resource_name", "status", "query", "reason")
+            _text(task.get(name)) for name in ("resource_name", "status", "task_query", "reason")
         )
         why = f": {reason}" if reason and status != "ACCEPTED" else ""
         yield " · ".join(filter(None, (f"Task {number}", resource, status, query + why)))
     if isinstance(decision, Mapping):
         yield _decision(decision)
-
-
-def plan_name(number: Any) -> str:
-    """Return what the plan of this number is called: the first is plan A."""
-    return f"Plan {chr(ord('A') + number - 1)}" if isinstance(number, int) and 1 <= number <= 26 else "Plan"
 
 
 def score_of(score: Any) -> str:

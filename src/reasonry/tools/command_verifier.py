@@ -1,16 +1,22 @@
 """A command as a verifier: tests, a linter, a compiler; its exit code is the verdict, its last lines are the reason.
 
 The command runs in the current folder. It finds the answer on its standard input and in the file named by
-`REASONRY_ANSWER`, and a Python program in the answer as the module `answer`. In the sandbox it reads that folder, the
-answer and the programs of the system, writes to `/tmp` alone, and has no network; outside it runs only where its user
-wrote so.
+`REASONRY_ANSWER`, and a Python program in the answer as the module `answer`. In the sandbox it reads that folder
+without its secrets, the answer and the programs of the system, writes to `/tmp` alone, and has no network; outside it
+runs only where its user wrote so.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
+import shutil
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
+from secrets import randbelow
 from typing import Final
 
 from ..blocks.programs import program_in
@@ -18,7 +24,9 @@ from ..child import Output, bare_environment, run_child, split_command
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..errors import SandboxError, UsageError
-from .sandbox_bubblewrap import NOBODY, WALLS, find_bwrap
+from ..masking import mask_keylike
+from .sandbox_bubblewrap import FIRST_UID, NOBODY, UIDS, WALLS, find_bwrap
+from .seccomp import filter_program
 
 SANDBOXED: Final = "command"
 UNSANDBOXED: Final = "command-unsandboxed"
@@ -30,8 +38,20 @@ LAST_CHARS: Final = 1_500
 """Of the output, as much as an answer's writer is shown."""
 
 _READY: Final = "ready"
-_LIMITS: Final = f'echo {_READY}; ulimit -f 65536; ulimit -v 16777216; ulimit -t 180; exec "$@"'
-"""Blocks of a file, KiB of memory and seconds of a processor, for each process."""
+_LIMITS: Final = (
+    "ulimit -u 64 2>/dev/null || ulimit -p 64; (:) || exit; "
+    f'echo {_READY}; ulimit -f 65536; ulimit -v 2097152; ulimit -t 180; exec "$@"'
+)
+"""Processes of all, and for each one blocks of a file, KiB of memory and seconds of a processor.
+
+A kernel before 5.14 counts the processes outside too; where they are too many, `(:)` finds out before the command runs.
+"""
+_SCRATCH: Final = ("--perms", "1777", "--size", str(256 * 2**20), "--tmpfs")
+_SETPRIV: Final = "/usr/bin/setpriv"
+_FOR_ROOT: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
+_READS_ALL: Final = "-all,+dac_read_search"
+_BY_HANDLE: Final = ("name_to_handle_at", "open_by_handle_at")
+"""Who may read all files could open with these what the walls do not show."""
 _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
@@ -39,27 +59,44 @@ _SYSTEM: Final = (
 _NOT_RUN: Final = (126, 127)
 """Exit codes that say: the program could not be started."""
 
+SECRETS: Final = (
+    *(".env*", ".git", ".git-credentials", ".npmrc", ".pypirc", ".netrc", ".htpasswd", "*.pem"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *(".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".oci"),
+)
+"""Files and folders that the sandbox shows empty; with a slash, by the end of their path."""
+SECRETS_IF_IGNORED: Final = ("*.local", "*secret*", "*credential*", "*.key")
+"""Those that it shows empty where `.gitignore` names them."""
+_INSTALLED: Final = ("node_modules", "site-packages")
+"""Folders of packages, where no user keeps secrets."""
+
 
 class CommandVerifier:
     """Runs a command on each final answer.
 
     Args:
         text: The command, as a shell would read it; no shell runs it.
+        hides: Patterns of further files that the sandbox shows empty.
 
     Raises:
         UsageError: There is no such program, or the folder holds too much to be shown to it.
         SandboxError: There is no sandbox to run it in.
     """
 
-    def __init__(self, text: str, *, sandboxed: bool = True) -> None:
+    def __init__(self, text: str, *, sandboxed: bool = True, hides: Sequence[str] = ()) -> None:
         self.name = f"{SANDBOXED if sandboxed else UNSANDBOXED}:{text}"
         self.words, self.folder = split_command(text, "verifier"), os.getcwd()
         self.bwrap = find_bwrap() if sandboxed else None
+        self.hides = tuple(pattern.strip("/").lower() for pattern in hides)
         if sandboxed and self.bwrap is None:
             raise SandboxError(
                 "a command that checks answers runs in a sandbox, which needs Linux and the program bwrap "
                 f"(apt install bubblewrap); to run it without one, write {UNSANDBOXED}:{text}"[:500]
             )
+        self._rules = filter_program(only=_BY_HANDLE) or b""
+        if sandboxed and _is_root() and not (self._rules and shutil.which(_SETPRIV)):
+            raise SandboxError("started by root, the sandbox of a command needs x86-64 or ARM and the program setpriv "
+                               "(apt install util-linux); run it as another user")  # fmt: skip
         if sandboxed and self.folder in ("/", os.path.expanduser("~")):
             raise UsageError("run it in the folder of the tests: the sandbox shows the command all of it",
                              option="verifier")  # fmt: skip
@@ -77,39 +114,130 @@ class CommandVerifier:
             Path(place, "answer.txt").write_text(answer, "utf-8", "replace")
             if (program := program_in(answer)) is not None:
                 Path(place, "answer.py").write_text(program, "utf-8", "replace")
+            Path(place, "hidden").touch()
             environment = {**bare_environment(os.environ), "PYTHONPATH": place}
             environment |= {"REASONRY_ANSWER": f"{place}/answer.txt", "PYTHONDONTWRITEBYTECODE": "1"}
-            command = [*self._walls(place, environment), *self.words]
-            try:
-                ended = await run_child(
-                    command, answer.encode(errors="replace"), MAX_SECONDS, output, output,
-                    env={} if self.bwrap else environment, cwd=self.folder,
-                )  # fmt: skip
-            except OSError as error:
-                return Verified("unknown", f"{command[0]} cannot be started: {error.strerror}", failed=True)
+            with open(Path(place, "rules"), "w+b") as rules:
+                rules.write(self._rules)
+                rules.seek(0)
+                walls = await asyncio.to_thread(self._walls, place, environment, rules.fileno())
+                command = [*walls, *self.words]
+                try:
+                    ended = await run_child(
+                        command, answer.encode(errors="replace"), MAX_SECONDS, output, output, cwd=self.folder,
+                        env={} if self.bwrap else environment, pass_fds=(rules.fileno(),) if self.bwrap else (),
+                    )  # fmt: skip
+                except OSError as error:
+                    why = f"{command[0]} cannot be started: {error.strerror}"
+                    return Verified("unknown", why, failed=True)
         text = output.text()
         if self.bwrap is not None:
             ready, _, text = text.partition("\n")
             if ready != _READY:
-                raise SandboxError(
-                    f"the sandbox of the command cannot be used: {output.text()[-300:].strip()}"
-                )
+                why = mask_keylike(output.text()[-300:].strip())
+                raise SandboxError(f"the sandbox of the command cannot be used: {why}")
         return _verdict(ended.code, text, overran=ended.overran)
 
-    def _walls(self, place: str, environment: dict[str, str]) -> list[str]:
+    def _walls(self, place: str, environment: dict[str, str], rules: int) -> list[str]:
         """Return the command line up to the command: the world that bubblewrap builds around it; none outside."""
         if self.bwrap is None:
             return []
-        shown = [*_SYSTEM, *_environments(self.words[0]), self.folder]
-        binds = [part for each in dict.fromkeys(shown) for part in ("--ro-bind-try", each, each)]
+        folders = dict.fromkeys([*_environments(self.words[0]), self.folder])
+        binds = [part for each in (*_SYSTEM, *folders) for part in ("--ro-bind-try", each, each)]
+        for secret in dict.fromkeys(
+            secret for folder in folders for secret in self._secrets(folder, folder, _ignored_above(folder))
+        ):
+            if os.path.isdir(secret):
+                binds += ["--size", "4096", "--tmpfs", secret, "--remount-ro", secret]
+            else:
+                binds += ["--ro-bind", f"{place}/hidden", secret]
+        identity, change = NOBODY, ()
+        if _is_root():
+            # The kernel counts no processes of root, so another user runs the command, and may read the files of root.
+            uid = str(FIRST_UID + randbelow(UIDS))
+            caps = [part for name in _FOR_ROOT for part in ("--cap-add", name)]
+            identity = ("--seccomp", str(rules), *caps)
+            change = (_SETPRIV, "--reuid", uid, "--regid", uid, "--clear-groups")
+            change += tuple(f"--{kept}={_READS_ALL}" for kept in ("inh-caps", "ambient-caps", "bounding-set"))
         inside = {**environment, "HOME": "/tmp", "TMPDIR": "/tmp"}
         variables = [part for name, value in inside.items() for part in ("--setenv", name, value)]
         return [
             self.bwrap,
-            *(*WALLS, *NOBODY, *variables, "--proc", "/proc", "--dev", "/dev"),
-            *("--size", str(256 * 2**20), "--tmpfs", "/tmp", *binds, "--ro-bind", place, place),
-            *("--chdir", self.folder, "--", "/bin/sh", "-c", _LIMITS, "sh"),
+            *(*WALLS, *identity, *variables, "--proc", "/proc", "--dev", "/dev"),
+            *(part for at in ("/tmp", "/dev/shm") for part in (*_SCRATCH, at)),
+            *(*binds, "--ro-bind", place, place, "--remount-ro", "/dev", "--remount-ro", "/"),
+            *("--chdir", self.folder, "--", *change, "/bin/sh", "-c", _LIMITS, "sh"),
         ]
+
+    def _secrets(
+        self,
+        root: str,
+        folder: str,
+        ignored: tuple[str, ...] = (),
+        *,
+        all_ignored: bool = False,
+        installed: bool = False,
+    ) -> Iterator[str]:
+        """Yield the places in a folder that the sandbox shows empty.
+
+        Args:
+            root: The folder of those shown that it is in.
+            ignored: Patterns of the `.gitignore`s above.
+            installed: Whether it is a part of packages, where only the user's own patterns hide anything.
+        """
+        if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
+            return
+        name = folder.rpartition("/")[2]
+        installed |= folder != self.folder and (name in _INSTALLED or _is_environment(folder))
+        if installed and not self.hides:
+            return
+        ignored += _patterns_in(f"{folder}/.gitignore")
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                is_ignored = all_ignored or _is_named(entry.path, ignored)
+                place, is_hidden = os.path.realpath(entry.path), _is_named(entry.path, self.hides)
+                looks_secret = _is_named(entry.path, SECRETS) or (
+                    is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED)
+                )
+                if is_hidden or (looks_secret and not installed and not _is_environment(place)):
+                    # A link may lead out of the sandbox.
+                    if place.startswith(f"{root}/"):
+                        yield place
+                elif entry.is_dir(follow_symlinks=False):
+                    yield from self._secrets(
+                        root, entry.path, ignored, all_ignored=is_ignored, installed=installed
+                    )
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def _is_environment(folder: str) -> bool:
+    """Whether a folder holds Python and its packages, whatever it is called."""
+    return os.path.isfile(f"{folder}/pyvenv.cfg") or any(Path(folder).glob("lib/python3*/os.py"))
+
+
+def _patterns_in(gitignore: str) -> tuple[str, ...]:
+    """Return the patterns of a `.gitignore`; what they take back counts as ignored."""
+    try:
+        lines = Path(gitignore).read_text("utf-8", "replace").lower().splitlines()
+    except OSError:
+        return ()
+    return tuple(line.strip().strip("/") for line in lines if line.strip() and line[0] not in "#!")
+
+
+def _ignored_above(folder: str) -> tuple[str, ...]:
+    return tuple(line for above in Path(folder).parents for line in _patterns_in(f"{above}/.gitignore"))
+
+
+def _is_named(path: str, patterns: Iterable[str]) -> bool:
+    """Whether a pattern names the last part of a path, or with a slash in it, more of its end."""
+    path = path.lower()
+    name = path.rpartition("/")[2]
+    return any(
+        fnmatchcase(path, f"*/{each}") if "/" in each else fnmatchcase(name, each) for each in patterns
+    )
 
 
 def _environments(program: str) -> list[str]:
@@ -127,7 +255,9 @@ def _environments(program: str) -> list[str]:
 
 
 def _verdict(code: int, output: str, *, overran: bool) -> Verified:
-    last = "\n".join(output.strip().splitlines()[-LAST_LINES:])[-LAST_CHARS:]
+    # Masked before it is cut, for a key that is cut in two looks like none.
+    last = "\n".join(output.strip().splitlines()[-LAST_LINES:])[-4 * LAST_CHARS :]
+    last = mask_keylike(last)[-LAST_CHARS:]
     if overran:
         return Verified("wrong", f"the command did not end within {MAX_SECONDS:g} s\n{last}".strip())
     if code in _NOT_RUN:

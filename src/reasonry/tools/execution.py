@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from ..child import FLOOD_BYTES, Output
 from ..errors import SandboxError, ToolError, UsageError
-from ..reading.json_in_text import without_surrogates
+from ..text import without_surrogates
 from .results import cut_data
 
 Status = Literal["ok", "error", "timeout", "memory", "denied"]

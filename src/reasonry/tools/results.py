@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from ..errors import ToolError
-from ..reading.json_in_text import without_surrogates
+from ..text import without_surrogates
 
 MAX_RESULT_BYTES = 64 * 1024
 MAX_DEPTH = 60

@@ -33,7 +33,7 @@ _SCRATCH_BYTES = 16 * 2**20
 _PACKAGES_AT = "/packages"
 _INSIDE_UID = "65534"
 _READY = b"!"
-_FIRST_UID, _UIDS = 0x70000000, 0x0FF00000
+FIRST_UID, UIDS = 0x70000000, 0x0FF00000
 """User ids that no distribution hands out; one for each execution, so that no two can see each other."""
 
 _CPU_LIMIT = (128 + 24, -24)
@@ -102,7 +102,7 @@ def _task(code: str, limits: ExecutionLimits) -> bytes:
     return json.dumps(
         {
             "code": code,
-            "uid": _FIRST_UID + secrets.randbelow(_UIDS),
+            "uid": FIRST_UID + secrets.randbelow(UIDS),
             "paths": [_PACKAGES_AT] if _packages() else [],
             "max_output_bytes": limits.max_output_bytes,
             "rlimits": {

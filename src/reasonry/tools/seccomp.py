@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import struct
+from collections.abc import Collection
 
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
@@ -69,8 +70,12 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 }
 
 
-def filter_program(machine: str | None = None) -> bytes | None:
-    """Return the filter as the kernel reads it, or None for a machine whose numbers are not known here."""
+def filter_program(machine: str | None = None, only: Collection[str] = ()) -> bytes | None:
+    """Return the filter as the kernel reads it, or None for a machine whose numbers are not known here.
+
+    Args:
+        only: The calls to deny; none: all that code in a sandbox may not make.
+    """
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -84,21 +89,21 @@ def filter_program(machine: str | None = None) -> bytes | None:
         _do(_ATLEAST, _X32, 0, 1),
         _do(_RETURN, _ERRNO | _EPERM),
     ]
-    for numbers in _DENIED.values():
+    for name, numbers in _DENIED.items():
         number = numbers[column]
-        if number is not None:
+        if number is not None and (name in only or not only):
             program += [_do(_EQUAL, number, 0, 1), _do(_RETURN, _ERRNO | _EPERM)]
-    program += [
-        # The flags of clone3 lie in memory, out of sight; without it, libraries fall back to clone.
-        _do(_EQUAL, _CLONE3, 0, 1),
-        _do(_RETURN, _ERRNO | _ENOSYS),
-        _do(_EQUAL, _CLONE[column], 0, 3),
-        _do(_LOAD, _AT_FIRST_ARGUMENT),
-        _do(_ANY_BIT, _CLONE_THREAD, 1, 0),
-        _do(_RETURN, _ERRNO | _EPERM),
-        _do(_RETURN, _ALLOW),
-    ]
-    return b"".join(program)
+    if not only:
+        program += [
+            # The flags of clone3 lie in memory, out of sight; without it, libraries fall back to clone.
+            _do(_EQUAL, _CLONE3, 0, 1),
+            _do(_RETURN, _ERRNO | _ENOSYS),
+            _do(_EQUAL, _CLONE[column], 0, 3),
+            _do(_LOAD, _AT_FIRST_ARGUMENT),
+            _do(_ANY_BIT, _CLONE_THREAD, 1, 0),
+            _do(_RETURN, _ERRNO | _EPERM),
+        ]
+    return b"".join([*program, _do(_RETURN, _ALLOW)])
 
 
 def _do(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +25,8 @@ from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
-from ..reading.json_in_text import without_surrogates
 from ..regular_files import read_regular_file
+from ..text import without_surrogates
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
 from .python import call_anywhere
 from .sandbox import open_sandbox
@@ -275,37 +276,46 @@ def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
     return ""
 
 
-def reopen_verifier(name: str | None, environ: Mapping[str, str] | None = None) -> Verifier | None:
+def reopen_verifier(
+    name: str | None, environ: Mapping[str, str] | None = None, hides: Sequence[str] = ()
+) -> Verifier | None:
     """Return the verifier a run was begun with, if its name is enough for that.
 
     Raises:
         UsageError: It is not: the verifier was an object of a program.
     """
     try:
-        return open_verifier(name, environ) if name else None
+        return open_verifier(name, environ, hides) if name else None
     except UsageError as error:
         why = f"the run's verifier {name} cannot be opened by its name here; pass it again: {error.message}"
         raise UsageError(why, **error.details) from None
 
 
-def open_verifier(spec: str, environ: Mapping[str, str] | None = None) -> Verifier:
+def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Sequence[str] = ()) -> Verifier:
     """Return the verifier that a user named.
 
     Args:
-        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
+        environ: Where `REASONRY_PLUGINS` and `REASONRY_VERIFIER_HIDES` are looked up; None: the environment of the
+            process.
+        hides: Patterns of files that the sandbox of a command shows empty.
 
     Raises:
         UsageError: There is no such verifier, or its file cannot be read; `choices` has the forms.
         SandboxError: It would run code, and nothing is there to run it safely.
     """
     check_verifier_form(spec)
+    kind, _, rest = spec.partition(":")
+    if hides and kind != SANDBOXED:
+        message = f"only the sandbox of {SANDBOXED}:PROGRAM hides files; leave the patterns out"
+        raise UsageError(message, option="verifier_hides")
     if split_plugin(spec) is not None:
         return installed_plugins(environ).open("verifiers", spec, as_verifier)
-    kind, _, rest = spec.partition(":")
     if kind == "arithmetic":
         return ArithmeticVerifier(_target(rest))
     if kind in (SANDBOXED, UNSANDBOXED):
-        return CommandVerifier(rest, sandboxed=kind == SANDBOXED)
+        listed = (os.environ if environ is None else environ).get("REASONRY_VERIFIER_HIDES", "").split(",")
+        hides = (*hides, *filter(None, map(str.strip, listed)))
+        return CommandVerifier(rest, sandboxed=kind == SANDBOXED, hides=hides)
     return JsonSchemaVerifier(rest) if kind == "json-schema" else SandboxedVerifier(rest)
 
 

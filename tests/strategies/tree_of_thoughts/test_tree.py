@@ -9,9 +9,7 @@ from reasonry.strategies.tree_of_thoughts.state import (
     candidates,
     children,
     grow,
-    leaves,
     lineage,
-    node,
     path_to,
     rank,
 )
@@ -37,20 +35,13 @@ def test_growing_leaves_the_old_tree_alone_and_keeps_the_nodes_in_order() -> Non
     assert TREE["r"].children == ("a", "b", "c")
 
 
-def test_nodes_children_and_paths_are_found_by_id() -> None:
-    assert node(TREE, "d") == Node("d", "D", "a", 2, 0.4)
-    assert node(TREE, "x") is None
+def test_children_and_paths_are_found_by_id() -> None:
     assert ids(children(TREE, "r")) == "abc"
     assert ids(children(TREE, "d")) == ids(children(TREE, "x")) == ""
     assert ids(path_to(TREE, "d")) == "rad"
     assert path_to(TREE, "x") == []
     assert lineage(TREE, "e") == "1.2"
     assert lineage(TREE, "r") == ""
-
-
-def test_a_leaf_is_a_node_that_was_not_expanded() -> None:
-    assert ids(leaves(TREE)) == "bcde"
-    assert ids(leaves(ROOT)) == "r"
 
 
 def test_candidates_are_valued_leaves_by_score_then_depth_then_age() -> None:

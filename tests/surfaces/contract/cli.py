@@ -95,6 +95,7 @@ def _think(given: Given) -> list[str]:
     more = [
         "--next" if given["next_thought_needed"] else "--done",
         *(["--clear"] * given.get("clear_session", 0)),
+        *([f"--data={json.dumps(given['data'])}"] if "data" in given else []),
     ]
     return ["think", given["thought"], *more, place, *_options(given, _THOUGHT)]
 

@@ -65,26 +65,46 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
         }
         first = (await client.call_tool("sequentialthinking", thought())).structured_content
         other = (await client.call_tool("sequentialthinking", thought())).structured_content
-        assert first["sessionId"] != other["sessionId"], "no call is bound to the session of another"
+        is_connected = mode == "legacy"
+        assert (first["sessionId"] == other["sessionId"]) is is_connected
         second = await client.call_tool("sequentialthinking", {**thought(2), "sessionId": first["sessionId"]})
         assert second.structured_content["thoughtHistoryLength"] == 2
-        lost = (await client.call_tool("sequentialthinking", thought(3))).structured_content
-        (notice,) = lost["notices"]
-        assert first["sessionId"] in notice["message"], (
-            "a thought without its session is told where it may belong"
-        )
+        third = (await client.call_tool("sequentialthinking", thought(3))).structured_content
+        if is_connected:
+            assert (third["sessionId"], third.get("notices")) == (first["sessionId"], None)
+        else:
+            (notice,) = third["notices"]
+            assert first["sessionId"] in notice["message"], "it is told where it may belong"
+            assert "directory" not in notice["message"], "a server's is none of its clients'"
         wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
         assert wrong.is_error
         assert wrong.structured_content["error"]["code"] == "invalid_request"
         uri = f"reasonry://sessions/{first['sessionId']}"
         assert uri in [str(one.uri) for one in (await client.list_resources()).resources]
         kept = json.loads((await client.read_resource(uri)).contents[0].text)
-        assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
+        assert [one["thought_number"] for one in kept["thoughts"]] == ([1, 2, 3] if is_connected else [1, 2])
         lesson = await client.get_prompt("react", {"problem": "why?"})
         assert "why?" in lesson.messages[0].content.text
         shown = (await client.call_tool("show", {"id": first["sessionId"]})).structured_content
         assert shown["url"] == f"{serving.url}/#/sessions/{first['sessionId']}"
         assert "path" not in shown
+
+
+@pytest.mark.anyio
+async def test_two_connections_of_a_handshake_version_have_a_session_each(serving: Serving) -> None:
+    async with connected(serving, "legacy") as ana, connected(serving, "legacy") as ben:
+        sessions = [set[str](), set[str]()]
+        for number in (1, 2, 3):
+            for own, client in zip(sessions, (ana, ben), strict=True):
+                reply = (await client.call_tool("sequentialthinking", thought(number))).structured_content
+                assert "notices" not in reply
+                own.add(reply["sessionId"])
+        assert (len(sessions[0]), len(sessions[1]), len(sessions[0] | sessions[1])) == (1, 1, 2)
+        begun = (
+            await ana.call_tool("coach", {"action": "start", "problem": "What is 6 * 7?"})
+        ).structured_content
+        status = (await ana.call_tool("coach", {"action": "status"})).structured_content
+        assert status["run_id"] == begun["run_id"]
 
 
 @pytest.mark.anyio
@@ -239,3 +259,36 @@ async def test_a_task_of_another_principal_is_none(guarded: Serving) -> None:
         assert heard[0]["params"]["notifications"] == {"taskIds": []}
         resumed = await ben.ask("tools/call", name="solve", arguments={"run_id": task})
         assert resumed["result"]["structuredContent"]["error"]["code"] == "not_found"
+
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "1"},
+    },
+}
+
+
+def test_a_handshake_is_given_the_id_that_its_later_calls_bring(guarded: Serving) -> None:
+    ana, ben = (guarded.client(TOKENS[name]) for name in ("ana", "ben"))
+    accept = {"accept": JSON_OR_EVENTS}
+    ids = [ana.post("/mcp", json=HELLO, headers=accept).headers["mcp-session-id"] for _ in range(2)]
+    assert len(set(ids)) == 2
+    assert "mcp-session-id" not in ana.request("POST", **modern("tools/list")).headers
+
+    def session_of(client: Any, number: int, connection: str) -> str:
+        headers = {**accept, "mcp-session-id": connection, "mcp-protocol-version": "2025-06-18"}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": think(number=number)}
+        answer = client.post("/mcp", json=call, headers=headers)
+        assert "mcp-session-id" not in answer.headers
+        (line,) = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+        return json.loads(line.removeprefix("data: "))["result"]["structuredContent"]["sessionId"]
+
+    mine = session_of(ana, 1, ids[0])
+    assert session_of(ana, 2, ids[0]) == mine
+    assert session_of(ana, 2, ids[1]) != mine, "it is the connection's, not the client's"
+    assert session_of(ben, 2, ids[0]) != mine, "the id of another principal's connection opens nothing"

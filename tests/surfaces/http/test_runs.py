@@ -15,6 +15,8 @@ import httpx2
 import pytest
 
 from reasonry.engine.engine import Engine
+from reasonry.records import WholeRun
+from reasonry.stores import open_store
 
 from ...engine.playing import LOOP
 from ...servers.model_server import ModelServer
@@ -117,6 +119,20 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
             once, twice = [client.post(address, json=fork, headers=headers) for _ in range(2)]
             assert (once.status_code, twice.status_code) == (201, 200), once.text
             assert once.json()["run_id"] == twice.json()["run_id"] != first.json()["run_id"]
+
+
+@pytest.mark.anyio
+async def test_the_key_of_a_request_is_kept_as_a_digest(folder: Path) -> None:
+    path, secret = folder / "runs.db", "sk-live-0123456789abcdef"
+    with serve_in_thread(str(path)) as server:
+        begun = server.client().post("/api/runs", json=SUM, headers={"Idempotency-Key": secret})
+        assert begun.status_code == 201
+    store = open_store(str(path))
+    ((_, whole),) = await store.read_whole("run")
+    assert isinstance(whole, WholeRun)
+    assert whole.request is not None
+    assert secret not in f"{whole.request}"
+    await store.close()
 
 
 def test_a_stream_that_the_end_of_the_server_closes_says_so() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
 import logging
@@ -23,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import UsageError
+from reasonry.stores.database import connect
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.surfaces.http.admission import check_host, check_origin, find_principal
 from reasonry.surfaces.http.health import Health
@@ -598,20 +600,39 @@ async def test_a_store_that_is_slow_is_not_taken_for_one_that_hangs(
         # All are one commit, and the probe comes after it.
         busy = asyncio.gather(*(store.write(lambda tx: time.sleep(0.1)) for _ in range(20)))
         while not busy.done():
-            seen.add(health.is_up)
+            seen.add(health.writes.is_up)
             await asyncio.sleep(0.01)
         assert seen == {True}
         hanging = asyncio.create_task(store.write(lambda tx: answers.wait()))
-        while health.is_up:
+        while health.writes.is_up:
             await asyncio.sleep(0.01)
         answers.set()
         await hanging
-        while not health.is_up:
+        while not health.writes.is_up:
             await asyncio.sleep(0.01)
     finally:
         answers.set()
         watching.cancel()
         await store.close()
+
+
+def test_reads_go_on_while_another_process_holds_the_lock_of_the_store(folder: Path) -> None:
+    path = folder / "runs.db"
+    with serve_in_thread(str(path), store_timeout_s=0.2) as server:
+        client = server.client()
+        assert client.post("/api/sessions", json=thought(1)).status_code == 201
+        with contextlib.closing(connect(path, 1)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            deadline = time.monotonic() + 60
+            while client.get("/healthz").status_code != 503:
+                assert time.monotonic() < deadline
+            # Looked at again meanwhile, more than once.
+            for _ in range(25):
+                assert client.get("/api/sessions").status_code == 200
+                assert client.get("/api/runs").status_code == 200
+                time.sleep(0.1)
+            assert client.post("/api/sessions", json=thought(2)).status_code == 503
+            other.execute("ROLLBACK")
 
 
 def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again() -> None:
@@ -657,7 +678,8 @@ def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again(
             each.start()
         probe = server.client()
         assert eventually(lambda: probe.get("/healthz").status_code == 503)
-        refused = probe.get("/api/sessions")
+        assert probe.get("/api/sessions").status_code == 200
+        refused = probe.post("/api/sessions", json=thought(1))
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_unavailable")
         assert refused.json()["error"]["retryable"]
         assert probe.get("/").status_code == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 from typing import Any
@@ -50,6 +51,20 @@ async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict
 def _work_frame(id: int, meta: dict[str, Any] | None = None, **arguments: Any) -> dict[str, Any]:
     params = {"name": "work", "arguments": arguments, "_meta": {**ENVELOPE, **(meta or {})}}
     return {"id": id, "method": "tools/call", "params": params}
+
+
+@pytest.mark.anyio
+@pytest.mark.filterwarnings("error")
+async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing_behind() -> None:
+    server = open_server(App("memory", environ={}).sessions(), STRATEGIES, [])
+    heard = list[bytes]()
+    connection = Connection(server, heard.append)
+    connection.receive(json.dumps({"jsonrpc": "2.0", **_work_frame(1)}).encode())
+    for task in connection._working:
+        task.cancel()
+    await asyncio.gather(*connection._working, return_exceptions=True)
+    gc.collect()
+    assert heard == []
 
 
 @pytest.mark.anyio

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 
+import reasonry
+from reasonry.app.agent_app import AgentApp
+from reasonry.app.wiring import App
+from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 
 from .raw import Raw, thought
@@ -37,11 +41,40 @@ def test_all_descriptions_together_stay_under_1000_tokens(raw: Raw) -> None:
     assert sum(_tokens(text) for text in _descriptions(tools)) < 1_000
 
 
-def test_what_an_agent_pays_for_the_list_stays_under_1200_tokens(raw: Raw) -> None:
-    tools = raw.ask("tools/list")["result"]["tools"]
-    paid = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools]
-    assert {tool["name"] for tool in paid} == {"sequentialthinking", "sessions", "coach", "show"}
-    assert len(json.dumps(paid, separators=(",", ":"), ensure_ascii=False)) / 4 <= 1_200
+def _paid(tools: list[dict[str, Any]]) -> float:
+    """Return the tokens of what an agent is shown of tools."""
+    shown = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools]
+    return len(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)) / 4
+
+
+def test_an_agent_pays_at_most_1800_tokens_for_the_list_with_the_tool_that_needs_a_model() -> None:
+    with Raw(REASONRY_MODEL="offline") as raw:
+        tools = raw.ask("tools/list")["result"]["tools"]
+    assert {tool["name"] for tool in tools} == {"sequentialthinking", "sessions", "coach", "solve", "show"}
+    assert _paid(tools) <= 1_800
+
+
+def test_the_thinking_tool_says_how_to_think_and_describes_every_parameter(raw: Raw) -> None:
+    thinking = raw.ask("tools/list")["result"]["tools"][0]
+    parts = ("When to use it:", "Key features:", "Parameters explained:", "You should:\n1. ", "\n7. Only set")
+    assert [part for part in parts if part not in thinking["description"]] == []
+    assert all(one.get("description") for one in thinking["inputSchema"]["properties"].values())
+    assert thinking["description"] == reasonry.thinking_tool(store="memory").description
+
+
+def test_the_short_description_is_asked_for_and_the_list_then_stays_under_1200_tokens(raw: Raw) -> None:
+    with Raw(REASONRY_DESCRIPTION="short") as brief:
+        tools = brief.ask("tools/list")["result"]["tools"]
+    assert _paid(tools) <= 1_200
+    assert len(tools[0]["description"]) / 4 < 150
+    full = raw.ask("tools/list")["result"]["tools"]
+    assert tools[0]["inputSchema"]["properties"].keys() == full[0]["inputSchema"]["properties"].keys()
+    assert tools[1:] == full[1:]
+
+
+def test_no_other_description_can_be_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"REASONRY_DESCRIPTION must be one of: full, short; not 'brief'"):
+        AgentApp(App("memory", environ={"REASONRY_DESCRIPTION": "brief"}))
 
 
 def test_the_annotations_tell_the_truth(raw: Raw) -> None:

@@ -22,14 +22,13 @@ def test_the_replies_of_a_conversation_keep_within_their_target(conversation: Co
     texts: list[str] = [answer["content"][0]["text"] for answer in answers]
     replies = [json.loads(text) for text in texts]
     assert [reply["thoughtHistoryLength"] for reply in replies] == list(range(1, len(conversation.calls) + 1))
-    assert len({reply["sessionId"][:18] for reply in replies}) == 1
-    assert all(len(text) / 4 <= 35 for text in texts if len(json.loads(text)) == 6)
+    (session,) = {reply["sessionId"] for reply in replies}
+    assert len(session) == 36
+    assert all(len(text) / 4 <= 39 for text in texts if len(json.loads(text)) == 6)
     assert tokens(texts) <= conversation.target
     assert not any(THOUGHT in text for text in texts)
     assert texts == [json.dumps(reply, separators=(",", ":"), ensure_ascii=False) for reply in replies]
-    assert [{**reply, "sessionId": ""} for reply in replies] == [
-        {**answer["structuredContent"], "sessionId": ""} for answer in answers
-    ]
+    assert replies == [answer["structuredContent"] for answer in answers]
 
 
 def test_the_tree_is_led_with_guidance_required_fields_and_scores() -> None:
@@ -43,7 +42,7 @@ def test_the_tree_is_led_with_guidance_required_fields_and_scores() -> None:
     required = [one.get("requires") for reply in replies for one in reply["nextStages"]]
     assert required.count({"score": "number, 0 to 1"}) == 3
     assert replies[13]["scores"] == "A 0.70 → 0.90 · B 0.40"
-    assert replies[18]["leftOpen"] == "not merged: B"
+    assert "leftOpen" not in replies[18], "B was passed over"
 
 
 def test_the_replies_of_the_reference_are_counted_in_its_form() -> None:

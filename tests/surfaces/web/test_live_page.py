@@ -113,7 +113,7 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
     assert page.query_selector(".status[data-status=active]")
     nodes = len(page.query_selector_all("[role=treeitem]"))
     looked.set()
-    page.wait_for_selector(".status[data-status=stopped]")
+    page.wait_for_selector(".status[data-status=answered]")
     assert len(page.query_selector_all("[role=treeitem]")) > nodes
     assert page.inner_text(".meter.full .value") == "7 of 7"
     run_id = page.url.split("/")[-1]

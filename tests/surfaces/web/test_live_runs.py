@@ -23,7 +23,9 @@ def server() -> Iterator[Serving]:
     with (
         serving(grower(2), latency_ms=20) as model,
         serving(grower(2), latency_ms=400, chunk_ms=60) as slow,
-        serve_in_thread(environ={"REASONRY_MODELS": f"{model},{slow}", "REASONRY_MODEL": model}) as started,
+        serve_in_thread(
+            environ={"REASONRY_MODELS": f"{model},slow={slow}", "REASONRY_MODEL": model}
+        ) as started,
     ):
         yield started
 

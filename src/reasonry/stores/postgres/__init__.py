@@ -12,6 +12,7 @@ from ...records import Whole, Written
 from ..row_store import RowStore, reads
 from . import jobs
 from .address import read_address
+from .provider_limits import ProviderLimits
 from .transactions import LONG_S, PostgresDatabase
 
 
@@ -26,6 +27,7 @@ class PostgresStore(RowStore):
         self.address = read_address(url)
         self._postgres = PostgresDatabase(self.address)
         super().__init__(self._postgres)
+        self.provider_limits = ProviderLimits(self)
 
     queue_status = reads(jobs.queue_status)
     workers = reads(jobs.workers)

@@ -45,10 +45,14 @@ SELECT (SELECT count(*) FROM waiting),
   (SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - interval '{DEAD_S} s')
 """
 WORKERS: Final = f"""
-SELECT split_part(application_name, ' ', 2), (extract(epoch FROM now() - min(backend_start)))::float8
-FROM pg_stat_activity
-WHERE datname = current_database() AND application_name LIKE '{WORKER}:' || current_schema() || ' %'
-GROUP BY 1 ORDER BY min(backend_start)
+WITH worker AS (
+  SELECT split_part(application_name, ' ', 2) AS process, min(backend_start) AS begun FROM pg_stat_activity
+  WHERE datname = current_database() AND application_name LIKE '{WORKER}:' || current_schema() || ' %' GROUP BY 1
+)
+SELECT process, (extract(epoch FROM now() - begun))::float8, ARRAY(
+  SELECT run_id FROM lease JOIN run ON run.key = lease.key WHERE until_ms > $1
+  AND split_part(holder, ' ', 1) || '@' || split_part(split_part(holder, ' ', 2), '/', 1) = process ORDER BY run.key
+) FROM worker ORDER BY begun
 """
 
 
@@ -64,10 +68,11 @@ CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
 
 
 class WorkerStatus(NamedTuple):
-    """A worker that is alive, and for how long its connections have been open."""
+    """A worker that is alive, for how long its connections have been open, and the runs it drives."""
 
     process: str
     since_s: float
+    runs: list[str]
 
 
 def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
@@ -110,7 +115,7 @@ def queue_status(tx: sql.Tx) -> QueueStatus:
 
 def workers(tx: sql.Tx) -> list[WorkerStatus]:
     """Return the workers that are alive, those that began first before the others."""
-    return [WorkerStatus(*row) for row in tx.rows(WORKERS)]
+    return [WorkerStatus(*row) for row in tx.rows(WORKERS, (tx.now_ms(),))]
 
 
 @cache

@@ -8,7 +8,7 @@ Algorithm, for a query q, with the analysis history H:
     P_1 … P_k ← Plan(q, H), side by side                               plan_generation
     P ← argmax_i score(P_i), the first of equals, judged together      plan_evaluation
     for each task t of P, in order:
-        x ← t as the input of its resource                             query_conversion, asked of tools alone
+        x ← t as the input of its resource                             query_conversion, of tools alone
         r ← resource(x), again with the error up to the limit          task_execution
         H ← H + r if r is ACCEPTED; else nothing of r is kept          quality_evaluation
     go on from the first line, or not                                  iteration_decision
@@ -17,7 +17,7 @@ Algorithm, for a query q, with the analysis history H:
 
 *Differs from the seed*, or settles what it leaves open. A plan whose number of tasks is not that of its complexity is
 asked for again; without a complexity it has 2 to 6. A task of
-`knowledge` or `logic_kernel` is its input already and passes the conversion unasked; small documents are shown instead
+`knowledge` or `logic_kernel` is its input already and skips the conversion; small documents are shown instead
 of searched, and planners see how documents begin; questions show results as text. Continuing goes back to the first
 stage, not to planning. A focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run
 one after another, as it asks; `concurrent_tasks` runs those side by side that wait for no other. Then a task to be
@@ -52,8 +52,10 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     version=2,
     options=Options,
     calls=12,
+    least_calls=5,
     state=State,
     conclude=finishing.conclude,
+    close=finishing.close,
     details=finishing.AnalysisDetails,
     stages=(
         problem_reception(
@@ -132,7 +134,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
             "query_conversion",
             ("task_execution", "iteration_decision"),
             description="Write the next task as the input of its resource.",
-            guidance="Put in all that the resource needs from accepted results. Code tasks skip this stage.",
+            guidance="Put in all that the resource needs from accepted results. Only tasks of tools need this stage.",
             fields=(Field.optional("tool_input", "object", "The resource's arguments, by name."),),
             body=tasks.convert,
             reply=forms.ConversionReply,

@@ -249,6 +249,20 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
     return (value, reading[1]) if value is not None else Unreadable(f"value must be {state.focus.rule}")
 
 
+# -- where a limit leaves room for one question
+
+
+def close(s: State) -> Move:
+    """Synthesis from what was accepted; where one value is wanted, that at once, from the results as they are."""
+    made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
+    if s.focus is None:
+        return go(s, "synthesis")
+    results = accepted_text(s) or NOTHING
+    return go(
+        replace(s, synthesis=made or SynthesisReply(answer=results, final_answer=results)), "focused_answer"
+    )
+
+
 # -- what came of it
 
 
@@ -268,7 +282,9 @@ def conclude(state: State) -> Conclusion:
         answer = accepted_text(state) if state.synthesis is None else state.final.text
     reason, detail = state.ended or ("success", "")
     proved = "proved" if state.final.verification == "proved" else "given"
-    is_cut = reason == "cost_limit" or (answer is None and state.is_broke)
+    made = state.synthesis
+    stands_in = made is None or str(made.answer) == accepted_text(state)
+    is_cut = (reason == "cost_limit" and stands_in) or (answer is None and state.is_broke)
     certainty = "best_so_far" if is_cut else proved
     return Conclusion(answer, reason, detail, document(state), certainty=certainty)
 
@@ -278,7 +294,7 @@ class AnalysisDetails(AnswerDetails):
 
     complexity: Annotated[dict[str, Any] | None, Meta(description="How complex the query is, and why.")]
     plans: Annotated[list[dict[str, Any]], Meta(description="The last plans, with their scores.")]
-    selected_plan: Annotated[dict[str, Any] | None, Meta(description="The chosen plan.")]
+    selected_plan: Annotated[str | None, Meta(description="The letter of the chosen plan.")]
     tasks: Annotated[list[dict[str, Any]], Meta(description="All tasks, with their results.")]
     iterations: Annotated[list[dict[str, Any]], Meta(description="Plans and decision of each iteration.")]
     synthesis: Annotated[dict[str, Any] | None, Meta(description="The `answer` and its `key_findings`.")]
@@ -291,15 +307,16 @@ class AnalysisDetails(AnswerDetails):
 
 def document(state: State) -> dict[str, Any]:
     """Return the analysis as the result document has it."""
-    made, focus, focused, now = state.synthesis, state.focus, state.focused, state.now
-    plans = [_plan(state.number, n, plan) for n, plan in enumerate(now.plans, 1)]
-    found = (each.complexity for each in reversed(state.iterations) if each.complexity)
+    made, focus, focused = state.synthesis, state.focus, state.focused
+    iterations = [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)]
+    warnings = [each.unscored for each in state.iterations if each.unscored]
+    sized_up = (each["complexity"] for each in reversed(iterations) if each["complexity"])
     return {
-        "complexity": _data(next(found, None)),
-        "plans": plans,
-        "selected_plan": None if now.selected is None else plans[now.selected],
+        "complexity": next(sized_up, None),
+        "plans": iterations[-1]["plans"],
+        "selected_plan": iterations[-1]["selected_plan"],
         "tasks": [task.document for task in state.tasks],
-        "iterations": [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)],
+        "iterations": iterations,
         "synthesis": made and {"answer": str(made.answer), "key_findings": list(made.key_findings)},
         "final_answer": made and str(made.final_answer),
         "title": made and made.title,
@@ -308,30 +325,31 @@ def document(state: State) -> dict[str, Any]:
         "focused_answer": {"type": focus.kind, "value": focused} if focus and focused is not None else None,
         **state.final.document,
         "diagnostics": {
-            "dropped_plans": [why for iteration in state.iterations for why in iteration.dropped]
+            "dropped_plans": [why for iteration in state.iterations for why in iteration.dropped],
+            **({"warnings": warnings} if warnings else {}),
         },
     }
 
 
 def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
-    decision = iteration.decision
+    found, decision = iteration.complexity, iteration.decision
     return {
         "id": iteration_id(number),
         "iteration": number,
-        "complexity": _data(iteration.complexity),
-        "plans": [_plan(number, n, plan) for n, plan in enumerate(iteration.plans, 1)],
-        "selected_plan": None if iteration.selected is None else iteration.selected + 1,
+        "complexity": found and {**(_data(found) or {}), "suggested_tasks": found.suggested_tasks},
+        "plans": [_plan(number, plan) for plan in iteration.plans],
+        "selected_plan": None if iteration.selected is None else iteration.plans[iteration.selected].name,
         "decision": decision
         and {"continue_iterations": decision.continue_iterations, **(_data(decision) or {})},
     }
 
 
-def _plan(iteration: int, number: int, plan: Plan) -> dict[str, Any]:
+def _plan(iteration: int, plan: Plan) -> dict[str, Any]:
     tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
     reason = " ".join(dict.fromkeys(plan.reasons))
     return {
-        "id": plan_id(iteration, plan.draft or number),
-        "number": number,
+        "id": plan_id(iteration, plan.name),
+        "plan": plan.name,
         "tasks": tasks,
         "overall_score": plan.score,
         "reason": reason,

@@ -40,6 +40,11 @@ class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
     iteration_strategy: Annotated[str, Meta(description="How many passes are needed, and for what.")] = ""
     complexity_level: Annotated[Level, Meta(description="How demanding the query is.")]
 
+    @property
+    def suggested_tasks(self) -> str:
+        """How many tasks a plan has at its level: the fewest and the most."""
+        return "{}-{}".format(*TASKS[self.complexity_level])
+
 
 class PlannedTask(Struct, frozen=True, omit_defaults=True):
     """One task of a plan."""

@@ -115,6 +115,7 @@ def complexity_text(found: Complexity, number: int) -> str:
         "Key challenges": "; ".join(found.key_challenges),
         "Order": "; ".join(found.sequential_dependencies),
         "Iteration strategy": found.iteration_strategy,
+        "Suggested tasks": found.suggested_tasks,
     }
     return "\n".join(f"{name}: {text}" for name, text in parts.items() if text)
 
@@ -133,18 +134,13 @@ def draft_plans(s: State) -> Body:
         asked, thoughts = asked + due, []
         failures = [answer for answer in answers if isinstance(answer, Failed)]
         plans = [
-            Plan(answer.value.tasks, draft=number)
+            Plan(plan_letter(number), answer.value.tasks)
             for number, answer in zip(numbers, answers, strict=True)
             if isinstance(answer, Reply)
         ]
-        for number, plan in enumerate(plans, len(s.now.plans) + 1):
-            thoughts.append(
-                Thought(
-                    f"Plan {plan_letter(number)}:\n{plan.text}",
-                    branch=plan_branch(s, number),
-                    data={"node_id": plan_id(s.number, plan.draft)},
-                )
-            )
+        for plan in plans:
+            text, data = f"Plan {plan.name}:\n{plan.text}", {"node_id": plan_id(s.number, plan.name)}
+            thoughts.append(Thought(text, branch=plan_branch(s, plan), data=data))
         dropped = (failure.message for failure in failures)
         s = s.with_iteration(plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
     if not s.now.plans:
@@ -191,11 +187,11 @@ def _plan_question(state: State, number: int) -> Ask:
     )
     cards = RESOURCES.format(cards=cards_text(state.options.resources))
     material = cards, documents_shown(state), setbacks(state, range(1, state.number))
-    facts, about = {"candidate": number}, plan_id(state.number, number)
+    facts, about = {"candidate": number}, plan_id(state.number, plan_letter(number))
     return state.question("plan", task, *material, sample=number - 1, form=form, facts=facts, about=about)
 
 
-def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
+def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
     """Read a plan; every task needs a resource there is, something to do, and only earlier tasks' results.
 
     A plan that can be carried out and only has too few or too many tasks is taken at the last try.
@@ -216,13 +212,14 @@ def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply
             )
         tasks.append(replace(task, resource_name=card.name))
     fewest_tasks, most_tasks = _task_counts(state)
-    is_last = len(replies) > ask.retries or replies[-1] in replies[-2:-1]
-    if state.options.enforce_task_counts and not fewest_tasks <= len(tasks) <= most_tasks and not is_last:
+    plan = PlanReply(tuple(tasks)), reading[1]
+    if state.options.enforce_task_counts and not fewest_tasks <= len(tasks) <= most_tasks:
         level = state.now.complexity.complexity_level if state.now.complexity else ""
         size = f"a {level} query has" if level else "a plan has"
         count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-        return Unreadable(f"the plan has {count}; {size} {fewest_tasks} to {most_tasks}", is_doubt=True)
-    return PlanReply(tuple(tasks)), reading[1]
+        reason = f"the plan has {count}; {size} {fewest_tasks} to {most_tasks}"
+        return Unreadable(reason, is_doubt=True, in_part=plan)
+    return plan
 
 
 def _task_counts(state: State) -> tuple[int, int]:
@@ -245,9 +242,9 @@ def plan_letter(number: int) -> str:
     return chr(ord("A") + number - 1)
 
 
-def plan_branch(state: State, number: int) -> str:
+def plan_branch(state: State, plan: Plan) -> str:
     """Return the branch that a candidate plan of the iteration at work is on."""
-    return f"plan-{state.number}.{number}"
+    return f"plan-{state.number}.{plan.name}"
 
 
 # -- stage 3: scores
@@ -255,42 +252,45 @@ def plan_branch(state: State, number: int) -> str:
 
 def choose_plan(s: State) -> Body:
     """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
-    ballots: list[str] = []
+    ballots, lost = list[str](), ""
     while due := s.affordable(s.votes_due(ballots)):
         samples = range(len(ballots), len(ballots) + due)
         s, replies = yield from s.ask(*(_score_question(s, sample) for sample in samples))
         for reply in replies:
             scores: tuple[PlanScore, ...] = reply.value if isinstance(reply, Reply) else ()
+            lost = reply.message if isinstance(reply, Failed) else lost
             s = _book_scores(s, scores) if scores else s
-            highest = max(range(len(scores)), key=lambda place: scores[place].overall_score, default="")
-            ballots.append(str(highest))
-    votes = tally(list(filter(None, ballots)))
-    s = select_plan(s, int(votes[0].answer) if votes else 0)
+            ballots.append(max(scores, key=lambda score: score.overall_score).plan if scores else "")
+    votes, names = tally(list(filter(None, ballots))), [plan.name for plan in s.now.plans]
+    s = select_plan(s, names.index(votes[0].answer) if votes else 0)
+    if ballots and not votes:
+        s = s.with_iteration(unscored=f"no plan has a score, so plan {names[0]} was selected: {lost}")
     return move_on(s, "plan_evaluation", *(_verdicts(s) if ballots else ()))
 
 
 def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
-    plans = [
-        replace(plan, scores=(*plan.scores, score.overall_score), reasons=(*plan.reasons, score.reason))
-        for plan, score in zip(state.now.plans, scores, strict=True)
-    ]
-    return state.with_iteration(plans=tuple(plans))
+    plans = {plan.name: plan for plan in state.now.plans}
+    for each in scores:
+        plan = plans[each.plan]
+        scored, reasons = (*plan.scores, each.overall_score), (*plan.reasons, each.reason)
+        plans[each.plan] = replace(plan, scores=scored, reasons=reasons)
+    return state.with_iteration(plans=tuple(plans.values()))
 
 
 def _verdicts(state: State) -> list[Thought]:
     """Return what was said of each plan, and which was selected."""
     thoughts = [
         Thought(
-            f"Plan {plan_letter(number)}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),
+            f"Plan {plan.name}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),
             score=plan.score,
-            branch=plan_branch(state, number),
+            branch=plan_branch(state, plan),
         )
-        for number, plan in enumerate(state.now.plans, 1)
+        for plan in state.now.plans
     ]
     assert state.now.selected is not None, "selected before"
     selected = state.now.plans[state.now.selected]
-    selection = f"Selected plan {plan_letter(state.now.selected + 1)}: {selected.shown_score}"
-    return [*thoughts, Thought(selection, data={"selected_plan": state.now.selected + 1})]
+    selection = f"Selected plan {selected.name}: {selected.shown_score}"
+    return [*thoughts, Thought(selection, data={"selected_plan": selected.name})]
 
 
 # -- the questions
@@ -299,12 +299,12 @@ def _verdicts(state: State) -> list[Thought]:
 def _score_question(state: State, sample: int) -> Ask:
     """Ask for all plans; each vote is shown them in another order, since judges favour places."""
     count = len(state.now.plans)
-    order = [(place + sample) % count + 1 for place in range(count)]
-    plans = "\n\n".join(f"Plan {plan_letter(n)}:\n{state.now.plans[n - 1].text}" for n in order)
+    order = [state.now.plans[(place + sample) % count] for place in range(count)]
+    plans = "\n\n".join(f"Plan {plan.name}:\n{plan.text}" for plan in order)
     reasons = ["strengths and weaknesses in a sentence", *(["…"] * (count - 1))]
     shown = (
-        f'{{"plan": "{plan_letter(n)}", "reason": "{reason}", "overall_score": 0 to 100}}'
-        for n, reason in zip(order, reasons, strict=True)
+        f'{{"plan": "{plan.name}", "reason": "{reason}", "overall_score": 0 to 100}}'
+        for plan, reason in zip(order, reasons, strict=True)
     )
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
     about = ((card.name, re.split("[.:]", card.description)[0].strip()) for card in state.options.resources)
@@ -316,7 +316,7 @@ def _score_question(state: State, sample: int) -> Ask:
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
-    evaluations["items"]["properties"]["plan"]["enum"] = [plan_letter(n) for n in range(1, count + 1)]
+    evaluations["items"]["properties"]["plan"]["enum"] = [plan.name for plan in state.now.plans]
     facts = {"candidates": count}
     return state.question("score", task, material, sample=sample, by="judge", form=form, facts=facts)
 
@@ -324,18 +324,19 @@ def _score_question(state: State, sample: int) -> Ask:
 # -- the replies
 
 
-def read_scores(_: State, ask: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
-    """Read the scores of all plans, in the plans' order; every plan has to have one."""
-    count = ask.facts["candidates"]
+def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
+    """Read the scores of all plans, in the plans' order; every plan has to have one, at the last try any plan."""
     reading = parse.read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading
-    letters, evaluations = [plan_letter(number) for number in range(1, count + 1)], reading[0].evaluations
+    letters, evaluations = [plan.name for plan in s.now.plans], reading[0].evaluations
     names = [
         match["letter"].upper() if (match := _LETTER.fullmatch(each.plan)) else "" for each in evaluations
     ]
     names = [plan_letter(int(name)) if name.isdigit() else name for name in names]
-    if sorted(names) != letters:
-        return Unreadable(f"give each of the plans {', '.join(letters)} one score")
-    found = dict(zip(names, evaluations, strict=True))
-    return tuple(replace(found[letter], plan=letter) for letter in letters), reading[1]
+    found = {name: each for name, each in zip(names, evaluations, strict=True) if names.count(name) == 1}
+    scores = tuple(replace(found[name], plan=name) for name in letters if name in found), reading[1]
+    if sorted(names) == letters:
+        return scores
+    reason = f"give each of the plans {', '.join(letters)} one score, not {', '.join(names)}"
+    return Unreadable(reason, in_part=scores if scores[0] else None)

@@ -44,9 +44,7 @@ PY_EXECUTOR = ToolCard(
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
-"""Resources whose only argument is one text, which the query of a task is already: nobody is asked to convert it."""
-PASSED_THROUGH = ("py_executor",)
-"""Resources that the query goes to by an edge of its own, past the conversion."""
+"""Resources whose only argument is one text, which the query of a task is already: it goes past the conversion."""
 RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
@@ -201,7 +199,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
         return {
             "id": self.id,
             "resource_name": self.resource_name,
-            "query": self.task_query,
+            "task_query": self.task_query,
             "status": self.status,
             "reason": self.reason,
             "result": self.result,
@@ -214,11 +212,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
 class Plan(Struct, frozen=True, omit_defaults=True):
     """A candidate plan, and what its scorers said."""
 
+    name: str
+    """A letter: the first plan that was asked for in an iteration is A."""
     tasks: tuple[PlannedTask, ...]
     scores: tuple[float, ...] = ()
     reasons: tuple[str, ...] = ()
-    draft: int = 0
-    """As the how-manieth of the iteration it was asked for."""
 
     @property
     def score(self) -> float | None:
@@ -243,9 +241,9 @@ def iteration_id(number: int) -> str:
     return f"iteration-{number}"
 
 
-def plan_id(iteration: int, draft: int) -> str:
+def plan_id(iteration: int, name: str) -> str:
     """Return the id of a candidate plan in the result document."""
-    return f"{iteration_id(iteration)}/plan-{draft}"
+    return f"{iteration_id(iteration)}/plan-{name}"
 
 
 class Iteration(Struct, frozen=True, omit_defaults=True):
@@ -255,6 +253,8 @@ class Iteration(Struct, frozen=True, omit_defaults=True):
     plans: tuple[Plan, ...] = ()
     dropped: tuple[str, ...] = ()
     """Why plans could not be used."""
+    unscored: str = ""
+    """Why no plan has a score, where scores were asked for."""
     selected: int | None = None
     """Index of the selected plan."""
     decision: DecisionReply | None = None

@@ -31,7 +31,7 @@ from ...reading.fit import Unreadable
 from ...reading.vote import tally
 from ...text import cut
 from . import forms
-from .state import BUILT_IN, CHECKER, PASSED_THROUGH, RETRIEVER, State, Task
+from .state import BUILT_IN, CHECKER, RETRIEVER, State, Task
 
 NEXT_TASK = "The next task is for `{resource}`:\n{text}"
 
@@ -130,7 +130,7 @@ def _open_next(state: State) -> State:
     if ready and not opening:
         return state.end_work()
     begun = [
-        replace(task, at="task_execution" if task.resource_name in PASSED_THROUGH else "query_conversion")
+        replace(task, at="task_execution" if task.resource_name in BUILT_IN else "query_conversion")
         for task in opening
     ]
     return state.with_tasks(*begun)
@@ -171,8 +171,6 @@ def _errors(task: Task) -> str:
 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
-    ready = [task for task in _tasks_at(s, "query_conversion") if task.resource_name in BUILT_IN]
-    s = s.with_tasks(*(replace(task, at="task_execution") for task in ready))
     tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: s.affordable(len(tasks))]
     if not tasks:

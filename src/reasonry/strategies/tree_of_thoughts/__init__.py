@@ -52,6 +52,8 @@ UNKNOWN = 0.5
 """The score of a thought whose score could not be read."""
 
 NO_ANSWER = "There is no answer."
+EMPTY = Failed(UNREADABLE, "it proposes no thought")
+"""What an empty proposal is under the preset `seed`: one that could not be read, and is not asked for again."""
 
 
 def begin(problem: str, options: Options) -> State:
@@ -73,6 +75,8 @@ def expand(to: str) -> Callable[[State], Body]:
         )
         s = note_replies(s, "generation", replies)
         proposed: list[list[ScoredThought]] = [_proposals_in(reply) for reply in replies]
+        if s.options.follows_seed:
+            replies = tuple(EMPTY if isinstance(each, Reply) and not each.value else each for each in replies)
         lost = [reply for reply in replies if isinstance(reply, Failed)]
         unread = ["thoughts_parse_failed" for reply in lost if reply.code == UNREADABLE]
         if s.options.proposes_scores:
@@ -298,6 +302,22 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
     return go(replace(s, no_answer=kind), "solution_formulation", text, f"Conclude: {s.reason}.")
 
 
+def close(s: State) -> Move | None:
+    """End the search where it stands; thoughts that nobody has valued may be the answer where there is no other.
+
+    With a verifier, another thought may be proved right, so that the next question is the best last one.
+    """
+    if s.options.verify:
+        return None
+    s = replace(s, reason="limit", winner=None)
+    s = _plant(s, [_value(child, None, guess=True) for child in s.fresh])
+    if s.chosen is None:
+        if not s.options.formulate_answer:
+            return None
+        s = replace(s, winner=ROOT)
+    return go(s, "continuation_decision")
+
+
 # -- the answer
 
 
@@ -342,6 +362,7 @@ TREE_OF_THOUGHTS: Strategy[State, Options] = Strategy(
     state=State,
     begin=begin,
     conclude=conclude,
+    close=close,
     details=TreeDetails,
     suits=("number_puzzle",),
     calls=11,

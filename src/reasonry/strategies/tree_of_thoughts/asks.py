@@ -22,7 +22,7 @@ from ...reading.candidates import (
 )
 from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
-from ...reading.verdicts import is_last_try, normal
+from ...reading.verdicts import normal
 from .state import Node, Options, State, children
 
 PROPOSER = "You explore a problem step by step."
@@ -154,29 +154,27 @@ def read_thoughts(
 ) -> tuple[list[str | ScoredThought], str] | Unreadable:
     """Read what was proposed; more than was asked for is left out, what is said twice counts once.
 
-    A list that is empty says that no step is left; before the first step it is asked about once more. At the last try
-    thoughts are taken without their scores.
+    A list that is empty says that no step is left; before the first step it is asked about once more, but for the
+    preset `seed`, in which it is an error. At the last try thoughts are taken without their scores.
     """
-    is_last = is_last_try(texts, ask.retries)
-    if _proposes_nothing(state, texts[-1]):
-        is_first = not ask.facts["path"] and "refuted" not in ask.facts
-        return Unreadable(NOTHING_YET) if is_first and not is_last else ([], "json")
+    if _proposes_nothing(texts[-1]):
+        is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
+        return ([], "json") if is_over else Unreadable(NOTHING_YET, in_part=([], "json"))
     if state.options.proposes_scores:
         scored, mode = _scored_thoughts(state, texts[-1])
         if not scored:
             return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
-        is_whole = is_last or all(each.score is not None for each in scored)
-        return ([*scored], mode) if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}")
+        found: tuple[list[str | ScoredThought], str] = [*scored], mode
+        is_whole = all(each.score is not None for each in scored)
+        return found if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}", in_part=found)
     thoughts, mode = parse_thoughts(texts[-1])
     if not thoughts:
         return Unreadable(f"{NO_THOUGHTS} {WANTED}")
     return [*distinct(thoughts)[: state.options.branching_factor]], mode
 
 
-def _proposes_nothing(state: State, text: str) -> bool:
+def _proposes_nothing(text: str) -> bool:
     """Whether the last JSON of a reply is an empty list, or an object whose only list is empty."""
-    if state.options.follows_seed:
-        return False
     values = [value for value, rung in json_values(text) if rung != "repaired"]
     last = values[-1] if values else None
     lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
@@ -217,17 +215,13 @@ def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) ->
 
 
 def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float | None], str] | Unreadable:
-    """Read a score for every candidate; a later reply may fill in what an earlier one left out.
-
-    At the last try, those that there are will do.
-    """
+    """Read a score for every candidate; a later reply may fill in an earlier one. The scores there are, in part."""
     names = [(f"t{number}", text) for number, text in enumerate(ask.facts["thoughts"], start=1)]
-    found = verdicts.read_scores(texts, names, retries=ask.retries, shown=ask.prompt)
-    return (
-        found
-        if isinstance(found, Unreadable)
-        else ([found.scores.get(name) for name, _ in names], found.mode)
-    )
+    found = verdicts.read_scores(texts, names, shown=ask.prompt)
+    if isinstance(found, Unreadable):
+        return found
+    scores: list[float | None] = [found.scores.get(name) for name, _ in names]
+    return Unreadable(found.missing, in_part=(scores, found.mode)) if found.missing else (scores, found.mode)
 
 
 # -- the answer

@@ -44,6 +44,7 @@ def _detail(state: State) -> str:
         "max_nodes": f"the tree reached {len(state.nodes)} nodes, the limit is {options.max_nodes}",
         "max_duration": f"the search took {state.at_ms} ms, the limit is {options.max_duration_ms} ms",
         "exhausted": "no thought was left to expand",
+        "limit": "no call was left to go on",
     }.get(state.reason, "the search had not ended")
     ending = {
         "unsolved": "; there is no answer: no path that was found solves the problem",

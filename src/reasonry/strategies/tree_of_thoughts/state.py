@@ -30,6 +30,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "max_reasks": 0,
             "compare_depths": True,
             "value_single": True,
+            "score_with_proposals": False,
         }
     }
     coached: ClassVar[Mapping[str, Any]] = {"score_with_proposals": True}
@@ -103,7 +104,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["seed"] | None,
         Meta(
             description="Other defaults: seed sets convergence_window 2, expand_width 1, max_reasks 0, "
-            "compare_depths and value_single true, takes an empty proposal as an error, and expands nodes with score 0."
+            "compare_depths and value_single true, score_with_proposals false, takes an empty proposal as an error, "
+            "expands nodes with score 0, and keeps to beam_width in best_first alone."
         ),
     ] = None
 
@@ -191,7 +193,7 @@ class State(Struct, frozen=True, omit_defaults=True):
     def chosen(self) -> Node | None:
         """The node the answer comes from: the one that ended the search, or the best leaf so far."""
         if self.winner:
-            return node(self.nodes, self.winner)
+            return self.nodes.get(self.winner)
         return best_leaf(self.nodes, compare_depths=self.options.compare_depths)
 
     @property
@@ -229,11 +231,6 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
 # -- the tree
 
 
-def node(tree: Tree, node_id: str) -> Node | None:
-    """Return a node, if there is one of that id."""
-    return tree.get(node_id)
-
-
 def children(tree: Tree, node_id: str) -> list[Node]:
     """Return a node's children, oldest first; none if there is no such node."""
     parent = tree.get(node_id)
@@ -250,11 +247,6 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
     return path[::-1]
 
 
-def leaves(tree: Tree) -> list[Node]:
-    """Return the nodes that were not expanded, oldest first."""
-    return [leaf for leaf in tree.values() if not leaf.children]
-
-
 def rank(nodes: Iterable[Node]) -> list[Node]:
     """Return nodes by score, then the deeper first, then the older first; one without a score counts as 0."""
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
@@ -267,7 +259,8 @@ def candidates(tree: Tree, *, compare_depths: bool = True) -> list[Node]:
         compare_depths: Rank all by their scores; otherwise the deeper ones come first, since scores of partial
             solutions fall with depth, and those of score 0 last.
     """
-    found = [leaf for leaf in leaves(tree) if leaf.parent is not None and not leaf.refuted]
+    leaves = (each for each in tree.values() if not each.children and each.parent is not None)
+    found = (leaf for leaf in leaves if not leaf.refuted)
     ranked = rank(leaf for leaf in found if leaf.single or leaf.score is not None)
     return ranked if compare_depths else sorted(ranked, key=lambda leaf: (leaf.score == 0, -leaf.depth))
 

@@ -116,8 +116,10 @@ def has_converged(best_scores: Sequence[float], window: int, least_gain: float) 
 def choose_next(state: State) -> State:
     """Return the state with the nodes to expand next, or with why there are none."""
     frontier, state = _with_fresh(state)
-    kept = trim(frontier, state.options.beam_width, list(state.nodes))
-    if state.options.beam_width is not None:
+    is_capped = state.options.traversal_strategy == "best_first" or not state.options.follows_seed
+    beam = state.options.beam_width if is_capped else None
+    kept = trim(frontier, beam, list(state.nodes))
+    if beam is not None:
         marks = {each.id: "" if each in kept else "beam" for each in frontier}
         marked = {name: replace(state.nodes[name], dropped=mark) for name, mark in marks.items()}
         state = replace(state, nodes=state.nodes | marked)

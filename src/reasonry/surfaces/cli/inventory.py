@@ -49,7 +49,7 @@ def strategies(
     Args:
         name: A strategy, by its name or an alias.
         diagram: Show its stages as a Mermaid diagram.
-        strategies_dir: A folder with strategies of your own, as TOML tables.
+        strategies_dir: A folder with strategies of your own, as tables in TOML or JSON.
     """
     known = Common(strategies_dir=strategies_dir).strategies()
     if name is None:
@@ -67,7 +67,7 @@ def strategies(
 def _show_strategy(document: dict[str, Any]) -> None:
     print_line(f"{document['name']}: {document['title']}  [{document['source']}]", document["summary"], "")
     for stage in document["stages"]:
-        leads = ", ".join(stage["next"]) or "the end"
+        leads = ", ".join([stage["name"]] * stage["repeats"] + stage["to"]) or "the end"
         lines = [f"  {stage['name']} → {leads}", f"      {stage['description']} {stage['guidance']}".rstrip()]
         requires = stage.get("requires", {}).items()
         print_line(*lines, *(f"      requires {field}: {takes}" for field, takes in requires))

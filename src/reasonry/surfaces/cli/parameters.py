@@ -22,6 +22,7 @@ from cyclopts.validators import Number
 from ...app.wiring import App
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
+from ...records import Outcome
 from ...strategies import STRATEGIES
 from ...text import clip
 
@@ -237,3 +238,23 @@ class Filters:
             "since_ms": _read_since("since", self.since),
             "until_ms": _read_since("until", self.until),
         }
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunChoice(Filters):
+    """Which runs are listed, or all meant together.
+
+    Args:
+        status: Only runs with this status.
+        outcome: Only runs with this outcome; waiting: for answers from their caller.
+        reason: Only runs that ended for this reason, such as rate_limited.
+    """
+
+    status: Status | None = None
+    outcome: Outcome | None = None
+    reason: str | None = None
+
+    def read(self) -> dict[str, Any]:
+        """See `Filters`."""
+        return {**super().read(), "status": self.status, "outcome": self.outcome, "reason": self.reason}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from cyclopts import Parameter
 
 from ...app.run_head import RunHead
 from ...app.wiring import App
@@ -17,10 +18,11 @@ from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
-from ...errors import ConflictError, UsageError
+from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
-from ...records import Outcome
+from ...records import JobOptions, RunRow
+from ...supervisor import Supervisor
 from ...text import clip
 from .. import present
 from ..run_report import report_answer, report_head, report_work
@@ -32,6 +34,7 @@ from .parameters import (
     Filters,
     Options,
     PageSize,
+    RunChoice,
     RunId,
     Status,
     WholeNumber,
@@ -39,6 +42,13 @@ from .parameters import (
 )
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
+from .submit import note_who_drives
+
+_ANSWERED = ("solved", "answered")
+_PAGE = 500
+OfModel = Annotated[
+    str | None, Parameter(help="Only runs of this model, as a run names it: openai:gpt-5-mini.")
+]
 
 _COLUMNS = (
     Column("ID", "run_id"),
@@ -52,10 +62,8 @@ _COLUMNS = (
 
 def list_(
     *,
-    status: Status | None = None,
-    outcome: Outcome | None = None,
-    model: str | None = None,
-    filters: Filters = Filters(),
+    model: OfModel = None,
+    which: RunChoice = RunChoice(),
     limit: PageSize = 50,
     cursor: str | None = None,
     common: Common = Common(),
@@ -63,16 +71,13 @@ def list_(
     """List runs, newest first.
 
     Args:
-        status: Only runs with this status.
-        outcome: Only runs with this outcome; waiting: for answers from their caller.
-        model: Only runs of this model, as a run names it: openai:gpt-5-mini.
         limit: Number of entries at most.
         cursor: Continue after this run, the last on the previous page.
     """
 
     async def work(app: App) -> dict[str, Any]:
         last = None if cursor is None else await app.run_id(cursor)
-        return await app.list_runs(limit, last, status=status, outcome=outcome, model=model, **filters.read())
+        return await app.list_runs(limit, last, model=model, **which.read())
 
     return common.show_page(work, "runs", _COLUMNS, none="no runs found")
 
@@ -163,15 +168,20 @@ def _question_lines(question: dict[str, Any]) -> list[str]:
 
 
 def resume_(
-    run_id: RunId,
+    run_id: RunId | None = None,
     /,
     *,
     coach: bool = False,
     brief: Brief = False,
+    of_model: OfModel = None,
+    which: RunChoice = RunChoice(),
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
     """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
+
+    Without RUN_ID, put all runs of the filters that have no answer back in the queue, for the server or the workers of
+    the store.
 
     Args:
         coach: Answer its questions yourself from here on, with `coach answer`.
@@ -179,15 +189,26 @@ def resume_(
     from .watch import watching
 
     limit, silent = settings.limits.budget(), settings.common.as_data
+    if run_id is None:
+
+        async def requeue(app: App, row: RunRow) -> None:
+            await Supervisor(app).resume(app, row.run_id, settings.participants(), limit, job=JobOptions())
+
+        common = settings.common
+        rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*_ANSWERED, "waiting"))
+        return _do_on_all(common, rows, requeue, "put back in the queue")
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
         own = await app.run_id(run_id)
         participants = settings.participants()
         if coach:
             return await app.coach_take_over(own, participants, limit, brief=brief)
+        if await app.continue_paused(own, participants, limit):
+            return await app.engine.result(own), False
         async with app.engine.open(own) as opened:
             found = opened.result
-            is_answered = found.outcome in ("solved", "answered")
+            # One that a limit closed can go on.
+            is_answered = found.outcome in _ANSWERED and not opened.run.closings
             if is_answered and not silent:
                 print_note("This run has its answer; fork it to try another way.")
             elif found.status != "active" and not silent:
@@ -292,21 +313,52 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
     return common.show({"run_id": limited, "budget": budget})
 
 
-def cancel_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """End a run; the process that drives it stops, and it can be resumed."""
+def cancel_(
+    run_id: RunId | None = None,
+    /,
+    *,
+    model: OfModel = None,
+    which: RunChoice = RunChoice(),
+    common: Common = Common(),
+) -> int:
+    """End a run; the process that drives it stops, and it can be resumed.
+
+    Without RUN_ID, end all active runs of the filters.
+    """
+    if run_id is None:
+        rows = _chosen(common, which, model, lambda row: row.status == "active")
+        return _do_on_all(common, rows, lambda app, row: app.engine.cancel(row.run_id), "cancelled")
     _, result = common.do_on_run(run_id, lambda app, run_id: app.engine.cancel(run_id))
     document = result.document()
     return common.show(document, f"cancelled; resume it with: {resume_command(document)}")
 
 
-def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -> int:
+def delete_(
+    run_id: RunId | None = None,
+    /,
+    *,
+    yes: bool = False,
+    model: OfModel = None,
+    which: RunChoice = RunChoice(),
+    common: Common = Common(),
+) -> int:
     """Delete a run that has ended and the session of its thoughts, for good.
 
-    Your own session, from which the run started or which continues it, stays.
+    Without RUN_ID, delete all runs of the filters that have ended. Your own session, from which a run started or which
+    continues it, stays.
 
     Args:
         yes: Do not ask.
     """
+    if run_id is None:
+        rows = _chosen(common, which, model, lambda row: row.status != "active")
+        if not (
+            yes
+            or not rows
+            or confirm_deletion(f"Delete {present.count_of(len(rows), 'run')} and their sessions?")
+        ):
+            return present.EXIT_CODES["cancelled"]
+        return _do_on_all(common, rows, lambda app, row: app.delete_run(row.run_id), "deleted")
     if not yes:
         run_id, row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
         about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
@@ -318,6 +370,57 @@ def delete_(run_id: RunId, /, *, yes: bool = False, common: Common = Common()) -
         message = f"{error.message}: reasonry runs cancel {error.details['run_id']}"
         raise ConflictError(message, **error.details) from None
     return common.show(document, f"deleted run {document['run_id']} and its session")
+
+
+# -- all runs of the filters together
+
+
+def _chosen(
+    common: Common, which: RunChoice, model: str | None, fits: Callable[[RunRow], bool]
+) -> list[RunRow]:
+    """Return the runs of the filters that fit, newest first.
+
+    Raises:
+        UsageError: There is neither a run nor a filter.
+    """
+    filters: dict[str, Any] = {**which.read(), "model": model}
+    if not any(value is not None for value in filters.values()):
+        message = (
+            "name a run, or a filter of `runs list`: --status, --outcome, --reason, --strategy, --since, …"
+        )
+        raise UsageError(message, option="run_id")
+
+    async def read(app: App) -> list[RunRow]:
+        if filters["strategy"] is not None:
+            filters["strategy"] = app.strategy(filters["strategy"]).name
+        rows, last = list[RunRow](), None
+        while page := await app.store.runs(limit=_PAGE, before=last, **filters):
+            rows, last = rows + page, page[-1].run_id
+        return [row for row in rows if fits(row)]
+
+    return common.do(read)
+
+
+def _do_on_all(
+    common: Common, rows: Sequence[RunRow], act: Callable[[App, RunRow], Awaitable[object]], done: str
+) -> int:
+    """Do something to each run; show how many it was done to, and why not to the others."""
+    refused = dict[str, str]()
+
+    async def work(app: App) -> None:
+        for row in rows:
+            try:
+                await act(app, row)
+            except ReasonryError as error:
+                refused[row.run_id] = error.message
+        if rows and done.endswith("queue"):
+            await note_who_drives(app, here=False)
+
+    common.do(work)
+    print_note(*(f"{run_id}: {why}" for run_id, why in refused.items()))
+    count = len(rows) - len(refused)
+    common.show({"runs": count, "refused": refused}, f"{done}: {present.count_of(count, 'run')}")
+    return 1 if refused else 0
 
 
 # -- where two runs part, and what came of it

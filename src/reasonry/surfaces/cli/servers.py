@@ -19,6 +19,7 @@ from ...errors import UsageError
 from ...extras import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
+from ...watchdog import WATCHDOG
 from ..signals import on_ending
 from .output import print_note
 from .parameters import Count, WholeNumber
@@ -115,7 +116,11 @@ def serve(
         if open:
             webbrowser.open(address)
 
-    common.do(lambda app: serve_http(app, settings, tell), policy, environ, auto_loop_factory())
+    async def work(app: App) -> None:
+        async with WATCHDOG.watching():
+            await serve_http(app, settings, tell)
+
+    common.do(work, policy, environ, auto_loop_factory())
     return 0
 
 
@@ -124,6 +129,8 @@ def worker(
     list: bool = False,
     concurrency: Count = CONCURRENCY,
     queues: str = JobOptions().queue,
+    provider_limit: tuple[str, ...] = (),
+    metrics_port: WholeNumber | None = None,
     listed: Listed = Listed(),
     rates: ProviderRates = ProviderRates(),
     common: Common = Common(),
@@ -134,15 +141,23 @@ def worker(
     resume its runs within seconds. A store of one machine needs none: `reasonry serve` drives its queue.
 
     Args:
-        list: Show the live workers and the length of the queue, and drive nothing.
+        list: Show the live workers with the runs they drive and the length of the queue, and drive nothing.
         concurrency: Number of runs to drive at once.
         queues: Names of the queues to take runs from, with commas between.
+        metrics_port: Serve metrics for Prometheus at this port of the loopback; 0 takes any free port.
+        provider_limit: PROVIDER=CALLS/min,AT_ONCE: the calls to a provider in any minute, and those in flight, of all
+            processes of the store together; the second may be left out; may be repeated.
     """
     check_extra("server", "reasonry worker")
+    from prometheus_client import start_http_server
+
     from ...queues import Worker, postgres_store, read_queues
+    from ...stores.postgres.provider_limits import read_provider_limits
+    from ..http.health import Health
+    from ..http.metrics import Metrics
     from ..http.server_settings import USD_A_DAY, ServerSettings, read_usd_a_day
 
-    names = read_queues(queues)
+    names, limits = read_queues(queues), read_provider_limits(provider_limit)
     if list:
         return _show_workers(common)
     environ = listed.environ()
@@ -153,17 +168,29 @@ def worker(
         store = postgres_store(app.store, "reasonry worker")
         # A store that cannot be used says why.
         await store.queue_status()
+        for name, held in (await store.provider_limits.declare(limits)).items():
+            print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(app, max_runs=concurrency, usd_a_day=spending.usd_a_day_of)
         driving = Worker(store, supervisor, names, concurrency)
         working = asyncio.create_task(driving.work())
+        watching = set[asyncio.Task[None]]()
+        if metrics_port is not None:
+            metrics, health = Metrics(), Health(store, spending.store_timeout_s)
+            metrics.follow(app.engine.policy, supervisor, health)
+            watching = {*map(asyncio.create_task, (metrics.watch_loop(), health.watch()))}
+            server, _ = start_http_server(metrics_port, "127.0.0.1", metrics.registry)
+            print_note(f"metrics are at http://127.0.0.1:{server.server_port}/metrics")
         if common.as_data:
             common.show({"store": store.name, "queues": names, "concurrency": concurrency}, "")
         print_note(f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)")
-        await ending.wait()
-        driving.end()
-        await asyncio.gather(supervisor.drain(DRAIN_S), working)
+        async with WATCHDOG.watching():
+            await ending.wait()
+            driving.end()
+            for task in watching:
+                task.cancel()
+            await asyncio.gather(supervisor.drain(DRAIN_S), working)
 
     common.do(work, Policy(rates=rates.limits()), environ)
     return 0

@@ -296,7 +296,8 @@ def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
 def _show_thought(document: dict[str, Any]) -> None:
     number = f"thought {document['thought_number']}/{document['total_thoughts']}"
     stage = f"stage {document['stage']}" if "stage" in document else None
-    print_line(" · ".join(filter(None, (number, document.get("strategy"), stage))))
+    branch = f"branch {clip(document['branch_id'], 50)}" if "branch_id" in document else None
+    print_line(" · ".join(filter(None, (number, document.get("strategy"), stage, branch))))
     print_line(f"session {document['session_id']}")
     print_line(*(f"  {label}: {document[name]}" for name, label in _LINES.items() if name in document))
     for stage in document.get("next_stages", ()):

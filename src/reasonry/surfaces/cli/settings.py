@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from cyclopts import Group, Parameter
 from msgspec import structs
@@ -15,7 +15,7 @@ from ...app.installed import installed_strategies, read_strategies
 from ...app.participants import Participants
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
-from ...core.budget import Budget
+from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.registry import Registry
 from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
@@ -78,7 +78,7 @@ class Common(OutputOptions):
     Args:
         store: Where runs and sessions are kept: a SQLite path, a PostgreSQL URL or `memory`. Default: REASONRY_STORE,
             else the user's data folder.
-        strategies_dir: A folder with strategies of your own, as TOML tables.
+        strategies_dir: A folder with strategies of your own, as tables in TOML or JSON.
     """
 
     store: str | None = None
@@ -200,6 +200,7 @@ class Limits:
         max_seconds: Seconds of run time; cuts a call in flight.
         max_thoughts: Thoughts recorded.
         max_nodes: Nodes a search may hold.
+        at_limit: At a limit, `answer` from the thoughts so far (the last call is kept for that), or `stop`.
     """
 
     max_calls: Count | None = None
@@ -208,14 +209,20 @@ class Limits:
     max_seconds: Annotated[float | None, ABOVE_0] = None
     max_thoughts: Count | None = None
     max_nodes: Count | None = None
+    at_limit: Literal["answer", "stop"] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the limits that are named."""
-        return {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
+        """Return the parts of a budget that are named."""
+        named = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
+        at_limit = named.pop("at_limit", None)
+        return named if at_limit is None else {**named, "closes": at_limit == "answer"}
 
     def budget(self) -> Budget | None:
         """Return the budget, or None if no limit was named."""
-        return Budget(**named) if (named := self.as_dict()) else None
+        named = self.as_dict()
+        if named.keys() == {"closes"}:
+            named["calls"] = DEFAULT_CALLS
+        return Budget(**named) if named else None
 
 
 @Parameter(name="*", group=Group("Rates", sort_key=4))
@@ -271,6 +278,8 @@ class AnswerSettings:
     Args:
         verifier: arithmetic:TARGET, json-schema:FILE, python:FILE (its `verify(problem, path, final)`, in a sandbox) or
             command:PROGRAM (such as `command:pytest -q`).
+        verifier_hides: Pattern of files that the sandbox of command:PROGRAM shows empty, besides .env*, .git and other
+            secrets; may be repeated.
         mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.
@@ -280,6 +289,7 @@ class AnswerSettings:
     """
 
     verifier: Annotated[str | None, TOOLS] = None
+    verifier_hides: Annotated[tuple[str, ...], TOOLS] = ()
     tools: Annotated[tuple[str, ...], TOOLS] = ()
     mcp: Annotated[tuple[str, ...], TOOLS] = ()
     context: Annotated[tuple[str, ...], TOOLS] = ()

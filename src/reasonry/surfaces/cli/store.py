@@ -85,7 +85,9 @@ def _show(common: Common, work: Callable[[RowStore], Awaitable[object]]) -> int:
     return common.show(common.do(do))
 
 
-def copy_(source: str, target: str, /, *, owner: str | None = None, common: Common = Common()) -> int:
+def copy_(
+    source: str, target: str, /, *, owner: str | None = None, salvage: bool = False, common: Common = Common()
+) -> int:
     """Copy all runs and sessions of a store into another one, then verify that.
 
     The target keeps its contents. An earlier state of the same run or session is brought up to date; a run or session
@@ -96,14 +98,17 @@ def copy_(source: str, target: str, /, *, owner: str | None = None, common: Comm
         source: The store to copy, as after --store.
         target: The store to copy into; a file is created if there is none.
         owner: Copy the runs and sessions of this owner alone. The first store keeps them.
+        salvage: Read a file that another program has written to, without the checksums of its pages, and copy the data
+            that the digests of the journals prove to a new file. `damage` lists the rest, and the exit code is then 6.
     """
     if common.store is not None:
         raise UsageError("store copy takes two stores as arguments, not --store", option="store")
 
     async def work() -> CopyReport:
-        stores = open_pair(source, target)
+        stores = open_pair(source, target, salvage=salvage)
         try:
-            return await copy_store(*stores, owner=owner, on_progress=_note_progress("copied"))
+            progress = _note_progress("copied")
+            return await copy_store(*stores, owner=owner, salvage=salvage, on_progress=progress)
         finally:
             for store in stores:
                 await store.close()

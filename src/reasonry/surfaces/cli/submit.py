@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from asyncio import FIRST_COMPLETED, Future
 from collections import Counter
@@ -206,9 +205,9 @@ def _read_line(
     order, _ = app.order(request)
     names = order.strategy, order.participants.model
     asked = line, names, request.options, order.prompts, request.budget
-    digest = hashlib.sha256(msgspec.json.encode(asked)).digest()
-    name = digest.hex() if line.id is None else f"{line.id}"
-    return line, order, RequestKey(f"submit:{name}"[:200], digest, now_ms())
+    document = msgspec.json.encode(asked)
+    name = f"submit:{document if line.id is None else line.id}"
+    return line, order, RequestKey.of(name, document, now_ms())
 
 
 async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: JobOptions) -> str:

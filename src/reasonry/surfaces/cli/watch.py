@@ -35,11 +35,16 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Lines(Observer):
-    """One plain line for each thing that happens, and one for each step of a plan; with `full` each thought whole."""
+    """One plain line for each thing that happens, and one for each step of a plan.
+
+    A thought that is too long for a line is whole where thoughts are made one at a time, and everywhere with `full`.
+    """
 
     def __init__(self, why: str = "", *, full: bool = False) -> None:
         self.why, self.full = why, full
         self.thoughts = 0
+        self.is_side_by_side = False
+        """Whether the run has asked several questions at once, or had several lines of thought from one reply."""
 
     def began(self, run_id: str, run: Run) -> None:
         """Print what runs, with which model, why that one, and the limit that nobody named."""
@@ -48,6 +53,7 @@ class Lines(Observer):
         limit = f" · {DEFAULT_LIMIT}" if run.budget == Budget(calls=DEFAULT_CALLS) else ""
         print_note(f"{name} · model {run.participants.model}{why} · run {run_id}{limit}")
         self.thoughts = run.counts.thoughts
+        self.is_side_by_side = len(run.open_effects) > 1
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
@@ -55,16 +61,18 @@ class Lines(Observer):
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
+        lines_of_thought = {thought.branch for thought in step.thoughts}
+        self.is_side_by_side |= max(len(run.open_effects), len(lines_of_thought)) > 1
         for thought in step.thoughts:
             # The run may be several steps ahead.
             self.thoughts += 1
             title = thought_title(self.thoughts, thought)
-            if self.full:
-                lines = whole_thought(title, thought)
+            lines = present.thought_lines(thought.text, thought.data, 160)
+            is_cut = any(line.endswith("…") for line in lines)
+            if self.full or (is_cut and not self.is_side_by_side):
+                print_note(*whole_thought(title, thought))
             else:
-                first, *plan = present.thought_lines(thought.text, thought.data, 160)
-                lines = [f"{title}: {first}", *plan]
-            print_note(*lines)
+                print_note(f"{title}: {lines[0]}", *lines[1:])
 
 
 class Live(Lines):

@@ -156,7 +156,7 @@ class Admission:
             self._rate.count(principal)
             self._check_place(principal)
         if path.startswith(_NEEDS_STORE):
-            self._wiring.health.check()
+            self._wiring.health.answering(scope["method"]).check()
         if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
             # One with a key may have begun its run before.
             self._wiring.supervisor.check_room()
@@ -166,7 +166,7 @@ class Admission:
     async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
         """Hold a place for a request whose body has arrived, while it is worked on.
 
-        What is yielded says that its reply begins: until then it waits for the store, as in `Health.waiting`.
+        What is yielded says that its reply begins: until then it waits for the store, as in `Answering.waiting`.
 
         Raises:
             ReasonryError: There is no place, or the store does not answer any more.
@@ -178,7 +178,7 @@ class Admission:
         self._check_place(principal)
         self._wiring.in_flight[principal] += 1
         try:
-            async with self._wiring.health.waiting() as reply_begins:
+            async with self._wiring.health.answering(scope["method"]).waiting() as reply_begins:
                 yield reply_begins
         finally:
             self._wiring.in_flight[principal] -= 1

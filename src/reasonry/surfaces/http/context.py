@@ -82,14 +82,11 @@ class Wiring:
         """What answers requests of MCP, while the server runs."""
         for name, about, value in (
             ("requests_in_flight", "Requests in work.", self.in_flight.total),
-            ("runs_driven", "Runs that are driven here.", lambda: self.supervisor.running),
-            ("store_up", "1 while the store answers.", lambda: self.health.is_up),
+            ("store_up", "1 while the store answers.", lambda: self.health.writes.is_up),
             ("streams_open", "Event streams.", lambda: self._streams.total()),
-            ("queue_depth", "Jobs that wait to be driven.", lambda: self.health.jobs.depth),
-            ("queue_oldest_seconds", "How long the first has waited.", lambda: self.health.jobs.oldest_s),
-            ("workers", "Processes that drive jobs of this store.", lambda: self.health.jobs.workers),
         ):
             self.metrics.watch(f"reasonry_{name}", about, value)
+        self.metrics.follow(app.engine.policy, self.supervisor, self.health)
         self._worker: Worker | None = None
         self._streams = Counter[str]()
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
@@ -123,11 +120,12 @@ class Wiring:
     async def working(self) -> AsyncGenerator[None]:
         """Do what continues beside the requests, while the server runs."""
         driving = asyncio.ensure_future(self._drive_jobs())
-        watching = asyncio.ensure_future(self.health.watch())
+        watching = [*map(asyncio.ensure_future, (self.health.watch(), self.metrics.watch_loop()))]
         try:
             yield
         finally:
-            watching.cancel()
+            for task in watching:
+                task.cancel()
             await self.drain()
             await driving
 

@@ -20,12 +20,12 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...core.budget import MAX_INT
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...guided.arguments import not_a_choice
 from ...ids import now_ms
 from ...masking import SECRETS
-from ...reading.names import did_you_mean
-from ...reading.numbers import MAX_INT
+from ...names import did_you_mean
 from ...records import RequestKey
 from ...text import clip
 from ..present import error_document, http_status
@@ -89,7 +89,7 @@ async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
         raise UsageError(f"Idempotency-Key: from 1 to {MAX_KEY_CHARS} characters", field="Idempotency-Key")
     asked = asked or request.url.path.encode() + b"\n" + await request.body()
-    return None if key is None else RequestKey(key, hashlib.sha256(asked).digest(), now_ms())
+    return None if key is None else RequestKey.of(key, asked, now_ms())
 
 
 async def read_json(request: Request) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from ...errors import ReasonryError, StoreError
@@ -20,18 +20,50 @@ class Health:
     """Watches a store.
 
     Attributes:
-        is_up: Whether the store answered the last time, within its time.
+        reads: Whether what is only read can be had; `writes`: whether what is asked for can be written down, too.
         jobs: How the jobs of the store stand, as of a moment ago.
     """
 
     def __init__(self, store: RowStore, timeout_s: float) -> None:
-        self.is_up, self.jobs = True, QueueStatus()
-        self._store, self._timeout_s = store, timeout_s
+        self.jobs = QueueStatus()
+        self._store = store
+        self.reads = Answering(store, timeout_s, self._read)
+        self.writes = Answering(store, timeout_s, self._write)
+
+    async def watch(self) -> None:
+        """Ask the store again and again, until this is cancelled."""
+        await asyncio.gather(self.reads.watch(), self.writes.watch())
+
+    def answering(self, method: str = "POST") -> Answering:
+        """Return the watch that a request of a method depends on."""
+        return self.reads if method in ("GET", "HEAD") else self.writes
+
+    async def _read(self) -> None:
+        self.jobs = await self._store.queue_status()
+
+    async def _write(self) -> None:
+        def decide(view: SessionView) -> Any:
+            # This ends the transaction: nothing is written.
+            raise ReasonryError("the store answers")
+
+        await self._store.change(_PROBE, decide)
+
+
+class Answering:
+    """Watches whether a store answers a question.
+
+    Attributes:
+        is_up: Whether it did the last time, within its time.
+    """
+
+    def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[None]]) -> None:
+        self.is_up = True
+        self._store, self._timeout_s, self._ask_store = store, timeout_s, ask
         self._waits = set[asyncio.Timeout]()
         """Of the work that waits for the store; they are over where it stops answering."""
 
     async def watch(self) -> None:
-        """Ask the store again and again, until this is cancelled."""
+        """Ask again and again, until this is cancelled."""
         probe: asyncio.Task[bool] | None = None
         try:
             while True:
@@ -78,13 +110,8 @@ class Health:
             self._waits.discard(waiting)
 
     async def _ask(self) -> bool:
-        def decide(view: SessionView) -> Any:
-            # This ends the transaction: nothing is written.
-            raise ReasonryError("the store answers")
-
         try:
-            self.jobs = await self._store.queue_status()
-            await self._store.change(_PROBE, decide)
+            await self._ask_store()
         except ReasonryError as error:
             return not isinstance(error, StoreError)
         return True

@@ -207,7 +207,7 @@ class HealthDocument(TypedDict):
 
 async def check_health(context: RequestContext) -> Response:
     """Say whether the server and its store answer."""
-    context.wiring.health.check()
+    context.wiring.health.writes.check()
     return reply({"status": "ok"})
 
 

@@ -1,28 +1,53 @@
 """MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`, for each principal over their own app.
 
-The supervisor brings the runs that calls begin to their end, whatever becomes of the call. No call knows of another: a
-thought without `sessionId` begins a session, a run is named by its id.
+The supervisor brings the runs that calls begin to their end, whatever becomes of the call. A client of a handshake
+version is given an `Mcp-Session-Id`; its calls are those of one connection, as over standard input and output. Any
+other call knows of none: a thought without `sessionId` begins a session, a run is named by its id.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
 
 from starlette.requests import Request
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...app.agent_app import AgentApp
+from ...guided.which_session import Thinker
+from ..mcp.connection import STATELESS_VERSION
 from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
+from ..mcp.tools import CallContext
 from .context import RequestContext, Wiring, page_url
 from .operations import Operation
+
+CONNECTION = "mcp-session-id"
+MAX_CONNECTIONS = 10_000
+"""Connections that are known; the one used longest ago is forgotten beyond that."""
+_NAME_CHARS = 64
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
     """Answer a request of the protocol."""
-    return context.wiring.mcp.handle_request
+    headers, answer = context.request.headers, context.wiring.mcp.handle_request
+    if CONNECTION in headers or headers.get("mcp-protocol-version") == STATELESS_VERSION:
+        return answer
+
+    async def open_connection(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_named(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (CONNECTION.encode(), uuid4().hex.encode())]
+            await send(message)
+
+        await answer(scope, receive, send_named)
+
+    return open_connection
 
 
 @asynccontextmanager
@@ -32,18 +57,29 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
 
     from ..mcp.http_server import sdk_server
 
-    servers = dict[str, McpServer]()
+    servers, connections = dict[str, McpServer](), dict[tuple[str, str], CallContext]()
 
     def server_for(request: Request) -> McpServer:
         context = wiring.context(request)
         if context.principal not in servers:
             server = app_server(RunWork(context.app, wiring.supervisor), context.sessions)
             # A response may have begun long before the store goes down: the gate waits for its head alone.
-            server.guard = wiring.health.waiting
+            server.guard = wiring.health.writes.waiting
             servers[context.principal] = server
         return servers[context.principal]
 
-    bridge = sdk_server(server_for, page_url, has_tasks=AgentApp(wiring.app).has_model)
+    def context_for(request: Request) -> CallContext:
+        name, calls = request.headers.get(CONNECTION, ""), CallContext()
+        if 0 < len(name) <= _NAME_CHARS:
+            # One that is not known was, perhaps, before the server was started again.
+            key = wiring.context(request).principal, name
+            calls = connections.pop(key, None) or CallContext(Thinker(gate=asyncio.Lock()))
+            connections[key] = calls
+            if len(connections) > MAX_CONNECTIONS:
+                del connections[next(iter(connections))]
+        return replace(calls, page_url=page_url(request))
+
+    bridge = sdk_server(server_for, context_for, has_tasks=AgentApp(wiring.app).has_model)
     wiring.mcp = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )

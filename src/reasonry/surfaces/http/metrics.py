@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-"""Bounds of the histogram of how long requests take."""
+from ...engine.policy import Policy
+from ...engine.telemetry import Meter
+from ...supervisor import Supervisor
+from .health import Health
+
 UNKNOWN = "none"
 """The route of what is at no address."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -21,22 +25,64 @@ def route_of(scope: Any) -> str:
     return getattr(scope.get("route"), "path_format", None) or UNKNOWN
 
 
-class Metrics:
-    """Counters of one server, in a registry of its own."""
+MODEL, ROUTE = ("provider", "model"), ("method", "route")
+COUNTS = {
+    "requests": ("Requests answered.", (*ROUTE, "status")),
+    "calls": ("Requests to models.", MODEL),
+    "tokens": ("Tokens of these requests, by kind: input, output.", (*MODEL, "kind")),
+    "dollars": ("US dollars that these requests cost, where it is known.", MODEL),
+    "call_errors": ("Requests to models that failed, by code.", (*MODEL, "code")),
+    "retries": ("Requests to models that failed and may be made again, by code.", (*MODEL, "code")),
+    "runs": ("Runs that this process has driven to their end.", ("outcome",)),
+    "deaths": ("Runs that this process has taken up after another died with them.", ()),
+    "lost_leases": ("Runs that another process took over, because this one did not answer.", ()),
+}
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+RUN_SECONDS = (0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 14_400)
+HISTOGRAMS = {
+    "request_seconds": ("Seconds until a request was answered.", ROUTE, SECONDS),
+    "run_seconds": ("Run time of these runs.", ("outcome",), RUN_SECONDS),
+}
+LOOK_EVERY_S = 1.0
+
+
+class Metrics(Meter):
+    """Counters of one server or worker, in a registry of its own."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self._counts = dict[str, Counter | Histogram]()
+        self.lag_s = 0.0
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._requests = Counter(
-            "reasonry_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
-        )
-        self._seconds = Histogram(
-            "reasonry_request_seconds",
-            "Seconds until a request was answered.",
-            ("method", "route"),
-            buckets=SECONDS,
-            registry=self.registry,
-        )
+        for name, (about, labels) in COUNTS.items():
+            self._counts[name] = Counter(f"reasonry_{name}", about, labels, registry=self.registry)
+        for name, (about, labels, bounds) in HISTOGRAMS.items():
+            self._counts[name] = Histogram(
+                f"reasonry_{name}", about, labels, buckets=bounds, registry=self.registry
+            )
+        self.watch("reasonry_loop_lag_seconds", "How late the event loop was.", lambda: self.lag_s)
+
+    def follow(self, policy: Policy, supervisor: Supervisor, health: Health) -> None:
+        """Show what the runs of a policy do, how many are driven, and how the jobs of the store stand."""
+        policy.meter.listener = self
+        self.watch("reasonry_runs_driven", "Runs driven here.", lambda: supervisor.running)
+        self.watch("reasonry_queue_depth", "Jobs waiting.", lambda: health.jobs.depth)
+        self.watch("reasonry_queue_oldest_seconds", "Wait of the oldest job.", lambda: health.jobs.oldest_s)
+        self.watch("reasonry_workers", "Processes that drive jobs.", lambda: health.jobs.workers)
+
+    def add(self, name: str, by: float = 1, /, **labels: str) -> None:
+        """See `Meter`."""
+        count = self._counts[name]
+        count = count.labels(**labels) if labels else count
+        (count.observe if isinstance(count, Histogram) else count.inc)(by)
+
+    async def watch_loop(self) -> None:
+        """Measure how late the event loop is, until this is cancelled."""
+        while True:
+            due_s = time.monotonic() + LOOK_EVERY_S
+            await asyncio.sleep(LOOK_EVERY_S)
+            self.lag_s = max(0.0, time.monotonic() - due_s)
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Show a number that is read when the metrics are."""
@@ -46,8 +92,8 @@ class Metrics:
         """Count a request that was answered."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(time.perf_counter() - begun)
+        self.add("requests", method=method, route=route, status=str(status))
+        self.add("request_seconds", time.perf_counter() - begun, method=method, route=route)
 
     def text(self) -> tuple[bytes, str]:
         """Return all of it as Prometheus reads it, and its media type."""

@@ -16,7 +16,7 @@ from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
 from ...core.budget import Budget
-from ...core.machine import Status
+from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun

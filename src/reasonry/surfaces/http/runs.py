@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, structs
 from starlette.responses import Response
 
-from ...core.machine import Status
+from ...core.pending import Status
 from ...engine.engine import RecordedRun
 from ...engine.fork import Fork
 from ...engine.journal import CALLER, Begun
@@ -49,6 +49,7 @@ class RunsQuery(Struct, frozen=True):
 
     status: Status | None = None
     outcome: Outcome | None = None
+    reason: str | None = None
     strategy: str | None = None
     model: str | None = None
     query: str | None = None

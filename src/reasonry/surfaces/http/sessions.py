@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from ...core.budget import MAX_INT
 from ...guided.export import Format
 from ...guided.read_calls import (
     MAX_QUERY_CHARS,
@@ -23,7 +24,6 @@ from ...guided.read_calls import (
 )
 from ...guided.thinking_tool import NewThought, Notice, ThinkingReply
 from ...ids import may_be_short
-from ...reading.numbers import MAX_INT
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext

@@ -146,10 +146,10 @@ class Connection:
         elif method == "server/discover" and self._is_stateless:
             self._send(frames.result(id, self._discovery()))
         elif method == LISTEN and self._is_stateless and self._server.tasks is not None:
-            self._start(id, self._listen(id, self._server.tasks, params), method)
+            self._start(id, partial(self._listen, id, self._server.tasks, params), method)
         elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
-            self._start(id, self._fetch(method, params), name)
+            self._start(id, partial(self._fetch, method, params), name)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
@@ -220,14 +220,14 @@ class Connection:
 
     # --- work
 
-    def _start(self, id: Any, work: Awaitable[bytes], name: str) -> None:
+    def _start(self, id: Any, work: Callable[[], Awaitable[bytes]], name: str) -> None:
         task = asyncio.ensure_future(self._answer(id, work))
         self._working[task] = (id, name)
         task.add_done_callback(self._working.pop)
 
-    async def _answer(self, id: Any, work: Awaitable[bytes]) -> None:
+    async def _answer(self, id: Any, work: Callable[[], Awaitable[bytes]]) -> None:
         try:
-            line = frames.result(id, await work)
+            line = frames.result(id, await work())
         except Exception as error:
             line = frames.error(id, protocol_error(error))
         self._send(line)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import mcp_types as types
@@ -31,18 +32,18 @@ RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 def sdk_server(
     server_for: Callable[[Any], McpServer],
-    page_url: Callable[[Any], str | None] = lambda _: None,
+    context_for: Callable[[Any], CallContext] = lambda _: CallContext(),
     *,
     has_tasks: bool = False,
 ) -> Server[Any]:
-    """Return the SDK's server, which asks ours for every answer. Its calls share no session.
+    """Return the SDK's server, which asks ours for every answer.
 
     Args:
         server_for: The server of whoever made an HTTP request.
-        page_url: Where the page is served to whoever made it; None: nowhere.
+        context_for: What is known of whoever made it; by default nothing, so that no two calls share a session.
         has_tasks: Whether these servers have tasks.
     """
-    about, bridge = server_info(), _Bridge(server_for, page_url)
+    about, bridge = server_info(), _Bridge(server_for, context_for)
     cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
     server = Server[Any](
         name=about["name"],
@@ -70,16 +71,18 @@ def sdk_server(
 class _Bridge:
     """The SDK's handlers of requests, answered by ours; the arguments are those of `sdk_server`."""
 
-    def __init__(self, server_for: Callable[[Any], McpServer], page_url: Callable[[Any], str | None]) -> None:
-        self._server_for, self._page_url = server_for, page_url
+    def __init__(
+        self, server_for: Callable[[Any], McpServer], context_for: Callable[[Any], CallContext]
+    ) -> None:
+        self._server_for, self._context_for = server_for, context_for
 
     async def answer(self, context: RequestContext, _: Any) -> Any:
         """Answer a request."""
         server, params = self._server_for(context.request), dict(context.params or {})
         has_token = bool(context.meta) and "progress_token" in context.meta
-        call = CallContext(
+        call = replace(
+            self._context_for(context.request),
             report=context.session.report_progress if has_token else None,
-            page_url=self._page_url(context.request),
             ends_when_left=context.protocol_version == STATELESS_VERSION,
             patience_s=PATIENCE_S,
         )

@@ -19,10 +19,6 @@ from .tools import McpTool
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-SHORT_ID_CHARS = 18
-"""Of an id: the millisecond it is from, and a count within that."""
-_PLAIN_MEMBERS = 6
-"""Of the reply to a plain thought."""
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 
 
@@ -33,29 +29,32 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
         work: Works on the app's runs.
     """
     app = work.app
-    server = open_server(sessions, app.strategies, [*run_tools(work), page_tool(app)])
+    extras = [*run_tools(work), page_tool(app)]
+    server = open_server(sessions, app.strategies, extras, is_brief=app.describes_briefly)
     server.tasks = work.tasks if app.has_model else None
     return server
 
 
-def open_server(sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = ()) -> McpServer:
-    """Return all that a server over some sessions offers: thinking, without runs."""
+def open_server(
+    sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), *, is_brief: bool = False
+) -> McpServer:
+    """Return all that a server over some sessions offers: thinking, without runs.
+
+    Args:
+        is_brief: Whether the thinking tool has its short description.
+    """
     guided = [
         McpTool(
             name=sequential_thinking.THINKING,
             title=sequential_thinking.THINKING_TITLE,
-            description=sequential_thinking.THINKING_BRIEFLY,
-            input_schema=sequential_thinking.thinking_input(strategy_names(strategies)),
+            description=sequential_thinking.THINKING_BRIEFLY
+            if is_brief
+            else sequential_thinking.THINKING_DESCRIPTION,
+            input_schema=sequential_thinking.thinking_input(strategy_names(strategies), is_brief=is_brief),
             output_schema=sequential_thinking.in_camel_case(tool_schema(ThinkingReply)),
             annotations=_THINK,
             call=lambda arguments, context: sequential_thinking.think_in_camel_case(
                 sessions, arguments, thinker=context.thinker, refuter="`coach` with action refute"
-            ),
-            # The beginning of a session's id names it as well.
-            shorten=lambda document: (
-                {**document, "sessionId": document["sessionId"][:SHORT_ID_CHARS]}
-                if len(document) == _PLAIN_MEMBERS
-                else document
             ),
         ),
         McpTool(

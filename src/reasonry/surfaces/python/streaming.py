@@ -13,7 +13,8 @@ from ...core.bodies import Thought
 from ...core.budget import Budget, Usage
 from ...core.effects import Ask, CallTool, Verify
 from ...core.events import Verified
-from ...core.machine import Pending, Step
+from ...core.machine import Step
+from ...core.pending import Pending
 from ...engine.follow import Observer
 from ...engine.result import Result
 from ...engine.run import Run

@@ -21,7 +21,8 @@ from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from ...app.installed import installed_strategies
-from ...core.registry import strategy_names
+from ...core.registry import Registry, add_strategies, strategy_names
+from ...core.strategy import Strategy
 from ...errors import NotFoundError, UsageError
 from ...guided.arguments import read_text
 from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
@@ -91,8 +92,10 @@ class ThinkingTool(Protocol):
         ...
 
 
-def _tool_over(sessions: Sessions, session_id: str | None, history: int | None) -> ThinkingTool:
-    schema = thinking_input(strategy_names(installed_strategies()))
+def _tool_over(
+    sessions: Sessions, strategies: Registry, session_id: str | None, history: int | None
+) -> ThinkingTool:
+    schema = thinking_input(strategy_names(strategies))
     required = schema["required"]
 
     async def think(**arguments: Any) -> Document:
@@ -135,18 +138,20 @@ def thinking_tool(
     max_thoughts: int | None = None,
     max_thought_chars: int | None = None,
     history: int | None = None,
+    strategies: Registry | None = None,
 ) -> ThinkingTool:
     """Return the thinking tool.
 
     Args:
         session_id: Binds the tool to one session, which is begun under exactly this id if need be.
         store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        ttl_s: Seconds of disuse after which the sessions of the store expire: those of all its tools, when this one
-            is used. None: `REASONRY_SESSION_TTL_S`, else 1,800; so do the next three.
+        ttl_s: Seconds of disuse after which a session that this tool begins expires. None: `REASONRY_SESSION_TTL_S`,
+            else 1,800; so do the next three.
         on_expiry: `archive` or `delete` for sessions that expire.
         max_thoughts: Thoughts in a session at most.
         max_thought_chars: Characters in a thought at most.
         history: How many thoughts a reply shows where the call does not say, the latest; None: all.
+        strategies: Strategies of your own by name, besides the others, as `stages.from_mapping` returns them.
 
     Raises:
         UsageError: An argument is no legal value; `option` names it.
@@ -164,7 +169,13 @@ def thinking_tool(
         max_thoughts=max_thoughts,
         max_thought_chars=max_thought_chars,
     )
-    return _tool_over(sessions_of(store, settings), session_id, history)
+    own: Any = {} if strategies is None else strategies
+    if not isinstance(own, Mapping) or any(not isinstance(strategy, Strategy) for strategy in own.values()):
+        why = "strategies must be strategies by name; reasonry.stages.from_mapping makes them of a mapping"
+        raise UsageError(why, option="strategies")
+    known = add_strategies(installed_strategies(), {strategy.name: strategy for strategy in own.values()})
+    sessions = sessions_of(store, settings, known if own else None)
+    return _tool_over(sessions, known, session_id, history)
 
 
 async def get_session(session_id: str, *, store: Where = None) -> Document | None:
@@ -211,21 +222,26 @@ async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> i
     return await sessions_of(store).clear(confirm=confirm)
 
 
-def sessions_of(where: Where, settings: SessionSettings | None = None) -> Sessions:
+def sessions_of(
+    where: Where, settings: SessionSettings | None = None, strategies: Registry | None = None
+) -> Sessions:
     """Return the sessions of a store; what is named by text is opened once in a process.
 
     Args:
         settings: None: those of the environment.
+        strategies: None: those that are installed.
     """
+    from ...app.wiring import App
+
     if where is None or isinstance(where, str):
         spec = where or os.environ.get("REASONRY_STORE") or None
         if spec not in _opened:
             _opened[spec] = open_store(spec)
         where = _opened[spec]
     opened, settings = _sessions.setdefault(where, {}), settings or SessionSettings.from_environ(os.environ)
+    if strategies is not None:
+        return App(cast(Store, where), strategies=strategies).sessions(settings)
     if settings not in opened:
-        from ...app.wiring import App
-
         opened[settings] = App(cast(Store, where)).sessions(settings)
     return opened[settings]
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
 from ...extras import EXTRAS, has_extra, read_origin
-from ...reading.names import find_named
+from ...names import find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"

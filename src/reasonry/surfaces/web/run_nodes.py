@@ -7,8 +7,8 @@ another shape is not. Members after `|` may be left out.
     best        | {"path_ids": [ID, …]}, the way to the answer in the tree
     samples     [{"id" | "answer", "vote", "dropped", "inside"}], `vote` an answer in votes: [{"answer", "count"}]
     iterations  [{"id", "iteration" | "plans", "selected_plan", "decision", "complexity"}]
-    plans       [{"id", "number" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
-    tasks       [{"id", "iteration" | "query", "status", "reason", "resource_name", "result", "attempts", "errors"}]
+    plans       [{"id", "plan" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
+    tasks       [{"id", "iteration" | "task_query", "status", "reason", "result", "attempts", "errors", …}]
 
 `dropped` is {"code", "text"}. Ids are those of the document, so that what an effect says it is `about` finds its node.
 """
@@ -24,7 +24,7 @@ import msgspec
 from ...guided.export import stages_of
 from ...guided.transcripts import instant_ms
 from ..present import count_of
-from ..run_report import plan_name, score_of
+from ..run_report import score_of
 from .page import NodeState, PageNode, PageReason, PageVote
 
 ROOT = "root"
@@ -225,7 +225,7 @@ def _iteration_nodes(document: Document, iteration: Document) -> list[PageNode]:
         )
     ]
     for plan in plans:
-        is_selected = plan["number"] == selected
+        is_selected = plan["plan"] == selected
         state = "on_path" if is_selected else "open" if selected is None and is_open else "dropped"
         nodes.append(_plan_node(iteration["id"], plan, state))
         above = plan["id"] if is_selected else above
@@ -240,7 +240,7 @@ def _plan_node(iteration: str, plan: Document, state: NodeState) -> PageNode:
         id=plan["id"],
         parent=iteration,
         kind="plan",
-        label=plan_name(plan["number"]),
+        label=f"Plan {plan['plan']}",
         text="\n".join(f"{n}. {task.get('resource_name')}: {task.get('task_query')}" for n, task in tasks),
         score=score,
         score_text=points,
@@ -266,7 +266,7 @@ def _task_node(parent: str, place: int, task: Document, document: Document) -> P
         parent=parent,
         kind="task",
         label=f"Task {place}",
-        text=task.get("query", ""),
+        text=task.get("task_query", ""),
         state=state,
         why=why,
         data={name: task.get(name) for name in _TASK_DATA},

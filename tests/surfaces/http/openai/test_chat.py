@@ -163,17 +163,26 @@ def test_options_and_budgets_come_in_a_field_of_their_own(talk: Talk) -> None:
     assert caught.value.param == "reasonry.budget.calls"
 
 
-def test_a_run_that_meets_its_limit_gives_its_best_so_far_or_says_why_it_cannot(talk: Talk) -> None:
+def test_a_run_that_meets_its_limit_gives_its_answer_or_what_it_has_or_says_why_it_cannot(talk: Talk) -> None:
     client = talk.client()
     limit = {"reasonry": {"budget": {"calls": 2}}}
     completion: Any = client.chat.completions.create(
+        model="tree_of_thoughts@small", messages=ASK, extra_body=limit
+    )
+    assert (completion.choices[0].finish_reason, bool(completion.choices[0].message.content)) == (
+        "stop",
+        True,
+    )
+    assert completion.reasonry["runs"][0]["termination"]["reason"] == "max_calls"
+    limit = {"reasonry": {"budget": {"calls": 2, "closes": False}}}
+    completion = client.chat.completions.create(
         model="tree_of_thoughts@small", messages=ASK, extra_body=limit
     )
     assert completion.choices[0].finish_reason == "length"
     assert completion.choices[0].message.content
     assert completion.choices[0].message.reasoning_content.endswith("; its best so far is no answer")
     assert completion.reasonry["runs"][0]["termination"]["reason"] == "max_calls"
-    limit = {"reasonry": {"budget": {"calls": 1}}}
+    limit = {"reasonry": {"budget": {"calls": 1, "closes": False}}}
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model="step_back@small", messages=ASK, extra_body=limit)
     assert caught.value.code == "budget_exceeded"

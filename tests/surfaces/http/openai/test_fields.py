@@ -11,7 +11,7 @@ import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
-from reasonry.surfaces.http.openai.request import ChatFields, ResponseFields
+from reasonry.surfaces.http.openai.request import ChatFields, ResponseFields, WithoutEffect
 
 from .talking import ASK, Talk
 
@@ -31,6 +31,50 @@ REFUSED: dict[str, tuple[Any, ...]] = {
     "max_tool_calls": (),
 }
 """Fields that would change what the reply holds, with the values that ask for nothing beyond what is served."""
+LEGAL: dict[str, Any] = {
+    "temperature": 0.3,
+    "top_p": 1,
+    "presence_penalty": -2,
+    "frequency_penalty": 2.0,
+    "seed": 7,
+    "user": "u",
+    "safety_identifier": "s",
+    "prompt_cache_key": "k",
+    "prompt_cache_retention": "24h",
+    "store": False,
+    "service_tier": "flex",
+    "truncation": "disabled",
+    "verbosity": "low",
+    "reasoning_effort": "xhigh",
+    "reasoning": {"effort": "minimal", "summary": "auto"},
+    "context_management": [],
+}
+"""Fields without effect, with a value that is legal; of the others it is an object."""
+ILLEGAL: list[tuple[str, Any]] = [
+    *(("temperature", value) for value in ("hot", -3, 99)),
+    ("top_p", 7),
+    ("top_p", "x"),
+    ("seed", "abc"),
+    ("presence_penalty", 9),
+    ("frequency_penalty", "x"),
+    ("user", 5),
+    ("metadata", "x"),
+    ("store", "maybe"),
+    ("service_tier", "gold"),
+    ("safety_identifier", 7),
+    ("tools", [{"type": "nonsense"}]),
+]
+ILLEGAL_CHAT: list[tuple[str, Any]] = [
+    ("reasoning_effort", "extreme"),
+    ("reasoning_effort", 5),
+    ("verbosity", "loud"),
+]
+ILLEGAL_RESPONSE: list[tuple[str, Any]] = [
+    ("reasoning", "high"),
+    ("reasoning", {"effort": "x"}),
+    ("truncation", 5),
+    ("text", {"verbosity": "loud"}),
+]
 RESPONSE: dict[str, Any] = {"model": "chain_of_thought@small", "input": "Where is it warm?"}
 
 
@@ -51,7 +95,9 @@ def test_each_field_of_openai_s_client_is_served_taken_or_refused_by_its_name(
         reply = client.post(path, json={**body, name: {"x": 1}})
         error = reply.json()["error"]
         assert (reply.status_code, error["type"], error["param"]) == (400, "invalid_request_error", name)
-    passed_over = dict.fromkeys([*(names - refused - set(fields.__struct_fields__)), "client_metadata"], 1)
+    passed_over = {name: LEGAL.get(name, {}) for name in names - refused - set(fields.__struct_fields__)}
+    assert passed_over.keys() <= {*WithoutEffect.__struct_fields__}
+    passed_over["client_metadata"] = 1
     asking_for_nothing = {name: values[0] for name, values in REFUSED.items() if values}
     sent = {**body, **passed_over, **dict.fromkeys(refused), **asking_for_nothing}
     assert client.post(path, json=sent).status_code == 200
@@ -66,6 +112,50 @@ def test_what_is_passed_over_is_named_in_a_warning(talk: Talk) -> None:
             "without effect here: client_metadata, thinking",
             "tools: only functions are served, not namespace, web_search",
         ]
+
+
+@pytest.mark.parametrize(("name", "value"), ILLEGAL + ILLEGAL_CHAT)
+def test_a_field_without_effect_is_refused_in_a_chat_where_its_value_is_illegal(
+    talk: Talk, name: str, value: Any
+) -> None:
+    _refuse(talk, "/v1/chat/completions", {**CHAT, name: value}, name)
+
+
+@pytest.mark.parametrize(("name", "value"), ILLEGAL + ILLEGAL_RESPONSE)
+def test_a_field_without_effect_is_refused_in_a_response_where_its_value_is_illegal(
+    talk: Talk, name: str, value: Any
+) -> None:
+    _refuse(talk, "/v1/responses", {**RESPONSE, name: value}, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "meant"),
+    [
+        ("/v1/chat/completions", "temprature", "temperature"),
+        ("/v1/chat/completions", "max_output_tokens", "max_tokens"),
+        ("/v1/chat/completions", "strem", "stream"),
+        ("/v1/responses", "inputt", "input"),
+        ("/v1/responses", "max_tokens", "max_output_tokens"),
+        ("/v1/responses", "reasonning", "reasoning"),
+    ],
+)
+def test_a_misspelt_field_is_refused_with_the_one_that_was_meant(
+    talk: Talk, path: str, written: str, meant: str
+) -> None:
+    body = CHAT if "chat" in path else RESPONSE
+    message = _refuse(talk, path, {**body, written: 5}, written)
+    assert message.startswith(f"there is no field {written!r} here. Did you mean ")
+    assert meant in message
+
+
+def _refuse(talk: Talk, path: str, body: dict[str, Any], name: str) -> str:
+    before = talk.calls
+    reply = talk.serving.client().post(path, json=body)
+    error = reply.json()["error"]
+    assert (reply.status_code, error["type"]) == (400, "invalid_request_error"), error
+    assert re.split(r"[.\[]", error["param"])[0] == name
+    assert talk.calls == before
+    return error["message"]
 
 
 USUAL: dict[str, dict[str, Any]] = {

@@ -7,8 +7,9 @@ from typing import Any
 import openai
 import pytest
 
+from ....servers import Fault, ModelServer
 from ..serving import TOKENS, Serving
-from .talking import ASK
+from .talking import ASK, reply, talking
 
 REFUSED: list[tuple[int, dict[str, Any]]] = [
     (401, {"headers": {"Authorization": "Bearer wrong"}}),
@@ -44,3 +45,22 @@ def test_a_client_of_openai_is_told_that_its_token_is_wrong(guarded: Serving) ->
     ):
         client.chat.completions.create(model="auto", messages=ASK)
     assert (caught.value.code, caught.value.type) == ("unauthorized", "authentication_error")
+
+
+def test_no_caller_is_told_where_a_model_is() -> None:
+    with ModelServer(reply=reply, faults=(Fault(kind="quota"),)) as model, talking(model) as talk:
+        client, address = talk.serving.client(), model.url.partition("//")[2].partition("/")[0]
+        body = {"model": "chain_of_thought@small", "messages": ASK}
+        failed = client.post("/v1/chat/completions", json=body)
+        streamed = client.post("/v1/chat/completions", json={**body, "stream": True})
+        unknown = client.post("/v1/chat/completions", json={**body, "model": "auto@nobody"})
+        listed = client.get("/v1/models")
+        assert failed.status_code == 429
+        assert ": small: the quota is used up" in failed.json()["error"]["message"]
+        assert unknown.json()["error"]["code"] == "model_not_found"
+        for answer in (failed, streamed, unknown, listed):
+            assert "http" not in answer.text.replace("http://127.0.0.1", "", answer.text.count("#/runs/"))
+            assert address not in answer.text
+    with ModelServer(reply=reply) as model, talking(model) as talk:
+        answered = talk.serving.client().post("/v1/chat/completions", json=body)
+        assert answered.json()["reasonry"]["runs"][0]["model"] == "small"

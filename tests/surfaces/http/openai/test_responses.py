@@ -87,7 +87,7 @@ def test_a_format_whose_schema_cannot_be_used_is_named_as_responses_name_it(talk
 
 
 def test_a_response_of_which_nothing_comes_says_why(talk: Talk) -> None:
-    limit: Any = {"reasonry": {"budget": {"calls": 1}}}
+    limit: Any = {"reasonry": {"budget": {"calls": 1, "closes": False}}}
     with talk.client().responses.stream(model="step_back@small", input="Which?", extra_body=limit) as events:
         last: Any = list(events)[-1]
     assert (last.type, last.response.error.code) == ("response.failed", "budget_exceeded")
@@ -160,3 +160,42 @@ def test_a_response_that_asked_for_calls_is_read_again_as_it_was(talk: Talk) -> 
     again: Any = client.responses.retrieve(answered.id)
     assert (again.output_text, again.usage) == (answered.output_text, answered.usage)
     assert again.output[0].summary[0].text == answered.output[0].summary[0].text
+
+
+def test_items_of_an_earlier_response_are_known_by_their_ids(talk: Talk) -> None:
+    client = talk.client()
+    first: Any = client.responses.create(model="chain_of_thought@small", input="Which capital?")
+    items: Any = [{"type": "item_reference", "id": item.id} for item in first.output]
+    asked: Any = [
+        {"role": "user", "content": "Which capital?"},
+        *items,
+        {"role": "user", "content": "And why?"},
+    ]
+    client.responses.create(model="chain_of_thought@small", input=asked)
+    prompt = talk.model.bodies[-1]["messages"][-1]["content"]
+    quoted = [line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> ")]
+    assert quoted == ["user: Which capital?", "assistant: Oslo"]
+
+
+def test_a_call_is_known_by_its_id_when_its_result_comes(talk: Talk) -> None:
+    client, question = talk.client(), {"role": "user", "content": "Where is it warm?"}
+    first: Any = client.responses.create(model="react@small", input=[question], tools=RESPONSE_TOOLS)  # pyright: ignore
+    calls = [item for item in first.output if item.type == "function_call"]
+    assert len(calls) == 2
+    brought: Any = [
+        question,
+        *({"type": "item_reference", "id": item.id} for item in first.output),
+        *({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls),
+    ]
+    second: Any = client.responses.create(model="react@small", input=brought, tools=RESPONSE_TOOLS)
+    assert second.output_text == "sunny in 2"
+    assert second.reasonry["runs"][0]["run_id"] == first.reasonry["runs"][0]["run_id"]
+
+
+@pytest.mark.parametrize("name", ["msg_gone", "fc_call_gone", "rs_1", "x", "", f"msg_resp_{'0' * 32}"])
+def test_an_item_that_nobody_knows_is_refused(talk: Talk, name: str) -> None:
+    with pytest.raises(openai.BadRequestError, match="send it whole") as caught:
+        talk.client().responses.create(
+            model="chain_of_thought@small", input=[{"type": "item_reference", "id": name}]
+        )
+    assert caught.value.param == "input"

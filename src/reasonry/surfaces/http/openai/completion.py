@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -188,7 +188,8 @@ class Completion(Struct):
                 # The client before this one hung up a moment ago.
                 await _resume_abandoned(self.context, self.run_id)
             if shows and self._result.outcome == "stopped":
-                yield f"\n\nThe run {end_text(self._result.document())}; its best so far is no answer"
+                ending = app.allowed.hide_addresses(end_text(self._result.document()))
+                yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
         """Note the calls that the run waits for; whether there are any."""
@@ -222,9 +223,10 @@ class Completion(Struct):
             self.answer, is_cut = cut_answer(text, stops, limit)
             self.cut = is_cut or is_stopped
         if not self.calls and (text is None or fields.forced):
-            raise _failure_of(result)
+            raise _failure_of(result, self.context.app.allowed.hide_addresses)
         whole, self.usage = result.document(nodes=False), result.usage
-        self.run = {name: whole[name] for name in _SHOWN}
+        shown = msgspec.json.encode({name: whole[name] for name in _SHOWN}).decode()
+        self.run = msgspec.json.decode(self.context.app.allowed.hide_addresses(shown))
         if self.results:
             latest = reversed((await self.context.app.engine.read(self.run_id)).run.events)
             since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
@@ -322,8 +324,8 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
 # -- ended
 
 
-def _failure_of(result: Result) -> ReasonryError:
-    """Return the error of a run without an answer."""
+def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
+    """Return the error of a run without an answer, in which the addresses of models are hidden."""
     if result.status == "active":
         return OverloadedError(
             "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
@@ -334,7 +336,7 @@ def _failure_of(result: Result) -> ReasonryError:
     end = result.termination
     code = "budget_exceeded" if result.outcome == "stopped" else end.code
     return WorldError(
-        f"the run ended without an answer: {end.detail or end.reason}",
+        hidden(f"the run ended without an answer: {end.detail or end.reason}"),
         code="cancelled" if result.status == "cancelled" else code or "output_invalid",
         run_id=result.run_id,
     )

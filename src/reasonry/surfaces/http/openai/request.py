@@ -11,11 +11,12 @@ import base64
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ....app.agent_calls import ListedParts, Options
 from ....core.budget import Budget
@@ -31,6 +32,7 @@ from ....core.problem import (
 )
 from ....core.toolcard import ToolCard
 from ....errors import UsageError
+from ....names import did_you_mean
 from ....text import cut
 from ....tools.catalog import CallersTool
 from ..documents import read_form
@@ -38,6 +40,10 @@ from ..documents import read_form
 Fields = TypeVar("Fields", bound=Struct)
 Tool = TypeVar("Tool")
 Form = dict[str, Any]
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Verbosity = Literal["low", "medium", "high"]
+Penalty = Annotated[float, Meta(ge=-2, le=2)]
 
 MAX_TOOLS = 128
 MAX_SHOWN_CHARS = 500
@@ -56,6 +62,11 @@ ANSWER = "answer"
 _CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
 """The last character of the run's part has two bits that mean something."""
 
+_OTHER_TOOLS = re.compile(
+    r"custom|namespace|mcp|(web|file|tool)_search\w*|computer\w*|code_interpreter|image_generation|(local_)?shell|apply_patch"
+)
+_NEAR = 0.8
+"""How alike two names are of which one is the other misspelt."""
 _THINKING = ("reasoning_text", "reasoning", "thinking")
 _THOUGHTS = re.compile(
     r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
@@ -150,7 +161,10 @@ class Message(Struct, frozen=True, kw_only=True):
 class InputItem(Struct, frozen=True, kw_only=True):
     """An item of a response's input."""
 
-    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    type: Literal["message", "function_call", "function_call_output", "reasoning", "item_reference"] = (
+        "message"
+    )
+    id: str = ""
     role: Literal["system", "developer", "user", "assistant"] = "assistant"
     content: Content = None
     call_id: str = ""
@@ -314,6 +328,49 @@ class TextOptions(Struct, frozen=True):
     """The field `text`."""
 
     format: AnswerFormat = AnswerFormat("text")
+    verbosity: Verbosity | UnsetType | None = UNSET
+
+
+class ReasoningOptions(Struct, frozen=True):
+    """The field `reasoning`."""
+
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class WithoutEffect(Struct, frozen=True, kw_only=True):
+    """The fields that change nothing here, those of other servers among them; they must be legal all the same."""
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] = 1
+    top_p: Annotated[float, Meta(ge=0, le=1)] = 1
+    presence_penalty: Penalty = 0
+    frequency_penalty: Penalty = 0
+    top_k: float = 0
+    top_a: float = 0
+    min_p: float = 0
+    repeat_penalty: float = 1
+    repetition_penalty: float = 1
+    seed: int = 0
+    min_tokens: int = 0
+    user: str | Form = ""
+    safety_identifier: str = ""
+    prompt_cache_key: str = ""
+    prompt_cache_retention: Literal["in_memory", "in-memory", "24h"] = "in_memory"
+    metadata: dict[str, str] = {}
+    store: bool = True
+    service_tier: Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"] = "auto"
+    truncation: Literal["auto", "disabled"] = "auto"
+    verbosity: Verbosity = "medium"
+    reasoning_effort: Effort = "medium"
+    reasoning: ReasoningOptions = ReasoningOptions()
+    access_programs: Form = {}
+    context_management: list[Form] = []
+    image: Form = {}
+    models: list[str] = []
+    moderation: Form = {}
+    prediction: Form = {}
+    prompt_cache_options: Form = {}
+    web_search_options: Form = {}
 
 
 class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
@@ -422,13 +479,20 @@ def read_fields(body: Any, form: type[Fields]) -> Fields:
     Others change nothing, and are passed over with a warning: how a model is sampled is the strategy's business.
 
     Raises:
-        UsageError: One is not as it must be.
+        UsageError: One is not as it must be, is misspelt, or is a field of the other API.
     """
     fields = {name: value for name, value in read_form(body, Form).items() if value is not None}
     if fields.get("logprobs") is False:
         del fields["logprobs"]
     if isinstance(tools := fields.get("tools"), list):
         fields["tools"] = [tool for tool in tools if not _is_other_tool(tool)]
+    served, others = {*form.__struct_fields__}, {*WithoutEffect.__struct_fields__}
+    read_form({name: fields[name] for name in fields.keys() & others}, WithoutEffect)
+    elsewhere = {*ChatFields.__struct_fields__, *ResponseFields.__struct_fields__}
+    for name in sorted(fields.keys() - served - others):
+        if name in elsewhere or get_close_matches(name, served | others, 1, _NEAR):
+            hint = did_you_mean(name, served | others)
+            raise UsageError(f"there is no field {name[:60]!r} here.{hint}", field=name[:60])
     return read_form(fields, form)
 
 
@@ -442,7 +506,8 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
 
 def _is_other_tool(tool: Any) -> bool:
     """Whether it is a tool that is no function, such as those that OpenAI's own servers run."""
-    return isinstance(tool, dict) and tool.get("type") != "function" and isinstance(tool.get("type"), str)
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    return isinstance(kind, str) and _OTHER_TOOLS.fullmatch(kind) is not None
 
 
 # -- an answer that is a call

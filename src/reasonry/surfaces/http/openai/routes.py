@@ -12,9 +12,11 @@ from typing import Any, Literal, TypedDict
 from uuid import UUID
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 from starlette.responses import Response
 
+from ....core.effects import CallTool
+from ....engine.callers import waiting_calls
 from ....engine.metering import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..context import EventStream, RequestContext
@@ -24,12 +26,14 @@ from ..runs import IDEMPOTENCY_KEY
 from .completion import Completion, begin
 from .request import (
     ChatFields,
+    InputItem,
     MadeCall,
     Message,
     ResponseFields,
     ResponseTool,
     TextOptions,
     messages_of,
+    read_call_id,
     read_fields,
 )
 
@@ -102,6 +106,8 @@ async def create_chat_completion(context: RequestContext, body: ChatFields) -> R
 
 async def create_response(context: RequestContext, body: ResponseFields) -> Response:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
+    if not isinstance(body.input, str):
+        body = structs.replace(body, input=[await _resolve(context, item) for item in body.input])
     fields = body.as_chat(await _read_conversation(context, body.previous_response_id))
     completion = await begin(context, fields, ResponseFields, background=body.background)
     response = respond(completion.name, body)
@@ -327,6 +333,31 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
     if found is None:
         raise NotFoundError(f"there is no response {response_id[:80]!r}")
     return str(UUID(found[1])), frozenset((found[2] or "").replace(".", "/").split("-")) - {""}
+
+
+async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
+    """Return an item, or the one of an earlier response that it refers to; ids name the run.
+
+    Raises:
+        UsageError: There is no such item.
+    """
+    if item.type != "item_reference":
+        return item
+    kind, _, name = item.id.partition("_")
+    try:
+        if kind == "msg":
+            result = await context.app.engine.result(_run_behind(name)[0])
+            return InputItem(content=result.answer or result.best_answer)
+        if kind == "fc":
+            call = read_call_id(name, "input")
+            waiting = waiting_calls((await context.app.engine.read(call.run_id)).run)
+            made = next((each.effect for each in waiting if each.id == call.effect), None)
+            function = made.tool if isinstance(made, CallTool) else "function"
+            return InputItem(type="function_call", call_id=name, name=function)
+        _run_behind(name if kind == "rs" else item.id)
+    except (NotFoundError, UsageError):
+        raise UsageError(f"there is no item {item.id[:80]!r} here; send it whole", field="input") from None
+    return InputItem(type="reasoning")
 
 
 async def _read_conversation(context: RequestContext, response_id: str | None) -> list[Message]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.reading.thinking import ENDLESS_CHARS, Endless, repeats_itself
+from reasonry.engine.calls import ENDLESS_CHARS, Endless
+from reasonry.text import repeats_itself
 
 LOOP = "The bakery should not open on Sundays.\n\nThe next thought is:\n\n"
 

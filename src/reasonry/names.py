@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from ..patterns import lazy_pattern
+from .patterns import lazy_pattern
 
 T = TypeVar("T")
 

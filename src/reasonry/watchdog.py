@@ -1,0 +1,101 @@
+"""Ends a process whose event loop stands still; another can then resume its runs.
+
+A thread of the process could not: a regular expression that takes for ever holds the lock of the interpreter. So a
+child watches, which is this file, given to an interpreter: it imports little, and nothing of the package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+from collections.abc import AsyncGenerator
+
+STILL_S = 30
+"""How long a loop may stand still, by the ticks of the child, which has none while the computer is suspended."""
+
+TICK_S = 1.0
+
+
+class Watchdog:
+    """The end of the process that is watched; without `watching`, nothing is said to anybody."""
+
+    def __init__(self) -> None:
+        self._pipe: int | None = None
+
+    def note_life(self, run_id: str = "") -> None:
+        """Say that the process lives, and of which run it folds answers in next."""
+        if self._pipe is not None:
+            # A pipe that is full, or whose reader has died, holds nobody up.
+            with contextlib.suppress(OSError):
+                os.write(self._pipe, f"{run_id}\n".encode())
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncGenerator[None]:
+        """Have this process ended once its loop stands still; not on Windows, where a pipe cannot be waited for."""
+        import asyncio
+        import subprocess
+
+        if not hasattr(signal, "SIGKILL"):
+            yield
+            return
+
+        async def beat() -> None:
+            while True:
+                self.note_life()
+                await asyncio.sleep(TICK_S)
+
+        reading, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        command = [sys.executable, "-I", "-S", __file__, f"{os.getpid()}", f"{STILL_S}", f"{TICK_S}"]
+        with subprocess.Popen(command, stdin=reading) as child:
+            os.close(reading)
+            beating = asyncio.create_task(beat())
+            try:
+                yield
+            finally:
+                beating.cancel()
+                os.close(self._pipe)
+                self._pipe = None
+                child.kill()
+
+
+WATCHDOG = Watchdog()
+"""Of this process."""
+
+
+def watch(pid: int, still_s: float, tick_s: float) -> None:
+    """Read signs of life of a process from standard input until it ends, or end it once there are none."""
+    # Ctrl-C is for the process, which may have things to finish.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run_id, rest, quiet = b"", b"", 0
+    while quiet * tick_s < still_s:
+        if not select.select([0], [], [], tick_s)[0]:
+            quiet = 0 if is_suspended(pid) else quiet + 1
+            continue
+        quiet, piece = 0, os.read(0, 65_536)
+        if not piece:
+            return
+        *lines, rest = (rest + piece).split(b"\n")
+        run_id = next(filter(None, reversed(lines)), run_id)
+    if os.getppid() == pid:
+        folded = f"run {run_id.decode()}" if run_id else "none"
+        warning = f"the event loop has stood still for {still_s:g} s; the last run folded in: {folded}; "
+        with contextlib.suppress(OSError):
+            os.write(2, f"{warning}this process ends, to be started again\n".encode())
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_suspended(pid: int) -> bool:
+    """Return whether a process is stopped by a signal or a debugger, as far as the system tells."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    watch(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,112 @@
+"""What workers show: their metrics at a port of the loopback, the runs that each drives, deaths and lost leases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from reasonry.app.wiring import App
+from reasonry.engine.policy import Policy
+from reasonry.errors import ConflictError
+from reasonry.queues import postgres_store
+from reasonry.supervisor import Supervisor
+from reasonry.surfaces.http.health import Health
+from reasonry.surfaces.http.metrics import Metrics
+from tests.forked import ForkedProcess
+
+from ..servers import Fault, ModelServer, Player
+from .working import accept, until_ended, worker_process, working
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_worker_serves_its_metrics(postgres_url: str) -> None:
+    command = [sys.executable, "-m", "reasonry", "worker", "--store", postgres_url, "--metrics-port", "0"]
+    async with App(postgres_url, environ={}) as app:
+        (run_id,) = await accept(app, "offline", 1)
+        with ForkedProcess(
+            command, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+        ) as process:
+            assert process.stderr is not None
+            said = await asyncio.to_thread(process.stderr.readline)
+            (url,) = re.findall(r"metrics are at (http://127\.0\.0\.1:\d+/metrics)", said)
+            assert (await until_ended(app, run_id)).status == "done"
+
+            def read() -> str:
+                with urllib.request.urlopen(url, timeout=10) as reply:
+                    return reply.read().decode()
+
+            while 'reasonry_runs_total{outcome="solved"} 1.0' not in (text := await asyncio.to_thread(read)):
+                await asyncio.sleep(0.05)
+            process.kill()
+    assert re.search(r'reasonry_calls_total\{model="offline",provider="offline"\} [1-9]', text)
+    for name in ("workers", "queue_depth", "queue_oldest_seconds", "loop_lag_seconds", "runs_driven"):
+        assert f"\nreasonry_{name} " in text
+
+
+async def test_the_list_of_workers_says_which_runs_each_drives(
+    postgres_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hangs = Fault(kind="hang")
+    with ModelServer(reply=Player(), faults=(hangs,)) as model:
+        async with App(postgres_url, environ={}) as app:
+            (run_id,) = await accept(app, model.model, 1)
+            with worker_process(postgres_url, model.model) as process:
+                while not await app.store.find_driven([run_id]):
+                    await asyncio.sleep(0.02)
+                (worker,) = await postgres_store(app.store).workers()
+                assert worker.process.startswith(f"{process.pid}@")
+                assert worker.runs == [run_id]
+                command = [
+                    sys.executable,
+                    "-m",
+                    "reasonry",
+                    "worker",
+                    "--list",
+                    "--json",
+                    "--store",
+                    postgres_url,
+                ]
+                listed = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
+                assert json.loads(listed.stdout)["workers"][0]["runs"] == [run_id]
+
+
+async def test_deaths_and_lost_leases_are_counted(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = Metrics()
+    async with App(postgres_url, Policy(), environ={}) as app:
+        supervisor = Supervisor(app)
+        metrics.follow(app.engine.policy, supervisor, Health(app.store, 5))
+        first, second = await accept(app, "offline", 2)
+        store = postgres_store(app.store)
+
+        def die(tx: object) -> None:
+            tx.execute(  # type: ignore[attr-defined]
+                "INSERT INTO lease (key, holder, number, until_ms, deaths, place) "
+                "SELECT key, '1 elsewhere/0 x', 1, 0, 0, 0 FROM run WHERE run_id = $1 "
+                "ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, until_ms = 0",
+                (first,),
+            )
+
+        await store.write(die)
+        async with working(app):
+            await until_ended(app, first)
+            await until_ended(app, second)
+
+        async def lose(*_: object, **__: object) -> None:
+            raise ConflictError("it continues there", code="lease_lost")
+
+        (third,) = await accept(app, "offline", 1)
+        monkeypatch.setattr("reasonry.engine.drive.OpenRun.drive", lose)
+        ended = await supervisor.take_up(third)
+        assert ended is not None
+        await asyncio.wait([ended])
+    text = metrics.text()[0].decode()
+    assert "\nreasonry_lost_leases_total 1.0\n" in text
+    assert "\nreasonry_deaths_total 1.0\n" in text
