@@ -140,9 +140,9 @@ def update(
 
 def _add_usage(usage: Mapping[str, int], reported: Any) -> dict[str, int]:
     """Return the sums with the whole numbers of a report; providers also report null and nested members."""
-    given = reported.items() if isinstance(reported, Mapping) else ()
+    members = reported.items() if isinstance(reported, Mapping) else ()
     total = Counter(usage)
-    total.update({name: count for name, count in given if type(count) is int})
+    total.update({name: count for name, count in members if type(count) is int})
     return dict(total)
 
 

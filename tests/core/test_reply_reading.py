@@ -239,3 +239,25 @@ def test_what_a_reader_can_use_in_part_is_taken_at_the_last_try_and_what_is_miss
     )
     assert (first.value, first.refusal) == (None, "b has no score")
     assert (last.value, last.mode, last.lost) == ({"a": 1}, "list", "b has no score")
+
+
+class Remarks(Struct, frozen=True):
+    remarks: tuple[str, ...]
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        (None, "it is null, and text is wanted"),
+        ({}, "'{}' has no text"),
+        ({"number": 2, "text": ""}, """'{"number": 2, "text": ""}' has no text"""),
+    ],
+)
+def test_an_entry_without_text_is_left_out_of_a_list_of_texts_at_the_last_try_and_that_is_said(
+    entry: object, why: str
+) -> None:
+    stage = Stage("listing", ("final_response",), description="", guidance="", reply=Remarks)
+    ask = replace(LIST, form=inlined_schema(Remarks))
+    reading = read_reply(stage, None, ask, [Answered(json.dumps({"remarks": ["a", entry, {"text": "c"}]}))])
+    assert reading.value == Remarks(("a", "c"))
+    assert reading.lost == f"remarks[2] was left out: {why}"

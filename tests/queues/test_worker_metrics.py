@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -20,6 +21,7 @@ from reasonry.supervisor import Supervisor
 from reasonry.surfaces.http.health import Health
 from reasonry.surfaces.http.metrics import Metrics
 from tests.forked import ForkedProcess
+from tests.in_process import run
 
 from ..servers import Fault, ModelServer, Player
 from .working import accept, until_ended, worker_process, working
@@ -49,6 +51,19 @@ async def test_a_worker_serves_its_metrics(postgres_url: str) -> None:
     assert re.search(r'reasonry_calls_total\{model="offline",provider="offline"\} [1-9]', text)
     for name in ("workers", "queue_depth", "queue_oldest_seconds", "loop_lag_seconds", "runs_driven"):
         assert f"\nreasonry_{name} " in text
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_port_that_metrics_cannot_have_is_a_mistake_of_its_user(
+    postgres_url: str, is_taken: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1] if is_taken else 65_536
+        assert run(["worker", "--store", postgres_url, "--metrics-port", str(port), "--json"]) == 2
+    error = json.loads(capfd.readouterr().out)["error"]
+    assert (error["code"], error["option"]) == ("invalid_request", "metrics_port")
+    assert f"metrics cannot be served at port {port}: " in error["message"]
+    assert "--metrics-port takes another port" in error["message"]
 
 
 async def test_the_list_of_workers_says_which_runs_each_drives(

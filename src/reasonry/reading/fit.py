@@ -45,6 +45,7 @@ class Unreadable(Struct, frozen=True):
 
 Schema = Mapping[str, Any]
 _ANY: Final[Schema] = {}
+_TEXTS: Final[Schema] = {"type": "array", "items": {"type": "string"}}
 NO_OBJECT: Final = "it is JSON, but not a JSON object"
 NO_FIELD: Final = "its JSON object has none of the fields wanted"
 
@@ -110,7 +111,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list
         for place, entry in enumerate(written, 1):
             less, inside = without_misfits(entry, items, f"{at}[{place}]")
             try:
-                fit_value(less, items)
+                _fit_entry(less, items)
                 kept.append(less)
             except Misfit as error:
                 inside = [f"{at}[{place}] was left out: {error}"]
@@ -122,7 +123,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list
 def read_texts(value: Any) -> list[str]:
     """Return the texts of a value that stands for a list of texts; of objects, their texts; none if it is none."""
     try:
-        return _to_list(value, {"items": {"type": "string"}})
+        return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:
         return []
 
@@ -341,27 +342,31 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
         value = list_items(value) or [line.strip() for line in value.splitlines()]
     elif not isinstance(value, list):
         value = [value]
-    entries = [entry for entry in value if entry not in (None, "")]
-    if value and not entries:
+    entries = [entry for entry in value if entry != "" and (entry is not None or _are_texts(items))]
+    if value and not any(entry not in (None, "") for entry in entries):
         raise Misfit("there is nothing in its list")
     lowest, highest = schema.get("minItems", 0), schema.get("maxItems", len(entries))
     if not lowest <= len(entries) <= highest:
         wanted = f"at least {lowest}" if len(entries) < lowest else f"at most {highest}"
         raise Misfit(f"it has {len(entries)} items; give {wanted}")
-    if not takes_objects and _takes_text(items):
-        return [_entry_text(entry) for entry in entries]
-    return [fit_value(entry, items) for entry in entries]
+    return [_fit_entry(entry, items) for entry in entries]
 
 
-def _entry_text(entry: Any) -> str:
-    """Return an item of a list of texts; of an object, its texts without its number."""
+def _are_texts(items: Schema) -> bool:
+    kinds = {_kind_of(member) for member in _members(items)}
+    return "string" in kinds and "object" not in kinds
+
+
+def _fit_entry(entry: Any, items: Schema) -> Any:
+    """Return an item of a list; of an object in a list of texts, its texts without its number."""
+    if not _are_texts(items):
+        return fit_value(entry, items)
     if not isinstance(entry, dict):
         return _to_text(entry)
-    return ": ".join(
-        text
-        for item in entry.values()
-        if item not in (None, "") and not (text := _to_text(item)).strip().isdigit()
-    )
+    texts = (_to_text(item) for item in entry.values() if item not in (None, ""))
+    if not (text := ": ".join(text for text in texts if not text.strip().isdigit())):
+        raise Misfit(f"{_short(entry)} has no text")
+    return text
 
 
 def _to_object(value: Any, schema: Schema) -> dict[str, Any]:

@@ -149,8 +149,6 @@ def worker(
             processes of the store together; the second may be left out; may be repeated.
     """
     check_extra("server", "reasonry worker")
-    from prometheus_client import start_http_server
-
     from ...queues import Worker, postgres_store, read_queues
     from ...stores.postgres.provider_limits import read_provider_limits
     from ..http.health import Health
@@ -173,15 +171,14 @@ def worker(
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(app, max_runs=concurrency, usd_a_day=spending.usd_a_day_of)
-        driving = Worker(store, supervisor, names, concurrency)
-        working = asyncio.create_task(driving.work())
         watching = set[asyncio.Task[None]]()
         if metrics_port is not None:
             metrics, health = Metrics(), Health(store, spending.store_timeout_s)
             metrics.follow(app.engine.policy, supervisor, health)
+            print_note(f"metrics are at http://127.0.0.1:{metrics.serve(metrics_port)}/metrics")
             watching = {*map(asyncio.create_task, (metrics.watch_loop(), health.watch()))}
-            server, _ = start_http_server(metrics_port, "127.0.0.1", metrics.registry)
-            print_note(f"metrics are at http://127.0.0.1:{server.server_port}/metrics")
+        driving = Worker(store, supervisor, names, concurrency)
+        working = asyncio.create_task(driving.work())
         if common.as_data:
             common.show({"store": store.name, "queues": names, "concurrency": concurrency}, "")
         print_note(f"driving up to {concurrency} runs of {store.name} at once (Ctrl-C ends it)")

@@ -7,11 +7,19 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    start_http_server,
+)
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from ...engine.policy import Policy
 from ...engine.telemetry import Meter
+from ...errors import UsageError
 from ...supervisor import Supervisor
 from .health import Health
 
@@ -83,6 +91,20 @@ class Metrics(Meter):
             due_s = time.monotonic() + LOOK_EVERY_S
             await asyncio.sleep(LOOK_EVERY_S)
             self.lag_s = max(0.0, time.monotonic() - due_s)
+
+    def serve(self, port: int) -> int:
+        """Serve them on the loopback in a thread of its own; return the port.
+
+        Raises:
+            UsageError: There is no such port, or it is taken.
+        """
+        try:
+            server, _ = start_http_server(port, "127.0.0.1", self.registry)
+        except (OSError, OverflowError) as error:
+            why = str(getattr(error, "strerror", None) or error).rstrip(".")
+            message = f"metrics cannot be served at port {port}: {why}; --metrics-port takes another port"
+            raise UsageError(f"{message}; 0 takes any free port", option="metrics_port") from None
+        return server.server_port
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Show a number that is read when the metrics are."""
