@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.reading.vote import agree, confidence, is_settled, lead_confidence, normalise, tally, tidy
+from reasonry.reading.vote import agree, is_settled, normalise, tally, tidy
+from reasonry.strategies.self_consistency import confidence, lead_confidence
 
 SAME = [
     ("0.5", "0.50", "1/2", ".5", "½", "5e-1", "\\frac{1}{2}", "$\\dfrac{1}{2}$", "x = 0.5"),

@@ -71,7 +71,12 @@ class Desk:
             end = time.monotonic() + 10
             while (stats := server.stats())["inflight"] and time.monotonic() < end:
                 time.sleep(0.01)
-        assert document["usage"]["calls"] == stats["requests"]
+        # A request that is refused for its rate is no call.
+        is_refusal = fault.kind == "rate_limit" or (
+            fault.kind == "unavailable" and fault.retry_after is not None
+        )
+        refused = stats["faults"].get(fault.kind, 0) if is_refusal else 0
+        assert document["usage"]["calls"] == stats["requests"] - refused
         assert stats["inflight"] == 0
         return code, document, stats
 

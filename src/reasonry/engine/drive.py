@@ -26,7 +26,7 @@ from ..errors import ConflictError, StoreError
 from ..ids import now_ms
 from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use
 from ..watchdog import WATCHDOG
-from . import journal
+from . import guard, journal
 from .calls import Calls, Held
 from .control import Control
 from .follow import ContainedObserver, Observer
@@ -44,14 +44,6 @@ T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.5
 """How often a waiting drive looks whether somebody has cancelled its run."""
-
-CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
-"""Limits before which a run is closed, rather than stopped."""
-
-KEPT_SHARE: Final = 0.2
-"""Of a limit on time, kept back for the last question of a run, where no question has taken longer."""
-KEPT_TIMES: Final = 1.5
-"""How many times as long as the slowest question so far the last one may take."""
 
 KEEP_EVERY: Final = 32
 """Lines of a coached run after which its folded state is kept, so that an answer costs the same however long it is."""
@@ -520,7 +512,7 @@ class Drive:
         """Have the run come to its answer with what was kept back for that; return whether it can."""
         asks = self.run.last_questions
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
-        if reached.reason not in CLOSED_BY or asks is None or is_late:
+        if reached.reason not in guard.CLOSED_BY or asks is None or is_late:
             return False
         await self._drop_tasks()
         await self._write_unwritten()
@@ -695,7 +687,7 @@ class Drive:
             return None
         if kept is None:
             asks = None if run.snapshot.closing else run.last_questions
-            kept = max(seconds * KEPT_SHARE, self.calls.slowest_s * KEPT_TIMES) if asks else 0.0
+            kept = max(seconds * guard.KEPT_SHARE, self.calls.slowest_s * guard.KEPT_TIMES) if asks else 0.0
         return max(0.0, seconds - kept - self._at_ms() / 1000)
 
     def _at_ms(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,6 +25,14 @@ LEAST_ROOM = 16
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
 """Waits for something, unless it is not to be waited for any more."""
+
+CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
+"""Limits before which a run is closed, rather than stopped."""
+
+KEPT_SHARE: Final = 0.2
+"""Of a limit on time, kept back for the last question of a run, where no question has taken longer."""
+KEPT_TIMES: Final = 1.5
+"""How many times as long as the slowest question so far the last one may take."""
 
 
 class BudgetExhausted(Exception):

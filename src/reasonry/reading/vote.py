@@ -5,9 +5,6 @@ Rule 1: votes are counted in the order drawn, and a vote never changes its side.
 Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
 Rule 3: answers agree where they are one text, but for case, spaces and markup, or one date, or one number. A number
         without a unit agrees with the same number with one. Nothing is read out of a sentence.
-
-Stopping rules: the exact bound; and the Beta rule of arXiv:2305.11860, which stops when the leader is the
-true majority with the wanted probability.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb
 from typing import Final
 
 from msgspec import Struct
@@ -161,20 +157,3 @@ def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
     """
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second
-
-
-def lead_confidence(first: int, second: int) -> float:
-    """Return how probable it is that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
-
-    With p ~ Beta(first + 1, second + 1) this is the regularised incomplete beta function
-    I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
-    """
-    tosses = first + second + 1
-    return sum(comb(tosses, heads) for heads in range(second + 1, tosses + 1)) / (1 << tosses)
-
-
-def confidence(votes: Sequence[Vote]) -> float:
-    """Return `lead_confidence` of the leader over the runner-up; 0 without votes."""
-    if not votes:
-        return 0.0
-    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)

@@ -110,8 +110,8 @@ def _as_proved(run: WholeRun) -> tuple[WholeRun, bool]:
     """Return a run, whose chain is whole, with the row that its journal proves; whether its own row said the same."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
-    said = run.row
+    stated = run.row
     if row.status == "active":
         # Its row is not written with each line.
-        said = replace(said, calls=row.calls, tokens=row.tokens, usd=row.usd)
-    return replace(run, row=row, checkpoint=None), row == said
+        stated = replace(stated, calls=row.calls, tokens=row.tokens, usd=row.usd)
+    return replace(run, row=row, checkpoint=None), row == stated

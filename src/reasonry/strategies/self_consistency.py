@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import exp
+from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -42,7 +42,7 @@ from ..core.strategy import Field, Stage, Strategy, final_response, inlined_sche
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.vote import Vote, confidence, is_settled, merge_votes, tally, tidy
+from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
 from ..text import cut
 
 SYSTEM = "Solve the problem by yourself, from scratch."
@@ -200,6 +200,25 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
         # Where the shortest wins a tie, a rival needs one vote less.
         return likely or is_settled(votes, remaining + (self.options.first is not None))
+
+
+def lead_confidence(first: int, second: int) -> float:
+    """Return how probable it is that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
+
+    The Beta rule of arXiv:2305.11860.
+
+    With p ~ Beta(first + 1, second + 1) this is the regularised incomplete beta function
+    I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
+    """
+    tosses = first + second + 1
+    return sum(comb(tosses, heads) for heads in range(second + 1, tosses + 1)) / (1 << tosses)
+
+
+def confidence(votes: Sequence[Vote]) -> float:
+    """Return `lead_confidence` of the leader over the runner-up; 0 without votes."""
+    if not votes:
+        return 0.0
+    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
 
 
 def sample_paths(s: State) -> Body:

@@ -29,7 +29,12 @@ def conclude(state: State) -> Conclusion:
         answer = chosen.content
     certainty = "proved" if state.proved else "given"
     return Conclusion(
-        answer, state.reason or "unfinished", _detail(state), _document(state), certainty=certainty
+        # The root has no text, which is no answer.
+        answer or None,
+        state.reason or "unfinished",
+        _detail(state),
+        _document(state),
+        certainty=certainty,
     )
 
 
