@@ -27,6 +27,8 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
+ANSWERED = ("solved", "answered")
+"""The outcomes of runs that have an answer."""
 """How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
 ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
 caller's answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from ..engine.journal import CALLER
-from ..records import Outcome, RunRow
+from ..records import ANSWERED, Outcome, RunRow
 
 RunMode = Literal["driven", "coached"]
 
@@ -54,7 +54,7 @@ class RunHead(RunMembers):
 
 def run_head(row: RunRow, *, resumable: bool = False) -> RunHead:
     """Return the head of a run; of its problem and its answer it has the beginning."""
-    is_answered = row.outcome in ("solved", "answered")
+    is_answered = row.outcome in ANSWERED
     return RunHead(
         run_id=row.run_id,
         session_id=row.session_id,

@@ -547,11 +547,9 @@ class _Execution:
     def close(self, event: Closing) -> Step:
         """Have runs inside come to their answers with what they have; where none can, the run itself."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
-        inside = [place for place, child in self._children() if child.can_close]
-        for place in inside:
-            waiting = self.pending[place]
-            child = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)  # pyright: ignore
-            now = self._take_child(waiting, child.close(event))
+        inside = [(place, child) for place, child in self._children() if child.can_close]
+        for place, child in inside:
+            now = self._take_child(self.pending[place], child.close(event))
             self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
         if inside:
             return self.go_on() if self._take() else self._step()

@@ -16,7 +16,7 @@ from ..core.bodies import Thought
 from ..core.budget import NOTHING, Budget, Usage
 from ..core.problem import without_quoted
 from ..errors import ReasonryError
-from ..records import RunRow, ThoughtRow
+from ..records import ANSWERED, RunRow, ThoughtRow
 from .journal import HEAD_CHARS, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered, terms
 from .result import Result, Termination, result_of
 from .run import PromptLog, Run
@@ -142,7 +142,7 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
-    is_answered = row.outcome in ("solved", "answered")
+    is_answered = row.outcome in ANSWERED
     result = Result(
         answer=row.answer if is_answered else None,
         outcome=row.outcome,

@@ -18,7 +18,7 @@ from ..core.pending import Snapshot
 from ..core.registry import Registry
 from ..core.reply_reading import UNMARKED_MODE
 from ..errors import WorldError
-from ..records import Outcome, RunRow
+from ..records import ANSWERED, Outcome, RunRow
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
 from .run import Run
@@ -140,7 +140,7 @@ class Result(Struct, Generic[T], frozen=True):
 def result_of(run_id: str, session_id: str, run: Run) -> Result:
     """Return where a run stands, ended or not."""
     snapshot, name = run.snapshot, outcome_of(run)
-    is_answered = name in ("solved", "answered")
+    is_answered = name in ANSWERED
     reached = run.strategy.conclude(snapshot.state)
     conclusion = snapshot.conclusion or reached
     if snapshot.status == "active":
@@ -233,16 +233,13 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
 
 
 def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
-    if (closing := run.snapshot.closing) is not None and outcome_of(run) in ("solved", "answered"):
-        yield (
-            f"answered from what was known by then: {closing.detail}; to let it work further, resume it with a "
-            "higher limit"
-        )
-    elif conclusion.reason == "cost_limit" and outcome_of(run) in ("solved", "answered"):
-        yield (
-            f"answered from what was known by then: {conclusion.detail}; to let it work further, fork it with a "
-            "higher cost_limit"
-        )
+    closing, way_on = run.snapshot.closing, ""
+    if closing is not None:
+        way_on = f"{closing.detail}; to let it work further, resume it with a higher limit"
+    elif conclusion.reason == "cost_limit":
+        way_on = f"{conclusion.detail}; to let it work further, fork it with a higher cost_limit"
+    if way_on and outcome_of(run) in ANSWERED:
+        yield f"answered from what was known by then: {way_on}"
     if any(asked.read == UNMARKED_MODE for asked in run.asked.values()):
         yield "unmarked: a reply never said where its answer is, so it was taken whole"
     yield from (f"a reply was taken in part: {lost}" for lost in run.in_part)

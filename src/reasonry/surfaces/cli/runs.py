@@ -21,7 +21,7 @@ from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.replies import instant
 from ...ids import shorten_ids
-from ...records import JobOptions, RunRow
+from ...records import ANSWERED, JobOptions, RunRow
 from ...supervisor import Supervisor
 from ...text import clip
 from .. import present
@@ -44,7 +44,6 @@ from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 from .submit import note_who_drives
 
-_ANSWERED = ("solved", "answered")
 _PAGE = 500
 OfModel = Annotated[
     str | None, Parameter(help="Only runs of this model, as a run names it: openai:gpt-5-mini.")
@@ -195,7 +194,7 @@ def resume_(
             await Supervisor(app).resume(app, row.run_id, settings.participants(), limit, job=JobOptions())
 
         common = settings.common
-        rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*_ANSWERED, "waiting"))
+        rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
         return _do_on_all(common, rows, requeue, "put back in the queue")
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
@@ -208,7 +207,7 @@ def resume_(
         async with app.engine.open(own) as opened:
             found = opened.result
             # One that a limit closed can go on.
-            is_answered = found.outcome in _ANSWERED and not opened.run.closings
+            is_answered = found.outcome in ANSWERED and not opened.run.closings
             if is_answered and not silent:
                 print_note("This run has its answer; fork it to try another way.")
             elif found.status != "active" and not silent:

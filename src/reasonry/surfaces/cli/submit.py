@@ -24,7 +24,7 @@ from ...engine.journal import Begun
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
 from ...ids import now_ms
-from ...records import MAX_PRIORITY, JobOptions, RequestKey, RunRow
+from ...records import ANSWERED, MAX_PRIORITY, JobOptions, RequestKey, RunRow
 from ...regular_files import read_problems, read_regular_file
 from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
@@ -151,7 +151,7 @@ def submit(
     document = {"runs": counts.total(), **counts, "results": str(results) if results else None}
     line = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
     settings.common.show(document, lambda: print_note(line))
-    return 0 if set(counts) <= {"solved", "answered"} else 1
+    return 0 if set(counts) <= set(ANSWERED) else 1
 
 
 def start_(
