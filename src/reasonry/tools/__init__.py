@@ -1,1 +1,1 @@
-"""What a run can do besides asking: tools and verifiers."""
+"""Tools and verifiers: a run's abilities besides asking a model."""

@@ -1,4 +1,4 @@
-"""The catalog: the tools of one run, fixed when it starts; named by a user, or built in."""
+"""The catalog: the tools of one run, built in or named by the user, fixed when the run starts."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .python import PythonTool
 
 
 class Catalog:
-    """Tools by name, some of them callables, which become tools.
+    """Tools by name. Callables become tools.
 
     Raises:
-        UsageError: Two tools go by one name, or one is neither a tool nor a callable.
+        UsageError: Two tools share a name, or an entry is neither a tool nor a callable.
     """
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
@@ -35,7 +35,7 @@ class Catalog:
             self.tools[tool.name] = tool
 
     def cards(self) -> tuple[ToolCard, ...]:
-        """Return what strategies and models are shown of the tools."""
+        """Return the cards of the tools, as strategies and models see them."""
         return tuple(
             ToolCard(tool.name, tool.description, dict(tool.parameters)) for tool in self.tools.values()
         )
@@ -44,7 +44,7 @@ class Catalog:
         """Call a tool and return JSON data.
 
         Raises:
-            ToolError: There is no such tool, or it could not do its work; the message is for the model.
+            ToolError: The tool does not exist or failed. The message is for the model.
         """
         tool = self.tools.get(name)
         if tool is None:
@@ -56,7 +56,7 @@ class Catalog:
 
 
 class CallersTool:
-    """Stands in a catalog for a tool that only the caller can call: a drive leaves its calls open."""
+    """A placeholder for a tool that only the caller can run. A drive leaves its calls open."""
 
     def __init__(self, card: ToolCard) -> None:
         self.card = card
@@ -68,12 +68,12 @@ class CallersTool:
 
 
 def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
-    """Return the cards of those tools that are the caller's."""
+    """Return the cards of the caller's tools."""
     return tuple(tool.card for tool in tools if isinstance(tool, CallersTool))
 
 
 def as_tool(tool: Any) -> Tool:
-    """Return a tool for a tool or a callable.
+    """Turn a callable into a tool; a tool comes back unchanged.
 
     Raises:
         UsageError: It is neither.
@@ -89,12 +89,12 @@ def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool
     """Load tools from a Python file or an installed package.
 
     Args:
-        spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2`: functions, other callables or tools of that file. Or
-            `PACKAGE/NAME`: what an installed package brings.
-        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
+        spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2` for functions, other callables or tools of that file, or
+            `PACKAGE/NAME` for the tools of an installed package.
+        environ: The environment to read `REASONRY_PLUGINS` from. Defaults to that of the process.
 
     Raises:
-        UsageError: The file, the package or a name is missing, the file cannot be run, or what is named is no tool.
+        UsageError: The file, the package or a name is missing, the file cannot be run, or the name is not a tool.
     """
     split = split_tools(spec)
     if split is None:
@@ -108,7 +108,7 @@ def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool
 
 
 def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
-    """Return the tools that a package brings: one tool or callable, or a list of them.
+    """Read the tools of a package: a tool, a callable, or a list of them.
 
     Raises:
         UsageError: It is neither, or cannot be described to a model.
@@ -117,7 +117,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
 
 
 def split_tools(spec: str) -> tuple[str, list[str]] | None:
-    """Return the file and the names in `FILE.py:NAME,NAME2`; None: `PACKAGE/NAME`. Opens nothing.
+    """Split `FILE.py:NAME,NAME2` into the file and the names. Returns None for `PACKAGE/NAME`. Opens no file.
 
     Raises:
         UsageError: It is written in neither way.
@@ -168,7 +168,7 @@ def _tool_named(module: ModuleType, written: str, name: str) -> Tool:
 
 
 def reserved_names() -> frozenset[str]:
-    """Return the names of built-in tools and resources, which no server's tool may have."""
+    """Return the names of built-in tools and resources, which are closed to tools of servers."""
     resources = (name for strategy in STRATEGIES.values() for name in strategy.resources)
     return frozenset((*BUILT_IN, *resources, LLM.name, ANSWER))
 
@@ -176,12 +176,12 @@ def reserved_names() -> frozenset[str]:
 def built_in(
     names: Sequence[str], *, documents: Sequence[str] = (), sandbox: str | None = None
 ) -> list[Tool]:
-    """Return those of the tools that are available.
+    """Return the built-in tools that are available.
 
     Args:
-        names: What a strategy can use.
+        names: The tools that a strategy can use.
         documents: Files of the user, for `search_documents`.
-        sandbox: The sandbox of `py_executor`; None: the default one.
+        sandbox: The sandbox of `py_executor`, by name. Defaults to `monty`.
 
     Raises:
         UsageError: A document cannot be read, or there is no such sandbox.

@@ -35,14 +35,14 @@ MAX_SECONDS: Final = 120.0
 MAX_OUTPUT_BYTES: Final = 1024 * 1024
 LAST_LINES: Final = 20
 LAST_CHARS: Final = 1_500
-"""Of the output, as much as an answer's writer is shown."""
+"""The part of the output that the author of the answer sees."""
 
 _READY: Final = "ready"
 _LIMITS: Final = (
     "ulimit -u 64 2>/dev/null || ulimit -p 64; (:) || exit; "
     f'echo {_READY}; ulimit -f 65536; ulimit -v 2097152; ulimit -t 180; exec "$@"'
 )
-"""Processes of all, and for each one blocks of a file, KiB of memory and seconds of a processor.
+"""Limits: processes in total; file blocks, KiB of memory and processor seconds for each process.
 
 A kernel before 5.14 counts the processes outside too; where they are too many, `(:)` finds out before the command runs.
 """
@@ -57,30 +57,30 @@ _SYSTEM: Final = (
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
 )
 _NOT_RUN: Final = (126, 127)
-"""Exit codes that say: the program could not be started."""
+"""Exit codes of a program that could not be started."""
 
 SECRETS: Final = (
     *(".env*", ".git", ".git-credentials", ".npmrc", ".pypirc", ".netrc", ".htpasswd", "*.pem"),
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
     *(".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".config/gcloud", ".kube", ".docker", ".oci"),
 )
-"""Files and folders that the sandbox shows empty; with a slash, by the end of their path."""
+"""Files and folders that are empty inside the sandbox. A pattern with a slash matches the end of the path."""
 SECRETS_IF_IGNORED: Final = ("*.local", "*secret*", "*credential*", "*.key")
-"""Those that it shows empty where `.gitignore` names them."""
+"""Files that are empty inside the sandbox if `.gitignore` names them."""
 _INSTALLED: Final = ("node_modules", "site-packages")
-"""Folders of packages, where no user keeps secrets."""
+"""Folders of packages, which hold no secrets of a user."""
 
 
 class CommandVerifier:
     """Runs a command on each final answer.
 
     Args:
-        text: The command, as a shell would read it; no shell runs it.
-        hides: Patterns of further files that the sandbox shows empty.
+        text: The command in shell syntax. No shell runs it.
+        hides: Patterns of further files to empty inside the sandbox.
 
     Raises:
-        UsageError: There is no such program, or the folder holds too much to be shown to it.
-        SandboxError: There is no sandbox to run it in.
+        UsageError: The program does not exist, or the folder is too large to mount.
+        SandboxError: No sandbox is available.
     """
 
     def __init__(self, text: str, *, sandboxed: bool = True, hides: Sequence[str] = ()) -> None:
@@ -102,7 +102,7 @@ class CommandVerifier:
                              option="verifier")  # fmt: skip
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a final answer; a step on the way is `unknown`.
+        """Check a final answer. An intermediate step is `unknown`.
 
         Raises:
             SandboxError: The command was not run.
@@ -139,7 +139,7 @@ class CommandVerifier:
         return _verdict(ended.code, text, overran=ended.overran)
 
     def _walls(self, place: str, environment: dict[str, str], rules: int) -> list[str]:
-        """Return the command line up to the command: the world that bubblewrap builds around it; none outside."""
+        """Return the bubblewrap arguments that precede the command; empty outside the sandbox."""
         if self.bwrap is None:
             return []
         folders = dict.fromkeys([*_environments(self.words[0]), self.folder])
@@ -178,12 +178,12 @@ class CommandVerifier:
         all_ignored: bool = False,
         installed: bool = False,
     ) -> Iterator[str]:
-        """Yield the places in a folder that the sandbox shows empty.
+        """Yield the paths in a folder that are empty inside the sandbox.
 
         Args:
-            root: The folder of those shown that it is in.
-            ignored: Patterns of the `.gitignore`s above.
-            installed: Whether it is a part of packages, where only the user's own patterns hide anything.
+            root: The mounted folder that contains it.
+            ignored: Patterns of the `.gitignore` files above.
+            installed: Whether it belongs to installed packages, where only the user's own patterns apply.
         """
         if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
             return
@@ -219,7 +219,7 @@ def _is_environment(folder: str) -> bool:
 
 
 def _patterns_in(gitignore: str) -> tuple[str, ...]:
-    """Return the patterns of a `.gitignore`; what they take back counts as ignored."""
+    """Return the patterns of a `.gitignore`. A file that a `!` pattern takes back still counts as ignored."""
     try:
         lines = Path(gitignore).read_text("utf-8", "replace").lower().splitlines()
     except OSError:
@@ -232,7 +232,7 @@ def _ignored_above(folder: str) -> tuple[str, ...]:
 
 
 def _is_named(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a pattern names the last part of a path, or with a slash in it, more of its end."""
+    """Whether a pattern matches the last part of a path or, if the pattern has a slash, more of its end."""
     path = path.lower()
     name = path.rpartition("/")[2]
     return any(
@@ -241,7 +241,7 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _environments(program: str) -> list[str]:
-    """Return the folders of a program, and of the interpreter beside it; of a home, only those that hold programs."""
+    """Return the folders of a program and of the interpreter beside it. In a home, only folders of programs count."""
     files = [Path(program), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()

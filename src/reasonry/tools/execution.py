@@ -1,4 +1,4 @@
-"""A sandbox: code and limits go in, an execution comes out, whatever the code did."""
+"""The interface of a sandbox: it takes code and limits, and returns an execution whatever the code did."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .results import cut_data
 Status = Literal["ok", "error", "timeout", "memory", "denied"]
 
 AT_ONCE = max(2, min(8, os.cpu_count() or 2))
-"""Executions on one event loop; others wait."""
+"""Executions at a time on one event loop. Further ones wait."""
 MAX_CODE_BYTES = 1024 * 1024
 
 _slots_of_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -34,13 +34,13 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 
 class ExecutionLimits(Struct, frozen=True):
-    """What an execution may use. Hard: the host enforces them from outside as well.
+    """The limits of an execution. The host enforces them from outside as well.
 
     Attributes:
         max_seconds: Wall-clock seconds, 0.01 to 600.
         max_memory_mb: MiB of memory, 32 to 16,384.
-        max_output_bytes: Of output kept, and of the value; 64 to 16 MiB.
-        max_processes: Processes and threads, where the sandbox has such; 1 to 256.
+        max_output_bytes: Bytes kept of the output, and of the value; 64 bytes to 16 MiB.
+        max_processes: Processes and threads, in sandboxes that allow them; 1 to 256.
     """
 
     max_seconds: float = 10.0
@@ -57,14 +57,14 @@ class ExecutionLimits(Struct, frozen=True):
 
 
 class Execution(Struct, frozen=True):
-    """The outcome of some code.
+    """The result of an execution.
 
     Attributes:
-        status: `denied` is what the sandbox refused to do for the code; `timeout` and `memory` are its limits.
-        value: JSON data: the value of the last line, if that is an expression.
-        stdout: Text it printed, also on standard error.
-        error: What went wrong, for the author of the code.
-        truncated: Whether something of `stdout` or `value` was cut off.
+        status: `denied` means that the sandbox refused an operation; `timeout` and `memory` name the limit reached.
+        value: The value of the last line as JSON data, if that line is an expression.
+        stdout: The printed text, standard error included.
+        error: The fault, for the author of the code.
+        truncated: Whether part of `stdout` or `value` was cut off.
     """
 
     status: Status
@@ -76,17 +76,17 @@ class Execution(Struct, frozen=True):
     duration_ms: int = 0
 
     def document(self) -> dict[str, Any]:
-        """Return it as the document that every surface shows."""
+        """Return the document that every surface shows."""
         return asdict(self)
 
 
 class Sandbox(ABC):
-    """A place where code can do no harm. Nothing is left of one execution for the next.
+    """A place where code can do no harm. Each execution starts afresh.
 
     Attributes:
-        name: As a user would write it after `--sandbox`.
-        summary: For people.
-        description: Of the tool over it, for models.
+        name: The value of `--sandbox`.
+        summary: A description for people.
+        description: The description of its tool, for models.
     """
 
     name: str
@@ -94,13 +94,13 @@ class Sandbox(ABC):
     description: str
 
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
-        """Run code. Whatever it does is an `Execution`; cancelling ends it.
+        """Run code and return its execution, even if the code fails. Cancellation ends the code.
 
         Args:
-            code: The value of its last expression is its value.
+            code: The value of the last expression becomes the value of the execution.
 
         Raises:
-            SandboxError: It was not run: `sandbox_unavailable`.
+            SandboxError: The code was not run (`sandbox_unavailable`).
         """
         fault = ""
         if without_surrogates(code) != code:
@@ -117,7 +117,7 @@ class Sandbox(ABC):
 
     @abstractmethod
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:
-        """Run code that is worth starting; `output` takes in the text it prints."""
+        """Run code whose limits are checked. Printed text goes to `output`."""
 
     def unavailable(self, reason: str, **details: Any) -> SandboxError:
         """Return the error of a sandbox that cannot be used here."""
@@ -125,7 +125,7 @@ class Sandbox(ABC):
 
 
 def conclude(status: Status, output: Output, *, value: Any = None, error: str | None = None) -> Execution:
-    """Put an execution together, bounded in every part; its value has the limit of its output."""
+    """Build an execution with every part bounded. The limit of the output bounds the value too."""
     if output.flooded:
         status, value = "error", None
         error = f"it was stopped after it had printed {FLOOD_BYTES // 2**20} MiB"

@@ -1,4 +1,4 @@
-"""Documents that a user gives: text, Markdown and PDF, read into passages that are searched and cited.
+"""The user's documents (text, Markdown, PDF), split into passages for search and citation.
 
 SQLite's full-text search ranks the passages by BM25.
 """
@@ -26,11 +26,11 @@ from .python import parameters_of
 
 MAX_FILE_BYTES = 32 * 2**20
 MAX_TEXT_CHARS = 128 * 2**20
-"""Of all documents together, once they are text: a small PDF may hold much."""
+"""The limit for the text of all documents together: a small PDF can hold a lot."""
 PASSAGE_CHARS = 1_200
 MAX_PASSAGES = 50
 SMALL_CHARS = 3_000
-"""Of all documents together: these are shown instead of searched."""
+"""Documents of this size together are shown whole instead of searched."""
 BEGINNING_CHARS = 200
 MAX_LISTED = 20
 """Documents in an overview."""
@@ -49,10 +49,10 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     """A passage of a document.
 
     Attributes:
-        source: The file as the user wrote it; of one that is named from the root, its name.
-        score: Of a search: higher fits better; comparable within one query only.
-        line: Line it begins at, from 1; of a text.
-        page: Page it stands on, from 1; of a PDF.
+        source: The file as the user wrote it; for an absolute path, its last part.
+        score: The rank in a search: higher fits better. Comparable within one query only.
+        line: The first line in a text, from 1.
+        page: The page in a PDF, from 1.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Passage(Struct, frozen=True, omit_defaults=True):
 
     @property
     def citation(self) -> str:
-        """Where it stands, in few characters."""
+        """The place of the passage, as text."""
         return f"{self.source}, page {self.page}" if self.page else f"{self.source}, line {self.line}"
 
     def document(self) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def read_document(path: str | Path) -> Iterator[Passage]:
     """Yield the passages of a file: text, Markdown or PDF.
 
     Raises:
-        UsageError: It is missing, no file, not text, or a PDF that cannot be read.
-        TooLargeError: It is over `MAX_FILE_BYTES`.
+        UsageError: The file is missing, a folder, not text, or an unreadable PDF.
+        TooLargeError: The file exceeds `MAX_FILE_BYTES`.
     """
     source = str(path)
     raw = read_regular_file(Path(path).expanduser(), MAX_FILE_BYTES, label="document", option="context")
@@ -87,7 +87,7 @@ def read_document(path: str | Path) -> Iterator[Passage]:
 
 
 def passages_of(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, passage): paragraphs that fit together, longer ones cut between lines or words."""
+    """Yield (line, passage). Short paragraphs are joined; long paragraphs are split between lines or words."""
     start, held = 1, ""
     for number, line in _short_lines(text):
         blank = not line.strip()
@@ -146,7 +146,7 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
 
 
 def _sources(paths: Iterable[str]) -> dict[str, str]:
-    """Return what each file is called: no path of the machine goes to a model."""
+    """Name each file without its folder, so that no path of the machine reaches a model."""
     names = {path: Path(path).name for path in paths if Path(path).is_absolute()}
     counts = Counter(names.values())
     parents = {
@@ -156,7 +156,7 @@ def _sources(paths: Iterable[str]) -> dict[str, str]:
 
 
 class Library:
-    """Documents that can be searched. Everything is held in memory; close it."""
+    """Searchable documents, held in memory until `close`."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         import apsw
@@ -178,8 +178,8 @@ class Library:
         """Read files: text, Markdown, PDF.
 
         Raises:
-            UsageError: One is missing, is neither text nor PDF, or is damaged.
-            TooLargeError: One is too large, or all together are.
+            UsageError: A file is missing, neither text nor PDF, or damaged.
+            TooLargeError: A file, or all files together, exceed the limit.
         """
         found, total = list[Passage](), 0
         for path, source in _sources(dict.fromkeys(map(str, paths))).items():
@@ -192,7 +192,7 @@ class Library:
         return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
-        """Return the passages that fit best, best first; none if no word of the query occurs."""
+        """Return the best passages, best first; none if no word of the query occurs."""
         words = list(dict.fromkeys(_WORD.findall(query.casefold())))
         telling = [word for word in words if word not in _COMMON] or words
         if not telling:
@@ -207,7 +207,7 @@ class Library:
             return [replace(self.all_passages[number], score=round(-score, 6)) for number, score in rows]
 
     def overview(self) -> dict[str, Any]:
-        """Return what documents there are and how each begins; all of their passages, where they are small."""
+        """List the documents with the beginning of each; small documents are listed whole."""
         documents: dict[str, dict[str, Any]] = {}
         for passage in self.all_passages:
             row = {
@@ -249,10 +249,10 @@ class DocumentSearch:
         self.parameters = parameters_of(_Search)
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Search; with `overview`, say instead what documents there are.
+        """Search the documents, or list them if `overview` is set.
 
         Raises:
-            ToolError: The arguments are not those of the form.
+            ToolError: The arguments do not fit the schema.
         """
         if arguments.get("overview") is True:
             return self.library.overview()

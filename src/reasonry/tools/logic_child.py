@@ -12,7 +12,7 @@ from typing import Any, cast
 
 
 def limit(memory_mb: int, seconds: int) -> None:
-    """Set the hard limits that the system knows."""
+    """Set the hard limits of the system."""
     # Some systems do not have them; the host ends the process in any case.
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

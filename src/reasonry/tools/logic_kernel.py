@@ -45,12 +45,12 @@ _MAX_REPLY_BYTES = 1024 * 1024
 
 
 class SolverVerdict(Struct, frozen=True, omit_defaults=True):
-    """What became of a claim.
+    """The verdict on a claim.
 
     Attributes:
-        verdict: `unknown` also where the claim cannot be read, or its assumptions contradict each other.
-        counter_example: Where `refuted`: the values under which the assumptions hold and the claim does not.
-        reason: Why it is unknown.
+        verdict: `unknown` also if the claim is unreadable or its assumptions contradict each other.
+        counter_example: For `refuted`: values under which the assumptions hold and the claim fails.
+        reason: The reason for `unknown`.
     """
 
     verdict: Literal["proved", "refuted", "unknown"]
@@ -59,12 +59,12 @@ class SolverVerdict(Struct, frozen=True, omit_defaults=True):
 
 
 async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: int = 1024) -> SolverVerdict:
-    """Check a claim. Nothing raises for what the claim is or does: that is the verdict `unknown`, with the reason.
+    """Check a claim. A bad claim never raises: its verdict is `unknown`, with the reason.
 
     Args:
-        claim: An object of that form, its JSON text, or SMT-LIB2 text.
-        max_seconds: Until Z3 is stopped.
-        max_memory_mb: MiB of address space.
+        claim: An object of the form above, its JSON text, or SMT-LIB2 text.
+        max_seconds: Z3's time limit.
+        max_memory_mb: Z3's address space in MiB.
     """
     if not has_extra("logic"):
         return SolverVerdict("unknown", reason=f"Z3 is not installed: {install_hint('logic')}")
@@ -97,11 +97,11 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
 
 
 class UnreadableClaimError(ValueError):
-    """The text is no claim in a form that is taken; says why."""
+    """The text is not a claim in an accepted form. The message says why."""
 
 
 class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
-    """A claim as an object: a term, the commands that declare what is in it, and the terms that are taken to hold."""
+    """A claim as an object: a term, the declarations of its symbols, and the assumed terms."""
 
     claim: Annotated[str, Meta(description="A boolean term, such as (> (+ x y) 0).")]
     declarations: Annotated[
@@ -111,13 +111,13 @@ class _Claim(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_claim(claim: Any) -> tuple[list[str], str]:
-    """Read a claim: a JSON object (or its text) of that form, or SMT-LIB2 text that states it with `(prove TERM)`.
+    """Read a claim: a JSON object (or its text) of the form above, or SMT-LIB2 text with `(prove TERM)`.
 
     Returns:
         The commands that declare and assume, and the term.
 
     Raises:
-        UnreadableClaimError: It is neither, or holds a command that may not stand in a claim.
+        UnreadableClaimError: The text has neither form, or contains a forbidden command.
     """
     grounds: list[str] = []
     claims: list[str] = []
@@ -156,7 +156,7 @@ def _text_of(claim: Any) -> str:
 
 
 def expressions(text: str) -> Iterator[str]:
-    """Yield the expressions of a text: comments gone, one blank between tokens, so that no two run together.
+    """Yield the expressions of a text without comments and with one blank between tokens.
 
     Raises:
         UnreadableClaimError: Parentheses, strings or quoted symbols do not close.

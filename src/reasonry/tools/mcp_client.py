@@ -1,11 +1,11 @@
 """Tools of other MCP servers, over stdio or HTTP, through the official client.
 
-Rule 1: which tools there are is fixed when the server is opened; what it says later changes nothing.
-Rule 2: a server that dies, hangs, floods or answers nonsense is a `ToolError`, never more.
+Rule 1: the list of tools is fixed when the server is opened. Later announcements of the server change nothing.
+Rule 2: a server that dies, hangs, floods or sends invalid replies causes a `ToolError` and no other harm.
 Rule 3: a connection lives in one task of its own, as the client wants it; calls come from anywhere.
 Rule 4: a server's tool never has the name of a built-in tool, of a tool of the caller, or of a tool of another server.
-Rule 5: of a tool only its name, its description and its input schema are looked at, each within bounds. Output schemas
-    are not: what a server says of its own results proves nothing, and checking it can take for ever.
+Rule 5: only the name, description and input schema of a tool are read, each within bounds. Output schemas are not: a
+    server's own word about its results proves nothing, and checking it can take unbounded time.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .results import fit_result, json_data
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 5.0
-"""How long saying goodbye may take; a server that was started here is killed before."""
+"""Seconds for closing a connection. A server started here is killed earlier."""
 CLEANUP_S = 1.0
-"""What a connection that is cut has for cleaning up."""
+"""Seconds for a cancelled connection to clean up."""
 MAX_PAGES = 100
 MAX_NAME_CHARS = 128
 MAX_LISTING_BYTES = 1024 * 1024
-"""Names, descriptions and schemas of all tools of a server together."""
+"""The limit for names, descriptions and schemas of all tools of a server together."""
 _MAX_MESSAGE = 2_000
 _MAX_FAULTS = 1_000
-"""Of the SDK's faults of an answer, which are listed all or not at all: a million take seconds."""
+"""Validation faults of a reply that are worth listing: the SDK lists all or none, and a million take seconds."""
 _SERVER_NAME = re.compile(r"[^\w.-]")
 
 
@@ -52,10 +52,10 @@ class RemoteTool:
         self.parameters: Mapping[str, Any] = parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call it on its server.
+        """Call the tool on its server.
 
         Raises:
-            ToolError: It failed, or the server did.
+            ToolError: The tool or the server failed.
         """
         return await self.server.call(self.remote, dict(arguments))
 
@@ -128,10 +128,10 @@ class McpClient:
         raise ToolError(f"its list of tools has over {MAX_PAGES} pages")
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool; JSON data of bounded size comes back.
+        """Call a tool and return JSON data of bounded size.
 
         Raises:
-            ToolError: The tool failed (its own words), or the server did.
+            ToolError: The tool failed (in its own words), or the server failed.
         """
         from mcp_types import CallToolRequest, CallToolRequestParams, CallToolResult
 
@@ -151,7 +151,7 @@ class McpClient:
         return fit_result(text if found is None else found["result"] if found.keys() == {"result"} else found)
 
     async def close(self) -> None:
-        """End the connection, and with it a server that was started for it."""
+        """End the connection and the server started for it."""
         self._leave.set()
         if self._task is not None and not (await asyncio.wait({self._task}, timeout=CLOSE_TIMEOUT_S))[0]:
             await self._cut()
@@ -178,14 +178,14 @@ async def mcp_tools(
     taken: Collection[str] = (),
     open_within_s: float = OPEN_TIMEOUT_S,
 ) -> AsyncGenerator[list[RemoteTool], None]:
-    """Open servers side by side and give their tools; close them when done.
+    """Open servers side by side, provide their tools, and close the servers at the end.
 
-    A name that two servers use, or that is taken, is written `server.tool`; servers of one name are numbered.
+    A tool whose name is taken or used by two servers becomes `server.tool`. Servers that share a name are numbered.
 
     Args:
-        specs: As `--mcp` takes them.
-        taken: Names of other tools, besides those of the built-in ones.
-        open_within_s: Until a server counts as one that does not answer.
+        specs: Values of `--mcp`.
+        taken: Names of other tools, besides the built-in tools.
+        open_within_s: The time limit for opening a server.
 
     Raises:
         UsageError: A spec cannot be read.
@@ -216,10 +216,10 @@ class _Arguments(Struct):
 
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return a listed tool's name, description and schema of arguments, all legible.
+    """Return the name, description and argument schema of a listed tool, without invisible characters.
 
     Raises:
-        ToolError: One of them is over a bound, or not of its form.
+        ToolError: One of them exceeds a bound or has the wrong form.
     """
     if not 0 < len(name) <= MAX_NAME_CHARS or not _is_legible(name):
         raise ToolError(
@@ -241,7 +241,7 @@ def _is_legible(name: str) -> bool:
 
 
 def _legible(schema: Any) -> Any:
-    """Return a schema whose words for the model hold no character that it alone would see."""
+    """Remove the characters from a schema that only the model would see."""
     if isinstance(schema, list):
         return [_legible(item) for item in cast(list[Any], schema)]
     if not isinstance(schema, dict):
@@ -263,7 +263,7 @@ def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
 
 
 def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
-    """Write `server.tool` where a name is taken, or is what another tool is now called."""
+    """Rename a tool to `server.tool` where its name is taken."""
     names = [_fold(tool.remote) for tool in tools]
     clashing = {_fold(name) for name in (*reserved_names(), *taken)}
     clashing |= {name for name in names if names.count(name) > 1}
@@ -275,7 +275,7 @@ def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[R
 
 
 def _fold(name: str) -> str:
-    """Return the form in which names are compared: a reader does not tell case and width apart."""
+    """Fold case and width, which a reader does not tell apart, so that names can be compared."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

@@ -1,8 +1,7 @@
-"""Where MCP servers are, as `--mcp` says it, and connections to them that bound the size of a message.
+"""The targets of `--mcp`, and connections to MCP servers that bound the size of a message.
 
-The SDK's own stdio transport keeps a line whole however long it grows; this one lets a server go that sends a message
-over the limit. An answer that cannot be read fails the request it was for. The end of the server's standard error is
-kept for the message when it dies.
+The SDK's own stdio transport accepts lines of any length; this transport drops a server whose message exceeds the
+limit. An unreadable reply fails its request. The end of the server's standard error is kept for the error message.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from ..masking import SECRETS
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0
-"""How long a server may take to end by itself, and as long again when it is asked to."""
+"""Seconds for a server to end by itself, and again after it was asked to end."""
 _STDERR_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
@@ -37,7 +36,7 @@ for _name in ("mcp.client", "mcp.shared"):
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
-    """Where a server is: a command to start, or a URL."""
+    """The place of a server: a command to start, or a URL."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -48,10 +47,10 @@ class McpTarget(Struct, frozen=True, kw_only=True):
 
 
 def read_targets(spec: str) -> tuple[McpTarget, ...]:
-    """Read what `--mcp` takes: a command line, a URL, or a JSON file with `mcpServers`.
+    """Read a value of `--mcp`: a command line, a URL, or a JSON file with `mcpServers`.
 
     Raises:
-        UsageError: It is none of these; the message says what is wrong with it.
+        UsageError: The value has none of these forms. The message says why.
     """
     spec = spec.strip()
     if not spec:
@@ -112,7 +111,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
 
 
 class ServerProcess:
-    """A server started as a child, with the few variables of the environment that servers are given and its own."""
+    """A server started as a child process, with a few variables of the environment and its own."""
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
@@ -122,18 +121,18 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """Why the server is gone, as far as it can be seen: what we found wrong, else what it wrote last."""
+        """The probable reason for the server's end: the fault found here, else the last lines the server wrote."""
         written = self.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return self.fault or written.strip()[-300:]
 
     def kill(self) -> None:
-        """End it without grace."""
+        """Kill the server at once."""
         if self.child is not None:
             send_signal(self.child, "SIGKILL")
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Any, None]:
-        """Start it and give the two message streams that the SDK wants of a transport."""
+        """Start the server and provide the two message streams of an SDK transport."""
         import anyio
         from mcp.client.stdio import get_default_environment
 
@@ -189,7 +188,7 @@ class ServerProcess:
 
 
 def _message(line: bytes) -> Any:
-    """Return the message on a line; None: banners and stray prints are no messages and are passed over."""
+    """Return the message on a line, or None for a banner or stray output."""
     from mcp.shared.message import SessionMessage
     from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 

@@ -28,37 +28,37 @@ _SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$((?:\n[ \t].*|\n)*)",
 _ARGUMENT = re.compile(r"^[ \t]{2,}\*{0,2}(\w+)[ \t]*(?:\([^)\n]*\))?:[ \t]*(\S.*)$", re.MULTILINE)
 _MAX_MESSAGE = 2_000
 _BOUNDS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "description")
-"""What `Annotated` may say of a parameter, in the words of Pydantic, annotated-types and msgspec alike."""
+"""Bounds that `Annotated` can set, as Pydantic, annotated-types and msgspec name them."""
 
 
 def tool_name(tool: Any) -> str:
-    """Return what a tool or callable is called; empty: it has no name."""
+    """Return the name of a tool or callable, or an empty text if it has none."""
     tool = _unbound(tool)
     return str(getattr(tool, "name", None) or getattr(tool, "__name__", ""))
 
 
 def parameters_of(form: type[msgspec.Struct]) -> Mapping[str, Any]:
-    """Return the JSON schema of the arguments of a tool, whose form they have."""
+    """Return the JSON schema of a tool's arguments."""
     schema = inlined_schema(form)
     return {key: schema[key] for key in ("type", "properties", "required") if key in schema}
 
 
 def _unbound(function: Any) -> Any:
-    """Return the function that a partial calls; any other as it is."""
+    """Return the function inside a partial."""
     return function.func if isinstance(function, functools.partial) else function
 
 
 class PythonTool:
-    """Calls a function: a coroutine function is awaited, any other runs in a thread of its own.
+    """A Python function as a tool. Coroutine functions are awaited; other functions run in a thread each.
 
-    A function that overruns its time is left alone in its thread; nothing waits for it.
+    A function that exceeds its time limit is abandoned in its thread.
 
     Args:
-        function: Any callable whose parameters can be given by name. Models call it by its attribute `name`, else by
-            its own name; the first paragraph of its docstring is its description.
+        function: A callable that accepts its parameters by name. The tool's name is its attribute `name`, else the
+            function's name; the description is the first paragraph of its docstring.
 
     Raises:
-        UsageError: It cannot be called by name, or has no name.
+        UsageError: The function has positional-only parameters or no name.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -74,7 +74,7 @@ class PythonTool:
         self.parameters = parameters_of(self.form)
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function. Its result comes back as JSON data, what it raises as ToolError."""
+        """Call the function and return its result as JSON data. Its exceptions become `ToolError`."""
         values = self._read(arguments)
         try:
             value = await call_anywhere(f"tool {self.name}", self.function, **values)
@@ -99,7 +99,7 @@ class PythonTool:
 
 
 async def call_anywhere(name: str, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
-    """Await a coroutine function; run any other in a thread of its own, and await what it returns if that can be."""
+    """Await a coroutine function; run any other function in a thread and await an awaitable result."""
     called = getattr(function, "__call__", None)  # noqa: B004
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called):
         return await function(*values, **named)
@@ -162,10 +162,10 @@ def _default(value: Any) -> Any:
 
 
 async def in_thread(name: str, function: Callable[..., T], *values: Any, **named: Any) -> T:
-    """Return what a function returns, or raise what it raises.
+    """Run a function in a thread and pass on its result or its exception.
 
-    The thread is a daemon: unlike one of a pool, it cannot hold up the end of the process. When the caller is
-    cancelled, the thread is left alone; nothing waits for it.
+    The thread is a daemon: unlike a thread of a pool, it cannot delay the end of the process. If the caller is
+    cancelled, the thread is abandoned.
     """
     future, context = Future[T](), contextvars.copy_context()
 

@@ -1,4 +1,4 @@
-"""What a tool hands back, as JSON data of bounded size that any store and any model can take."""
+"""Results of tools as JSON data of bounded size, for every store and every model."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _BIGGEST = 2**63
 
 
 def fit_result(value: Any) -> Any:
-    """Return a tool's result as JSON data; what is over the limit becomes text that is cut, with a mark.
+    """Return a tool's result as JSON data. A result over the limit becomes shortened text with a mark.
 
     Raises:
-        ToolError: It is nested too deeply.
+        ToolError: The result is nested too deeply.
     """
     data, size = cut_data(value, MAX_RESULT_BYTES)
     return data if size <= MAX_RESULT_BYTES else f"{data}… (cut: {size} bytes in all)"
 
 
 def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
-    """Return any value as JSON data, and its size in bytes; data over the limit becomes text that is cut.
+    """Return any value as JSON data, with its size in bytes. Data over the limit becomes shortened text.
 
     Raises:
-        ToolError: It is nested too deeply.
+        ToolError: The value is nested too deeply.
     """
     data = json_data(value)
     raw = data.encode() if isinstance(data, str) else msgspec.json.encode(data)
@@ -41,13 +41,13 @@ def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
 
 
 def json_data(value: Any, depth: int = 0) -> Any:
-    """Return any value as JSON data; what has no such form becomes its text.
+    """Return any value as JSON data. Objects without a JSON form become text.
 
     Args:
-        depth: How deep it stands in another value.
+        depth: The depth inside the outermost value.
 
     Raises:
-        ToolError: It is nested too deeply, or holds itself.
+        ToolError: The value is nested too deeply or contains itself.
     """
     if depth > MAX_DEPTH:
         raise ToolError("the result is nested too deeply to be read")
@@ -72,7 +72,7 @@ def json_data(value: Any, depth: int = 0) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return what knows its own data form (models, arrays, dataclasses, dates) in it, anything else as text."""
+    """Convert models, arrays, dataclasses and dates to data, and anything else to text."""
     method = next(
         (getattr(value, name, None) for name in ("model_dump", "tolist") if hasattr(value, name)), None
     )

@@ -1,4 +1,4 @@
-"""The sandboxes, and the tool `py_executor` over them: code is run in one of them or not at all."""
+"""The sandboxes and their tool `py_executor`. Code runs in a sandbox or not at all."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEFAULT = MontySandbox.name
 
 
 def open_sandbox(name: str | None = None) -> Sandbox:
-    """Return a sandbox; the default is `monty`, and no other is put in its place.
+    """Open a sandbox. The default is `monty`; no other sandbox replaces it.
 
     Raises:
-        UsageError: There is no sandbox of that name; `choices` has those there are.
-        SandboxError: It cannot be used here: `sandbox_unavailable`.
+        UsageError: The name is unknown; `choices` lists the sandboxes.
+        SandboxError: The sandbox cannot be used here (`sandbox_unavailable`).
     """
     wanted = name or DEFAULT
     if wanted not in SANDBOXES:
@@ -35,7 +35,7 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
-    """Return each sandbox, what it is, and whether it can be used here; each is tried out."""
+    """Try each sandbox and return its description and whether it works here."""
     rows: list[dict[str, Any]] = []
     for name, kind in SANDBOXES.items():
         try:
@@ -53,11 +53,11 @@ class _Code(Struct, frozen=True):
 
 
 class PyExecutor:
-    """Runs the code that a model or a person wrote.
+    """The tool that runs code from a model or a person.
 
     Args:
-        sandbox: Where; the default sandbox if None. Each call fails while it cannot be used; no code runs unsandboxed.
-        limits: Of each call.
+        sandbox: The sandbox, by default `monty`. Calls fail while it is unavailable; no code runs unsandboxed.
+        limits: The limits of each call.
     """
 
     name = "py_executor"
@@ -69,13 +69,13 @@ class PyExecutor:
         self.description = (sandbox or MontySandbox).description
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the code and return the outcome, whatever that is; not how long it took.
+        """Run the code and return its execution without the time it took.
 
-        So the same code brings the same result, and a question that shows it is the same question.
+        The same code thus has the same result, and a question that shows the result stays the same.
 
         Raises:
-            ToolError: There is no code.
-            SandboxError: It was not run.
+            ToolError: The code is empty.
+            SandboxError: The code was not run.
         """
         code = arguments.get("code")
         if {*arguments} != {"code"} or not isinstance(code, str) or not code.strip():

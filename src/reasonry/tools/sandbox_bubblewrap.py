@@ -27,17 +27,17 @@ from .seccomp import filter_program
 
 CHILD = Path(__file__).with_name("sandbox_runner.py")
 PACKAGES = ("numpy", "sympy", "mpmath")
-"""What the world holds besides the standard library, where the host has it installed."""
+"""Packages in the sandbox besides the standard library, if the host has them."""
 
 _SCRATCH_BYTES = 16 * 2**20
 _PACKAGES_AT = "/packages"
 _INSIDE_UID = "65534"
 _READY = b"!"
 FIRST_UID, UIDS = 0x70000000, 0x0FF00000
-"""User ids that no distribution hands out; one for each execution, so that no two can see each other."""
+"""User ids that no distribution assigns. Each execution gets its own, so that no two see each other."""
 
 _CPU_LIMIT = (128 + 24, -24)
-"""How a process ends that has used up its processor time: signal SIGXCPU."""
+"""Exit codes of a process that has used up its processor time (signal SIGXCPU)."""
 
 
 class BubblewrapSandbox(Sandbox):
@@ -124,12 +124,12 @@ WALLS = (
     *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"),
 )
-"""What every world of bubblewrap is cut off from."""
+"""Arguments that isolate every bubblewrap sandbox."""
 NOBODY = ("--unshare-user", "--uid", _INSIDE_UID, "--gid", _INSIDE_UID)
 
 
 def find_bwrap() -> str | None:
-    """Return the place of the program bwrap; None where there is none."""
+    """Return the path of the program bwrap, or None if it is not installed."""
     return shutil.which("bwrap") if sys.platform == "linux" else None
 
 
@@ -137,9 +137,9 @@ def _command(bwrap: str, rules: int, as_root: bool) -> list[str]:
     """Return the command line up to the interpreter's own arguments.
 
     Args:
-        rules: Descriptor that the filter of system calls is read from.
-        as_root: Started by root, no user namespace is made: the code runs under an id of its own, for the kernel counts
-            the processes of root, whatever it is called inside, for nobody. The child changes to that id.
+        rules: The file descriptor of the system-call filter.
+        as_root: Root's sandbox has no user namespace. The kernel limits no processes of root, so the child changes to
+            a user id of its own.
     """
     identity = ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID") if as_root else NOBODY
     return [
@@ -153,7 +153,7 @@ def _command(bwrap: str, rules: int, as_root: bool) -> list[str]:
 
 @cache
 def _packages() -> dict[str, str]:
-    """Return the places of packages in the world, with their places on the host."""
+    """Map the paths of packages in the sandbox to their paths on the host."""
     specs = [importlib.util.find_spec(name) for name in PACKAGES]
     places = [Path(place) for spec in specs if spec for place in (spec.submodule_search_locations or [])[:1]]
     folders = [folder for place in places for folder in (place, place.with_name(f"{place.name}.libs"))]

@@ -1,6 +1,6 @@
-"""The sandbox `monty`: a Python interpreter in Rust, in a process of its own, that has no way to reach the world.
+"""The sandbox `monty`: a Python interpreter in Rust, in a process of its own, without access to the outside.
 
-Each execution gets a fresh worker process, so that nothing is left of one for the next.
+Each execution gets a fresh worker process.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class MontySandbox(Sandbox):
-    """Runs code with `pydantic-monty`: a subset of Python, without classes' inheritance or third-party packages.
+    """Runs code with `pydantic-monty`: a subset of Python without inheritance and third-party packages.
 
     Raises:
-        SandboxError: It is not installed.
+        SandboxError: `pydantic-monty` is not installed.
     """
 
     name = "monty"
@@ -59,7 +59,7 @@ class MontySandbox(Sandbox):
 
 
 class _Feed:
-    """One piece of code on its way through a worker of its own."""
+    """A piece of code in its own worker."""
 
     def __init__(self, code: str, limits: ExecutionLimits, output: Output) -> None:
         self.code, self.limits, self.output = code, limits, output
@@ -71,7 +71,7 @@ class _Feed:
         """Run the code, blocking.
 
         Raises:
-            OSError, ImportError: There is no worker to run it.
+            OSError, ImportError: No worker could be started.
         """
         try:
             return conclude("ok", self.output, value=_data(self._value()))
@@ -82,7 +82,7 @@ class _Feed:
             return conclude(status, self.output, error=message)
 
     def kill(self) -> None:
-        """End the worker, whatever it is doing."""
+        """Kill the worker."""
         with self._lock:
             self._killed = True
             if self._worker is not None:
@@ -151,7 +151,7 @@ def _kind(cause: BaseException) -> Status:
 
 
 def _data(value: Any) -> Any:
-    """Return a value with what only Monty knows as plain data: an object is its attributes."""
+    """Turn Monty's own objects into plain data: an object becomes its attributes."""
     from pydantic_monty import MontyClassProxy
 
     if isinstance(value, MontyClassProxy):

@@ -1,7 +1,7 @@
-"""The program inside the bubblewrap sandbox: it gives up its rights, runs the code, and writes the result down.
+"""The program inside the bubblewrap sandbox: it drops its rights, runs the code, and writes the result.
 
-It runs on Linux only. Never imported by the package: its text is handed to a bare interpreter (`-I -S -c`), so it uses
-the standard library alone. Nothing it writes is believed outside beyond what the code could claim for itself.
+It runs on Linux only. The package never imports it: a bare interpreter (`-I -S -c`) gets its text, so it uses the
+standard library alone. The host trusts its output no more than the output of the code itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DENIALS = (errno.EPERM, errno.EACCES, errno.EROFS, errno.ENETUNREACH, errno.ENET
 
 
 def give_up(task: dict[str, Any]) -> None:
-    """Drop every right and set every limit; what cannot be dropped ends the process."""
+    """Drop every right and set every limit. A failure ends the process."""
     import resource
 
     if os.getuid() == 0:
@@ -44,7 +44,7 @@ def give_up(task: dict[str, Any]) -> None:
 
 
 def run(code: str) -> Any:
-    """Run code like a shell would and return the value of its last expression."""
+    """Run code as an interactive interpreter does and return the value of its last expression."""
     space: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     tree = ast.parse(code, "<code>")
     last = tree.body[-1].value if tree.body and isinstance(tree.body[-1], ast.Expr) else None
@@ -61,7 +61,7 @@ def run(code: str) -> Any:
 
 
 def data(value: Any, depth: int = 0) -> Any:
-    """Return JSON data; what has no such form becomes its text."""
+    """Convert a value to JSON data. Objects without a JSON form become text."""
     if depth > MAX_DEPTH:
         raise RecursionError("the value is nested too deeply")
     if value is None or isinstance(value, bool | str):
@@ -82,7 +82,7 @@ def data(value: Any, depth: int = 0) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return the text of a value; of an integer too long for that, its hexadecimal digits."""
+    """Return the text of a value; an integer too long for decimal digits is hexadecimal."""
     try:
         return str(value)
     except ValueError:
@@ -98,7 +98,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def outcome(code: str) -> dict[str, Any]:
-    """Run code and return what came of it."""
+    """Run code and return its result."""
     try:
         return {"status": "ok", "value": data(run(code))}
     except SystemExit as error:
@@ -115,7 +115,7 @@ def outcome(code: str) -> dict[str, Any]:
 
 
 def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
-    """Return the result as JSON; a value over the limit is text, cut."""
+    """Return the result as JSON. A value over the limit becomes shortened text."""
     value = json.dumps(result.get("value"), ensure_ascii=False).encode(errors="replace")
     if len(value) > limit_bytes:
         whole = result["value"] if isinstance(result["value"], str) else value.decode()
@@ -127,7 +127,7 @@ def cut(result: dict[str, Any], limit_bytes: int) -> bytes:
 
 
 def main() -> None:
-    """Take the task from standard input and answer on standard output, which the code does not have."""
+    """Read the task from standard input and answer on standard output, which the code cannot reach."""
     task = json.load(sys.stdin)
     channel = os.dup(1)
     os.dup2(2, 1)

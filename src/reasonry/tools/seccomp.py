@@ -1,7 +1,7 @@
-"""A filter of system calls for Linux: which calls code in a sandbox may not make.
+"""A system-call filter for Linux, for code in a sandbox.
 
-It denies what the other walls leave open: child processes, memory that outlives its mapping or belongs to no limit
-(memfd, System V), sockets, namespaces, mounts, tracing, and the parts of the kernel that are attacked most.
+It denies the calls that the other walls leave open: child processes, memory outside every limit (memfd, System V),
+sockets, namespaces, mounts, tracing, and the most attacked parts of the kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _X32 = 0x40000000
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST_ARGUMENT = 0, 4, 16
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""Machine: what the kernel calls it, and its column below."""
+"""For each machine: its name in the kernel, and its column below."""
 
 _CLONE, _CLONE3 = (56, 220), 435
 
@@ -71,10 +71,10 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
 
 
 def filter_program(machine: str | None = None, only: Collection[str] = ()) -> bytes | None:
-    """Return the filter as the kernel reads it, or None for a machine whose numbers are not known here.
+    """Return the filter in the kernel's form, or None for a machine whose call numbers are unknown.
 
     Args:
-        only: The calls to deny; none: all that code in a sandbox may not make.
+        only: The calls to deny. Defaults to every call forbidden in a sandbox.
     """
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:

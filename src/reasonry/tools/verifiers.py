@@ -1,4 +1,4 @@
-"""Verifiers: code that proves candidates right or wrong, so that no call is spent on what is known."""
+"""Verifiers: code that proves candidates right or wrong without asking a model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ArithmeticVerifier:
     """Follows the moves of a number puzzle exactly.
 
     Args:
-        target: What is to be made; the numbers are read from the problem.
+        target: The number to reach. The problem states the numbers to use.
     """
 
     def __init__(self, target: Fraction | int) -> None:
@@ -57,7 +57,7 @@ class ArithmeticVerifier:
         self.name = f"arithmetic:{format_number(self.target)}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate; what it cannot read is `unknown`."""
+        """Check a candidate. An unreadable candidate is `unknown`."""
         numbers = read_numbers(claim.problem)
         if numbers is None:
             return Verified("unknown", NO_NUMBERS)
@@ -67,7 +67,7 @@ class ArithmeticVerifier:
 def judge(puzzle: Puzzle, claim: Verify) -> Verified:
     """Return the verdict on a candidate of a puzzle.
 
-    A whole expression counts wherever it stands in the candidate. Else the moves of the path are followed.
+    A complete expression counts wherever it occurs in the candidate. Otherwise the moves of the path are followed.
     """
     candidate, fault = claim.path[-1] if claim.path else "", ""
     for sides in expressions(candidate):
@@ -108,7 +108,7 @@ class JsonSchemaVerifier:
     """Holds final answers to the JSON schema in a file.
 
     Raises:
-        UsageError: The file cannot be read, or is no schema.
+        UsageError: The file cannot be read or is not a schema.
     """
 
     def __init__(self, path: str) -> None:
@@ -130,7 +130,7 @@ class JsonSchemaVerifier:
         self._validator = kind(schema, registry=Registry())
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a final answer; a step on the way is `unknown`."""
+        """Check a final answer. An intermediate step is `unknown`."""
         if not claim.final or not claim.path:
             return Verified("unknown", "only final answers are held to the schema")
         try:
@@ -147,10 +147,10 @@ class JsonSchemaVerifier:
 
 
 class TypeVerifier:
-    """Has a type check the answer in its form; about anything else it asks the run's own verifier.
+    """Checks an answer against a type; the run's own verifier checks everything else.
 
     Args:
-        kind: As `solve` takes `output_type`.
+        kind: A value of `solve`'s `output_type`.
     """
 
     def __init__(self, kind: Any, own: Verifier | None) -> None:
@@ -168,23 +168,22 @@ class TypeVerifier:
 
 
 class Retry(Struct, frozen=True):
-    """A reply of a verifier that refutes a candidate and has it asked again.
+    """A verifier's verdict that refutes a candidate and has the model try again.
 
     Args:
-        reason: The fault, in words for the model.
+        reason: The fault, worded for the model.
     """
 
     reason: str
 
 
 class CallableVerifier:
-    """Asks a Python callable `(problem, path)`, or one that has a parameter `final` besides.
+    """Asks a Python callable `(problem, path)`, with an optional third parameter `final`.
 
-    It is asked about every candidate, steps on the way included; `final` says whether this one claims to be the
-    answer. True is a proof that it is right, so that the run ends with it; False that it is wrong, so that it is
-    dropped; `Retry(REASON)`, or a text in a file, which has no such class, says why besides; None is no proof.
-    `"right"`, `"wrong"` and `"unknown"` are what they say; a `Verified` is taken as it is. One that returns anything
-    else has failed.
+    The callable checks every candidate, intermediate steps included; `final` says whether the candidate claims to be
+    the answer. `True` (or `"right"`) proves it right and ends the run; `False` (or `"wrong"`) drops it;
+    `Retry(REASON)`, or a text from a file's `verify`, drops it with a reason; `None` (or `"unknown"`) decides nothing.
+    A `Verified` is used unchanged. Any other value is a failure of the callable.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -196,7 +195,7 @@ class CallableVerifier:
         self.name = f"python:{getattr(function, '__name__', type(function).__name__)}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate; whatever the callable raises is raised."""
+        """Check a candidate. Exceptions of the callable are passed on."""
         named = {"final": claim.final} if self.takes_final else {}
         return _verdict(
             await call_anywhere(self.name, self.function, claim.problem, list(claim.path), **named)
@@ -204,14 +203,14 @@ class CallableVerifier:
 
 
 class SandboxedVerifier:
-    """Runs `verify(problem, path)`, which may have a parameter `final`, of a Python file in a sandbox.
+    """Runs `verify(problem, path)` of a Python file in a sandbox, with an optional third parameter `final`.
 
-    What it returns means what a callable's does. One that raises, overruns its limits or does what the sandbox denies
-    has failed.
+    Its return values mean the same as those of `CallableVerifier`. An exception, a reached limit or a denied operation
+    is a failure.
 
     Raises:
-        UsageError: The file cannot be read, is no Python, or has no `verify`.
-        SandboxError: There is no sandbox to run it in.
+        UsageError: The file cannot be read, is not Python, or has no `verify`.
+        SandboxError: No sandbox is available.
     """
 
     def __init__(self, path: str) -> None:
@@ -270,7 +269,7 @@ def _failure(why: str) -> Verified:
 
 
 def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
-    """Return a warning if a verifier has nothing to check in a problem; empty if it may have."""
+    """Return a warning if the verifier has nothing to check in a problem, else an empty text."""
     if isinstance(verifier, ArithmeticVerifier) and read_numbers(problem) is None:
         return f"the verifier {verifier.name} has nothing to check: {NO_NUMBERS}"
     return ""
@@ -279,10 +278,10 @@ def idle_verifier_warning(verifier: Verifier | None, problem: str) -> str:
 def reopen_verifier(
     name: str | None, environ: Mapping[str, str] | None = None, hides: Sequence[str] = ()
 ) -> Verifier | None:
-    """Return the verifier a run was begun with, if its name is enough for that.
+    """Reopen the verifier of a run by its name.
 
     Raises:
-        UsageError: It is not: the verifier was an object of a program.
+        UsageError: The verifier was an object of a program.
     """
     try:
         return open_verifier(name, environ, hides) if name else None
@@ -292,16 +291,16 @@ def reopen_verifier(
 
 
 def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Sequence[str] = ()) -> Verifier:
-    """Return the verifier that a user named.
+    """Open the verifier that a user named.
 
     Args:
-        environ: Where `REASONRY_PLUGINS` and `REASONRY_VERIFIER_HIDES` are looked up; None: the environment of the
+        environ: The environment to read `REASONRY_PLUGINS` and `REASONRY_VERIFIER_HIDES` from. Defaults to that of the
             process.
-        hides: Patterns of files that the sandbox of a command shows empty.
+        hides: Patterns of files to empty inside the sandbox of a command.
 
     Raises:
-        UsageError: There is no such verifier, or its file cannot be read; `choices` has the forms.
-        SandboxError: It would run code, and nothing is there to run it safely.
+        UsageError: The verifier is unknown or its file cannot be read; `choices` has the forms.
+        SandboxError: The verifier runs code, and no sandbox is available.
     """
     check_verifier_form(spec)
     kind, _, rest = spec.partition(":")
@@ -320,10 +319,10 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
 
 
 def as_verifier(value: Any) -> Verifier:
-    """Return a verifier for an object with `verify` or a callable; see `CallableVerifier`.
+    """Turn an object with `verify`, or a callable, into a verifier; see `CallableVerifier`.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The object is neither.
     """
     if not callable(getattr(value, "verify", value)):
         raise UsageError(
@@ -334,10 +333,10 @@ def as_verifier(value: Any) -> Verifier:
 
 
 def check_verifier_form(spec: str) -> None:
-    """Check how a verifier is written; opens no file.
+    """Check the syntax of a verifier's name. Opens no file.
 
     Raises:
-        UsageError: There is no such verifier; `choices` has the forms.
+        UsageError: The verifier is unknown; `choices` has the forms.
     """
     if split_plugin(spec) is not None:
         return
@@ -350,7 +349,7 @@ def check_verifier_form(spec: str) -> None:
 
 
 def _target(text: str) -> Fraction:
-    """Read a number, of which an exponent must not make more digits than a computer has room for."""
+    """Read a number. An exponent that would need too many digits is refused."""
     try:
         if not re.fullmatch(r"\s*[^\seE]{1,100}([eE][+-]?\d{1,2})?\s*", text):
             raise ValueError
@@ -365,6 +364,6 @@ def _source(path: str, kind: str) -> str:
 
 
 def verifier_of_offline(problem: str) -> Verifier | None:
-    """Return the verifier that fits a problem of the offline model."""
+    """Return the verifier for a problem of the offline model."""
     puzzle = read_puzzle(problem)
     return None if puzzle is None else ArithmeticVerifier(puzzle.target)
