@@ -1,4 +1,4 @@
-"""The model that a user names with `--model`, and the default that the environment offers."""
+"""Opens the model named by `--model`, or the default model of the environment."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ FORMS = (
     "PACKAGE/NAME:TEXT (of an installed package)",
     "offline",
 )
-"""What may stand after `--model`."""
+"""The legal forms of `--model`."""
 
 _PORTS = {"http": 80, "https": 443}
 OLLAMA_PORT = 11434
 PROBE_S = 0.2
-"""How long a local Ollama may take to say which models it has."""
+"""The time limit for a local Ollama to list its models, in seconds."""
 _MAX_LIST_BYTES = 1_000_000
 
 
 class Provider(Struct, frozen=True):
-    """A provider that is taken when its key is there.
+    """A provider that is chosen if its key is set.
 
     Args:
         keys: Environment variables, any of which is enough.
-        model: Taken by default: a quick one of the maker's whose price is known.
-        extra: The extra of this package that brings it; empty: its API is OpenAI's.
-        url: The base URL of such an API; `PROVIDER_BASE_URL` in the environment takes its place.
+        model: The default model: a fast model of the maker with a known price.
+        extra: The extra of this package that supports it; empty for an API like OpenAI's.
+        url: The base URL of such an API, unless `PROVIDER_BASE_URL` is set in the environment.
         traits: Arguments of `OpenAICompatibleModel`.
     """
 
@@ -74,7 +74,7 @@ PROVIDERS = (
     Provider("anthropic", ("ANTHROPIC_API_KEY",), "claude-haiku-5-5", "anthropic"),
     Provider("google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), "gemini-3.5-flash-lite", "google"),
 )
-"""In the order in which they are taken."""
+"""In order of preference."""
 
 _OPENAI_LIKE = {provider.name: provider for provider in PROVIDERS if provider.url}
 _OVER_HTTP = (*_OPENAI_LIKE, "ollama", "openai-compatible")
@@ -83,17 +83,17 @@ _OVER_HTTP = (*_OPENAI_LIKE, "ollama", "openai-compatible")
 def open_model(
     spec: str, environ: Mapping[str, str] | None = None, *, keyed_by: Iterable[str] | None = None
 ) -> Model:
-    """Open the model a user named. Nothing is sent yet.
+    """Open a model by its name. Sends no request yet.
 
     Args:
         spec: One of `FORMS`.
-        environ: Where keys and base URLs are looked up; None: the process's own. pydantic-ai's providers look
-            there in any case.
-        keyed_by: The models that the operator named, where this one is taken from a record: `REASONRY_API_KEY`
-            is sent only where one of them is served. None: the operator named this one.
+        environ: The environment to read keys and base URLs from. Defaults to that of the process, which
+            pydantic-ai's providers always read.
+        keyed_by: The models that the operator named, if this name comes from a record: `REASONRY_API_KEY` goes only
+            to servers of those models. None if the operator named this model.
 
     Raises:
-        UsageError: It is none of the legal forms, or something it needs is missing.
+        UsageError: The name has no legal form, or a requirement is missing.
     """
     environ = os.environ if environ is None else environ
     SECRETS.keep_environment(environ)
@@ -141,10 +141,10 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
 
 
 def check_model_form(spec: str) -> tuple[str, str]:
-    """Return the kind of a model and what follows its colon; opens no file and asks no server.
+    """Split a model's name into its kind and the part after the colon. Opens no file and asks no server.
 
     Raises:
-        UsageError: It is none of the legal forms, or its URL cannot be used.
+        UsageError: The name has no legal form, or its URL cannot be used.
     """
     kind, colon, rest = spec.strip().partition(":")
     if split_plugin(spec) is not None:
@@ -200,7 +200,7 @@ def _url_and_name(rest: str) -> tuple[str, str]:
 
 
 def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the key to send to a URL; OpenAI's own goes only where the environment says it belongs."""
+    """Return the key for a URL. OpenAI's key goes only to the URL that the environment assigns to OpenAI."""
     if environ.get("REASONRY_API_KEY"):
         return environ["REASONRY_API_KEY"]
     home = environ.get("OPENAI_BASE_URL") or _OPENAI_LIKE["openai"].url
@@ -210,7 +210,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Raise UsageError if a record alone names where a key would go, or what would be run: others may write records."""
+    """Refuse a URL or a command that only a record names, since other programs can write records."""
     if kind == "command" and spec not in keyed_by:
         raise UsageError(
             f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "
@@ -238,18 +238,18 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def is_configured(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a model or holds a provider's key; asks no server."""
+    """Whether the environment names a model or holds a provider's key. Asks no server."""
     return bool(environ.get("REASONRY_MODEL", "").strip()) or any(not row[2] for row in _offers(environ))
 
 
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the model to take where none was named, and why it.
+    """Return the default model and the reason for it.
 
-    In this order: `REASONRY_MODEL`, a provider whose key is in the environment, a local Ollama, `offline`
-    where it can serve the problem.
+    In this order: `REASONRY_MODEL`, a provider whose key is in the environment, a local Ollama, and `offline`
+    if it can solve the problem.
 
     Raises:
-        UsageError: There is none of them; the message says what to set.
+        UsageError: No model is available; the message names the variables to set.
     """
     if environ.get("REASONRY_MODEL", "").strip():
         return environ["REASONRY_MODEL"].strip(), "REASONRY_MODEL is set"
@@ -272,7 +272,7 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str, list[str]]]:
-    """Yield each provider, the setting of its key, and what is missing to reach it."""
+    """Yield each provider, the variable of its key, and the missing requirement, if any."""
     for provider in PROVIDERS:
         key = next((name for name in provider.keys if environ.get(name, "").strip()), "")
         has_package = not provider.extra or has_extra(provider.extra)
@@ -281,7 +281,7 @@ def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str, list[st
 
 
 def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Return what could be used here, a row each: whether it is ready, and a note; never a key's value."""
+    """List the models available here: whether each is ready, and a note. Never shows a key."""
     environ = os.environ if environ is None else environ
     rows = [
         (f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set")
@@ -307,7 +307,7 @@ def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, 
 
 
 def ollama_url(environ: Mapping[str, str]) -> str:
-    """Return the base URL of the server that `OLLAMA_BASE_URL` or `OLLAMA_HOST` names, or the default one."""
+    """Return the base URL of Ollama: `OLLAMA_BASE_URL`, `OLLAMA_HOST`, or the default."""
     stated = environ.get("OLLAMA_BASE_URL", "").strip()
     if stated:
         return stated.rstrip("/")
@@ -321,7 +321,7 @@ def ollama_url(environ: Mapping[str, str]) -> str:
 
 
 def installed_models(environ: Mapping[str, str]) -> list[str]:
-    """Return the names of the models a running server has, last used first; none if none runs."""
+    """List the models of a running Ollama, last used first; empty if none runs."""
     # Loaded when it is used: no command of an agent that names its model asks here.
     from http.client import HTTPException
     from urllib.request import ProxyHandler, build_opener

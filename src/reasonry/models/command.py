@@ -1,8 +1,8 @@
-"""A program as a model: an agent's command line, such as `claude -p`, `codex exec` and `gemini -p`, or any other.
+"""A program as a model: the command line of an agent, such as `claude -p` or `codex exec`, or any other program.
 
-Each question is one process: the question comes on its standard input, the reply on its standard output, as text or as
-JSON with the text in `result`, `response` or `text`. It runs in an empty folder of its own, with the few variables of
-the environment that a login needs: no key of ours is among them. Where the program states no usage, it is estimated.
+Each question is one process. It reads the question from standard input and writes the reply to standard output, as
+text or as JSON with the text in `result`, `response` or `text`. It runs in an empty folder with the few environment
+variables that a login needs, and without any key of ours. If the program reports no usage, usage is estimated.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ..errors import ModelError
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
 TIMEOUT_S = 600.0
-"""Where a question names no time."""
+"""The time limit of a question without its own."""
 
 _TEXTS = ("result", "response", "text")
 _AROUND = ("type", "session_id", "stats", "usage")
-"""Members that an agent's own document has, and the form of a question has not."""
+"""Members that tell an agent's own document from a reply in the form of a question."""
 _BUSY = ("rate limit", "rate_limit", "429", "overloaded", "usage limit")
 
 
 class CommandModel(Model):
-    """Asks a program, one process a question.
+    """Asks a program: one process per question.
 
     Args:
-        text: The command, as a shell would read it; no shell runs it.
+        text: The command in shell syntax. No shell runs it.
 
     Raises:
-        UsageError: There is no such program.
+        UsageError: The program does not exist.
     """
 
     price: PriceOf = staticmethod(no_price)
@@ -46,11 +46,11 @@ class CommandModel(Model):
         self.words, self.environ = split_command(text), bare_environment(environ)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Run the program once; cancelling ends it and all it started.
+        """Run the program once. Cancellation ends it with all its children.
 
         Raises:
-            ModelError: It cannot be started, fails, or is out of time.
-            BrokenReplyError: It says nothing, or too much.
+            ModelError: The program cannot be started, fails, or exceeds its time.
+            BrokenReplyError: The output is empty or too long.
         """
         asked, reply, printed = question.ask.text, Output(MAX_REPLY_BYTES), Output(MAX_ERROR_BYTES)
         limit_s = question.timeout_s or TIMEOUT_S
@@ -82,7 +82,7 @@ class CommandModel(Model):
 
 
 def _read(printed: str) -> tuple[str, Stated, bool]:
-    """Return the reply of an output, the usage it states, and whether it says that it failed."""
+    """Return the reply in an output, its reported usage, and whether it reports a failure."""
     try:
         document: Any = json.loads(printed)
     except (ValueError, RecursionError):

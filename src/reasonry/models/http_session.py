@@ -1,8 +1,8 @@
-"""HTTP for OpenAI-compatible endpoints, over aiohttp: kept connections, and hard bounds on what comes back.
+"""HTTP for OpenAI-compatible endpoints, over aiohttp: kept connections, and hard bounds on responses.
 
-Rule 1: nothing follows a redirect, keeps a cookie, or reads credentials from anywhere.
-Rule 2: a request is sent once. Whatever goes wrong is a ModelError that says whether to try again.
-Rule 3: a connection is used again only after its response was read to the end; else it is closed.
+Rule 1: no redirect is followed, no cookie is kept, and no credentials are read from files.
+Rule 2: a request is sent once. Every failure is a ModelError that says whether to retry.
+Rule 3: a connection is reused only after its response was read to the end; otherwise it is closed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT_S = 600.0
-"""Of a whole answer, where the question says nothing."""
+"""The time limit of a reply, if the question has none."""
 CONNECT_TIMEOUT_S = 10.0
 MAX_REPLY_BYTES = 2_000_000
 MAX_STREAM_BYTES = 16_000_000
-"""Of a reply with the events that it streams in as, which weigh far more than its text."""
+"""The limit for a streamed reply, whose events are far larger than its text."""
 TOKEN_BYTES = 16
-"""More than a token takes on average, escaped for JSON."""
+"""More bytes than an average token takes, escaped for JSON."""
 _SPARE_BYTES = 64_000
 IDLE_S = 30.0
 _HEADER_LIMIT = 65_536
@@ -47,14 +47,14 @@ _BUFFER_BYTES = 65_536
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return how certificates are checked: by the system's store, or what `SSL_CERT_FILE` or `SSL_CERT_DIR` names."""
+    """Return a TLS context with the system's certificates, or those of `SSL_CERT_FILE` or `SSL_CERT_DIR`."""
     from httpx2 import create_ssl_context
 
     return create_ssl_context()
 
 
 class HttpSession:
-    """The connections to one server, from whichever event loop they are asked for.
+    """The connections to one server, separate for each event loop.
 
     Attributes:
         server: Host and port, for errors.
@@ -75,10 +75,10 @@ class HttpSession:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> ClientResponse:
-        """Send a request and return the response: a context manager that closes the connection unless all was read.
+        """Send a request and provide the response. The connection is closed unless the response was read whole.
 
         Raises:
-            ModelError: `provider_timeout` if no connection comes about in time, else `provider_error`.
+            ModelError: `provider_timeout` if no connection is made in time, else `provider_error`.
         """
         session = await self._of_this_loop()
         options: dict[str, Any] = {"ssl": tls_context()} if self._tls else {}
@@ -92,10 +92,10 @@ class HttpSession:
     async def read(
         self, response: ClientResponse, take: Callable[[bytes], object], limit_bytes: int = MAX_REPLY_BYTES
     ) -> None:
-        """Hand on the body of a response as it comes in.
+        """Yield the body of a response as it arrives.
 
         Raises:
-            ModelError: `reply_too_long`: it is longer than the limit; or it breaks off.
+            ModelError: `reply_too_long` if the body exceeds the limit; also if the body is incomplete.
         """
         total = 0
         try:
@@ -119,7 +119,7 @@ class HttpSession:
         return self._session
 
     def _failure(self, error: Exception) -> ModelError:
-        """Return the error that one of aiohttp's stands for."""
+        """Translate an error of aiohttp."""
         import aiohttp
 
         proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]
@@ -151,14 +151,14 @@ class HttpSession:
                 return protocol_error(self.server, "closed the connection in the middle of a call")
 
     async def close(self) -> None:
-        """Close the connections; the next request opens new ones."""
+        """Close the connections. The next request opens new ones."""
         opened, self._opened, self._session = self._opened, None, None
         if opened is not None and self._loop is asyncio.get_running_loop():
             await opened.aclose()
 
 
 async def _sessions() -> AsyncGenerator[ClientSession]:
-    """Yield one session. Being a generator, it is closed with its loop, even if nobody closes it before."""
+    """Yield a session. As a generator it is closed with its loop, even if nobody closes it earlier."""
     import aiohttp
 
     async with aiohttp.ClientSession(
@@ -174,33 +174,33 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
 
 
 def protocol_error(server: str, fault: str) -> ModelError:
-    """Return the error of a server that does not keep to the protocol, or to our limits."""
+    """Return the error for a server that breaks the protocol or our limits."""
     return ModelError(f"{server} {fault}", retryable=True)
 
 
 def reply_limit(ask: Ask, samples: int = 1) -> int:
-    """Return how many bytes the reply to a question may take; it follows from the tokens that it may take."""
+    """Return the limit of a reply in bytes, which follows from the question's limit in tokens."""
     if ask.max_output_tokens is None:
         return MAX_REPLY_BYTES
     return min(TOKEN_BYTES * ask.max_output_tokens * samples + _SPARE_BYTES, MAX_REPLY_BYTES)
 
 
 def too_long(server: str, limit_bytes: int) -> ModelError:
-    """Return the error of a reply that is longer than any to its question."""
+    """Return the error for a reply over the limit of its question."""
     return ModelError(f"{server} sent a reply of more than {limit_bytes:,} bytes", code="reply_too_long")
 
 
 def booked_whole(error: ModelError, question: Question, price: PriceOf, samples: int = 1) -> BrokenReplyError:
-    """Return the error of such a reply, booked at its limit of tokens; the reply itself is not looked at."""
+    """Return the error for an overlong reply, booked at the limit of tokens. The reply itself is not read."""
     tokens = (question.ask.max_output_tokens or MAX_REPLY_BYTES // TOKEN_BYTES) * samples
     return BrokenReplyError(error, guess(estimate_tokens(question.prompt), tokens, price))
 
 
 async def in_time(asking: Awaitable[T], question: Question, name: str, price: PriceOf) -> T:
-    """Return what a model answers within the time of the question.
+    """Await a model's reply within the time limit of the question.
 
     Raises:
-        ModelError: `provider_timeout`, or what the model raises, without what a library says about the request.
+        ModelError: `provider_timeout`, or the model's own error without a library's details of the request.
     """
     limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
     try:
@@ -223,16 +223,16 @@ class EventLines:
     """Splits one stream of server-sent events into lines, in time linear in the bytes.
 
     Chat completions put each event's JSON on one `data:` line, so a line with data is an event. Other fields, comments
-    and empty lines are passed over.
+    and empty lines are ignored.
     """
 
     def __init__(self) -> None:
         self._begun: list[bytes] = []
         self.held_bytes = 0
-        """Of the line that has not ended yet."""
+        """Bytes held of the unfinished line."""
 
     def data(self, piece: bytes) -> list[bytes]:
-        """Return the data of the events that end in this piece; events without data are left out."""
+        """Return the data of the events that end in this piece. Events without data are left out."""
         # A line ends with CR LF, LF or CR. CR LF makes an empty line here, which means nothing.
         *ended, last = piece.replace(b"\r", b"\n").split(b"\n")
         if ended:
@@ -246,10 +246,10 @@ class EventLines:
 
 
 def proxy_for(host: str, tls: bool) -> str | None:
-    """Return the URL of the proxy that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` name; None for the loopback.
+    """Return the proxy of `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, or None for loopback addresses.
 
     Raises:
-        ModelError: It is of a kind that is not supported.
+        ModelError: The kind of proxy is not supported.
     """
     if is_loopback(host) or proxy_bypass(host):
         return None
@@ -271,7 +271,7 @@ def proxy_for(host: str, tls: bool) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine alone."""
+    """Whether a name or an address is a loopback address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -283,16 +283,16 @@ def is_loopback(host: str) -> bool:
 
 HEADER: Final = "X-Reasonry-Depth"
 MAX_DEPTH: Final = 2
-"""How many servers may ask each other for one request."""
+"""The number of Reasonry servers that a request may pass through."""
 
 _depth: ContextVar[int] = ContextVar("reasonry_depth", default=0)
 
 
 def enter_nested(header: str | None) -> None:
-    """Note that what follows in this context works for a request that came with this header.
+    """Record the nesting of the current request, so that requests to models can report it.
 
     Raises:
-        UsageError: It has come through too many servers.
+        UsageError: The request has passed through too many servers.
     """
     depth = int(header) if header is not None and header.isdecimal() and len(header) < 6 else 0
     if depth >= MAX_DEPTH:
@@ -304,5 +304,5 @@ def enter_nested(header: str | None) -> None:
 
 
 def nesting_header() -> dict[str, str]:
-    """Return what a request to a model says of how deep it is; nothing outside a server."""
+    """Return the nesting header for a request to a model; empty outside a server."""
     return {HEADER: str(_depth.get())} if _depth.get() else {}

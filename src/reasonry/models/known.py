@@ -1,7 +1,7 @@
 """Facts about a model by its name: whether it reasons by itself, and the price of a call in US dollars.
 
-Models that reason by themselves are not asked to think step by step: they have done so when they reply, and makers
-advise against it. What they think comes apart from the reply; it is counted, and never read as the answer.
+Models that reason by themselves are not asked to think step by step: they have done so before they reply, and their
+makers advise against it. Their reasoning arrives apart from the reply; it is counted, and never read as the answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ..engine.metering import PriceOf, no_price
 
 SETTING = "REASONRY_REASONING_MODELS"
-"""Names of models that reason by themselves, comma-separated; `none`: none does."""
+"""Names of models that reason by themselves, separated by commas; `none` for no model."""
 
 _KNOWN = re.compile(
     r"(?:^|[:/#])(?:"
@@ -32,8 +32,8 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
     """Whether a model reasons by itself.
 
     Args:
-        name: As it stands after `--model`; the part after its last `:`, `/` or `#` will do in the setting.
-        environ: Where the operator's setting is looked up.
+        name: The value of `--model`. The setting may hold only the part after the last `:`, `/` or `#`.
+        environ: The environment to read the operator's setting from.
     """
     named = [entry.strip().casefold() for entry in environ.get(SETTING, "").split(",") if entry.strip()]
     if named == ["none"]:
@@ -48,10 +48,10 @@ _SOLD = re.compile(r"(gpt-|chatgpt-|o\d|claude-|gemini-)")
 
 
 def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
-    """Return what calls to `model` behind `url` cost.
+    """Return the prices of calls to `model` at `url`.
 
-    The seller is known by the URL, else as `provider`. Behind another URL only names sold by one maker have a price, as
-    a proxy must then be in between; an open model that someone serves by themselves has none.
+    The URL identifies the seller, else `provider` does. Behind an unknown URL, which must be a proxy, only models with
+    a single maker have a price; a self-hosted open model has none.
     """
     from .http_session import is_loopback
 

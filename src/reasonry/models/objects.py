@@ -1,4 +1,4 @@
-"""Models that a program brings along: functions of messages, and the model objects of pydantic-ai and LangChain."""
+"""Models from a program: functions of messages, and the model objects of pydantic-ai and LangChain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..errors import UsageError
 class FunctionModel(Model):
     """Asks an `async (messages) -> str`, where a message has `role` and `content`.
 
-    The reply may also be an object with the text as `content` or `text`, and its tokens as `usage_metadata` or `usage`,
-    as those of LangChain and pydantic-ai are; what it does not state is estimated.
+    The reply may also be an object with the text as `content` or `text` and its usage as `usage_metadata` or `usage`,
+    like the replies of LangChain and pydantic-ai. Missing usage is estimated.
     """
 
     price = staticmethod(no_price)
@@ -24,7 +24,7 @@ class FunctionModel(Model):
         self.function, self.name = function, name
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """Ask the function; whatever it raises is raised."""
+        """Ask the function. Its exceptions are passed on."""
         ask = question.ask
         reply = await self.function([{"role": role, "content": text} for role, text in ask.messages])
         text = _text_of(reply)
@@ -37,10 +37,10 @@ class FunctionModel(Model):
 
 
 def as_model(value: Any) -> Model:
-    """Return a model for an object of the `Model` port, a function of messages, or a model of pydantic-ai or LangChain.
+    """Turn an object of the `Model` port, a function of messages, or a model of pydantic-ai or LangChain into a model.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: The object is none of these.
     """
     if all(hasattr(value, name) for name in ("name", "answer", "close")):
         return value
@@ -65,7 +65,7 @@ async def _ask_pydantic_ai(model: Any, messages: list[dict[str, str]]) -> Any:
 
 
 def model_messages(messages: Sequence[tuple[str, str]]) -> list[Any]:
-    """Return a conversation in the messages of pydantic-ai."""
+    """Convert a conversation to the messages of pydantic-ai."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     kinds = {"system": SystemPromptPart, "user": UserPromptPart}

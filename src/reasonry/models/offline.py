@@ -1,7 +1,7 @@
-"""A model that is no language model: it computes. Solves number puzzles exactly and refuses the rest.
+"""The model `offline`, which computes: it solves number puzzles exactly and refuses every other problem.
 
-It gets the questions that any model gets and answers them from their `facts`, so a search over it is a real search:
-it proposes moves, some of which lead nowhere, and values them by whether the target can still be reached.
+It gets the same questions as a language model and answers them from their `facts`, so a search with it is a real
+search: it proposes moves, including dead ends, and values them by whether the target can still be reached.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..puzzles.steps import Position, final_expression, follow
 from ..puzzles.term import Puzzle, Term, format_number, legal_moves, moves_of
 
 SLOW_NUMBERS = 5
-"""From this many numbers on, computing takes long enough that other work should continue meanwhile."""
+"""With this many numbers, the computation moves to a thread so that other work can continue."""
 
 
 class OfflineModel(Model):
@@ -39,7 +39,7 @@ class OfflineModel(Model):
         """Answer a question about a number puzzle.
 
         Raises:
-            ModelError: `model_refused`: it is no such question.
+            ModelError: `model_refused`: the question is not about a number puzzle.
         """
         puzzle = read_puzzle(without_quoted(str(question.ask.facts.get("problem", ""))))
         if puzzle is None:
@@ -103,7 +103,7 @@ def _reply(puzzle: Puzzle, ask: Ask) -> dict[str, Any]:
 
 
 def _solve(puzzle: Puzzle) -> Term:
-    """Return the solution, for a question that wants the whole of it in one reply."""
+    """Return the complete solution, for a question that asks for it in one reply."""
     term = solve(puzzle)
     if term is None:
         numbers = ", ".join(map(format_number, puzzle.numbers))
@@ -114,9 +114,9 @@ def _solve(puzzle: Puzzle) -> Term:
 def propose(
     puzzle: Puzzle, path: Sequence[str], count: int, steps_left: int, refuted: Sequence[str] = ()
 ) -> list[str]:
-    """Return up to `count` next thoughts: the one that leads to the target, if there is one, then others.
+    """Return up to `count` next thoughts. The first one leads to the target, if possible.
 
-    A thought is as many moves as it takes to be through within `steps_left` thoughts. None is one of the refuted ones.
+    A thought holds enough moves to finish within `steps_left` thoughts. Refuted thoughts are not proposed again.
     """
     position = follow(puzzle, path)
     moves = len(position.left) - 1
@@ -166,8 +166,8 @@ def _format_line(position: Position, line: Sequence[Term]) -> str:
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:
     """Return a score for each thought, by position.
 
-    1 for one that arrives, 0 for one that cannot arrive any more, and between them the nearer the higher, so that a
-    search on its way sees its best score rise with every step.
+    1 for a thought that reaches the target, 0 for a dead end. Between them, nearer thoughts score higher, so the best
+    score of a search rises with every step.
     """
     before = follow(puzzle, path).moves
     return {

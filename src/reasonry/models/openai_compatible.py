@@ -39,23 +39,23 @@ MAX_ERROR_BYTES = 65_536
 
 OPENAI = (".openai.com", ".openai.azure.com")
 CACHING = (*OPENAI, ".deepseek.com")
-"""Whose servers keep the prefixes of prompts without being asked to."""
+"""Servers that cache prompt prefixes by default."""
 
 
 class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
-    What the server turns out not to take (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from
-    then on. The refused call fails as retryable with no wait and `degraded`, so that every request sent is counted.
+    A parameter that the server refuses (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from then on. The
+    refused call fails as retryable without a wait and as `degraded`, so that every request is counted.
 
     Args:
         url: Base URL, up to and with `/v1`.
-        model: What the server calls it.
-        api_key: Sent as bearer token; None sends none.
-        name: As a user would write it after `--model`.
-        seller: Who sells it, as the price list calls them, where the URL does not say so.
-        takes_n: Whether to try several samples in one request.
-        takes_schema: Whether to have replies held to a JSON schema; otherwise they are held to JSON.
+        model: The server's name for the model.
+        api_key: The bearer token, if any.
+        name: The value of `--model`.
+        seller: The seller in the price list, if the URL does not identify it.
+        takes_n: Whether to request several samples at once.
+        takes_schema: Whether to request replies held to a JSON schema; otherwise replies are held to JSON.
 
     Raises:
         UsageError: The URL or the key cannot be used.
@@ -95,7 +95,7 @@ class OpenAICompatibleModel:
         self._http = HttpSession(self.url)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        """See `Model.answer`; streams if someone wants to see the text come in."""
+        """See `Model.answer`. Streams if a listener follows the text."""
         asking = self._ask(question, on_text, 1)
         return (await in_time(asking, question, self.name, self.price))[0]
 
@@ -105,7 +105,7 @@ class OpenAICompatibleModel:
         return self._dialect.samples
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """See `SamplingModel.answer_many`; never streamed."""
+        """See `SamplingModel.answer_many`. Never streams."""
         return await in_time(self._ask(question, None, samples), question, self.name, self.price)
 
     async def _ask(self, question: Question, on_text: OnText | None, samples: int) -> list[Answered]:
@@ -200,7 +200,7 @@ def checked_url(url: str) -> str:
     """Return a base URL without its last slash.
 
     Raises:
-        UsageError: It is no `http` or `https` URL, or has a password or key in it.
+        UsageError: The URL is not `http` or `https`, or contains a password or key.
     """
     try:
         parts = urlsplit(url)

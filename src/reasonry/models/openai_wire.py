@@ -1,6 +1,6 @@
 """The OpenAI chat completion protocol as data: requests out, replies in.
 
-Servers differ in what they take. What one has refused is noted in its `Dialect` and not sent to it again.
+Servers differ in the parameters they accept. A refused parameter is noted in the server's `Dialect` and not sent again.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ Format = Literal["json_schema", "json_object", "none"]
 _REFUSED = ("content_filter", "sensitive")
 _CUT_OFF = ("length", "model_context_window_exceeded")
 _BROKEN = ("network_error",)
-"""Why a reply ended, in OpenAI's words and in those that Z.AI adds."""
+"""Finish reasons of a broken reply, from OpenAI and Z.AI."""
 
 _USED_UP = ("insufficient_quota", "billing_hard_limit_reached", "1113")
-"""Codes that say that no money is left: OpenAI's, and Z.AI's."""
+"""Codes for an account without money, from OpenAI and Z.AI."""
 
 LEAST_LIMIT = 512
-"""A limit on the reply that is not halved any more; what is refused with it has no room."""
+"""The smallest limit on a reply. If it is refused too, the prompt leaves no room."""
 
 LIMIT_TOO_HIGH = re.compile(
     r"(?=.*(?:max_(?:completion_|new_)?tokens|in the completion|(?:completion|output) tokens))"
     r".*(?:too (?:large|high|big|long)|at most|maximum|less than|valid range|exceed|must be <=)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Said of a limit on the reply for which a model has no room, alone or together with the prompt."""
+"""Complaints about a limit on the reply that exceeds the model's room, alone or with the prompt."""
 
 PROMPT_TOO_LONG = re.compile(
     r"context.{0,12}(?:length|size|window)|exceed_context"
@@ -71,7 +71,7 @@ _OTHER_NAME: Final[dict[LimitName, LimitName]] = {
 
 
 class Dialect(Struct):
-    """What a server takes, as far as it has told us. Changes as it refuses things."""
+    """The parameters that a server accepts, as far as known. Changes when the server refuses a parameter."""
 
     format: Format = "json_schema"
     limit_name: LimitName = "max_tokens"
@@ -84,11 +84,11 @@ class Dialect(Struct):
     tools: bool = True
 
     def degrade(self, sent: dict[str, Any], complaint: str) -> bool:
-        """Learn from a refused request; whether there is something else to send now.
+        """Learn from a refused request. Returns whether a changed request is worth sending.
 
         Args:
-            sent: The body that was refused; others may have been refused since for the same reason.
-            complaint: What the server said, in lower case.
+            sent: The refused body. Other requests may have been refused meanwhile for the same reason.
+            complaint: The server's message in lower case.
         """
         parts = (("tools", _ABOUT_TOOLS, "tools"), ("n", _ABOUT_SAMPLES, "samples"))
         if taken := next(
@@ -119,7 +119,7 @@ class Dialect(Struct):
 def request_body(
     model: str, ask: Ask, stage: str, dialect: Dialect, stream: bool, samples: int = 1
 ) -> dict[str, Any]:
-    """Return the body that asks this; the tools of the question go along as far as the server takes tools."""
+    """Build the body of a request, with the question's tools if the server accepts tools."""
     ask = with_tools(ask, dialect)
     body: dict[str, Any] = {
         "model": model,
@@ -145,18 +145,18 @@ def request_body(
 
 
 def with_tools(ask: Ask, dialect: Dialect) -> Ask:
-    """Return a question with its tools and not a word of them, or, where a server takes none, with the words alone.
+    """Attach a question's tools to the request or, for a server without tools, describe them in words.
 
-    A tool goes by a name that providers take; a call by it is a call of the tool, see `card_named`.
+    A tool gets a name that providers accept; see `card_named` for the way back.
     """
     tools = tuple(tool | {"name": form_name(tool["name"])} for tool in ask.tools) if dialect.tools else ()
     return replace(ask, tools=tools, by_hand="" if tools else ask.by_hand)
 
 
 def with_calls(text: str, calls: Iterable[tuple[str, Any]]) -> str:
-    """Return the text of a reply with its calls of tools below, by name, with their arguments as they came.
+    """Append the tool calls of a reply to its text, with their arguments unchanged.
 
-    Calls come beside the text, or in its place; a strategy reads them as it reads those in a text.
+    A strategy then reads them like calls written in the text.
     """
     listed = [{"name": name, "arguments": arguments} for name, arguments in calls]
     encoded = msgspec.json.encode({"tool_calls": listed}).decode() if listed else ""
@@ -172,12 +172,12 @@ def _form(form: dict[str, Any], stage: str) -> dict[str, Any]:
 
 
 def form_name(stage: str) -> str:
-    """Return the name that the form of a stage, or a tool, goes by at providers."""
+    """Return a name for the form of a stage, or for a tool, that providers accept."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", stage)[:64] or "reply"
 
 
 def _strict_schema(node: Any) -> Any:
-    """Return a schema as strict mode wants it; a ValueError where it allows what strict mode cannot hold."""
+    """Convert a schema to strict mode. Raises ValueError if strict mode cannot express it."""
     if isinstance(node, list):
         return [_strict_schema(item) for item in node]
     if not isinstance(node, dict):
@@ -210,14 +210,14 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 class ReplyChoice:
-    """One choice of a reply as it comes together."""
+    """A choice of a reply while it is assembled."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.refusals: list[str] = []
         self.finish: str | None = None
         self.calls: dict[int, list[str]] = {}
-        """The calls of tools in the form of OpenAI, by their places: the name, and the pieces of the arguments."""
+        """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
 
     def add(self, message: dict[str, Any], finish: Any) -> str:
         """Take in what a choice says; return the text it adds."""
@@ -260,11 +260,11 @@ class ReplyChoice:
 
 
 class Gathered:
-    """A reply as it comes together, whole or chunk by chunk.
+    """A reply while it is assembled, from one body or from chunks.
 
     Args:
-        wanted: The number of choices that were asked for.
-        on_hidden: Told what comes and is not part of an answer: reasoning, choices that were not asked for.
+        wanted: The number of choices requested.
+        on_hidden: Called with text outside the answer: reasoning, and choices that were not requested.
     """
 
     def __init__(self, wanted: int = 1, on_hidden: OnText | None = None) -> None:
@@ -347,9 +347,9 @@ def _no_choice(shown: str) -> ModelError:
 
 
 def share_out(whole: Usage, samples: int) -> list[Usage]:
-    """Split the usage of a request: the first sample bears the prompt, each other sample its own text.
+    """Split the usage of a request: the first sample carries the prompt, every sample an equal share of the output.
 
-    A reply says only what all choices took together, so each counts alike.
+    A provider reports only the total of all choices.
     """
     each = whole.output_tokens // samples
     usd = whole.usd * each / whole.tokens if whole.usd is not None and whole.tokens else None
@@ -372,7 +372,7 @@ def _text(content: Any) -> str:
 
 
 def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, shown: str) -> ModelError:
-    """Return the error that a refused request stands for."""
+    """Translate a refused request into an error."""
     message, code, stated = error_in(raw)
     status = stated or status
     detail = f": {redact(message)}" if message else ""
@@ -403,15 +403,15 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error of a request with something that a server does not take, and is not sent any more."""
+    """Return the error for a request with a refused parameter, which is left out from now on."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 
 
 def error_in(raw: bytes) -> tuple[str, str, int | None]:
-    """Return the message and the code of an error document, in whichever of the usual forms it comes.
+    """Return the message and the code of an error document, in any of the usual forms.
 
-    The third part is the status in it, if there is one: gateways wrap errors of a provider in a 200.
+    The third part is the status inside the document, if any: gateways wrap errors of a provider in a 200.
     """
     try:
         document = msgspec.json.decode(raw)
@@ -428,10 +428,10 @@ def error_in(raw: bytes) -> tuple[str, str, int | None]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds the server asked us to wait, if it did; of what cannot be read, as many as stand for that.
+    """Return the wait that the server asked for, in seconds. An unreadable value counts as the default wait.
 
     Args:
-        headers: By lower-case names, or names whose case does not matter.
+        headers: Headers with lower-case or case-insensitive names.
     """
     if not headers.get("retry-after", headers.get("retry-after-ms", "")).strip():
         return None
@@ -452,9 +452,9 @@ MAX_SHOWN = 300
 
 
 def redact(text: str, secrets: Secrets = SECRETS) -> str:
-    """Return a stranger's text fit to be shown: no keys, no control characters, one short line.
+    """Make a foreign text safe to show: one short line without keys and control characters.
 
-    Besides the known keys, whatever looks like one becomes `***`.
+    Known keys, and words that look like keys, become `***`.
     """
     text = mask_keylike(secrets.mask(text, error=True)[: MAX_SHOWN * 20])
     return first_words(re.sub(f"[{UNSEEN}]+", " ", text), MAX_SHOWN)

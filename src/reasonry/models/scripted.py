@@ -1,15 +1,15 @@
 r"""Models that read their replies from a file: a script, or the recording of a run.
 
-A script is for tests, demonstrations, and playing a model by hand; a run that was recorded with a paid model can be
-repeated for nothing. `scripted:FILE` names a JSONL file. A line is one of
+A script serves tests, demonstrations, and playing a model by hand; the recording of a paid model repeats its run for
+free. `scripted:FILE` names a JSONL file. A line has one of these forms:
 
     {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.7}}, "usage": {"output_tokens": 12, "usd": 0.001}}
     {"stage": "*", "reply": "1. Think\n2. Act"}
     {"stage": "*", "error": "provider_timeout", "message": "…", "retryable": true}
 
-Each ask, and each sample of it, takes the first unused line of its stage (`*` is every stage). `usage` may hold
-`calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. Besides, a line may bear `delay_ms`, and a
-reply `truncated` or `refused`: these play a slow model, a reply that was cut off, and one that declines.
+Each question, and each sample of it, uses the first unused line of its stage (`*` is every stage). `usage` may hold
+`calls`, `input_tokens`, `output_tokens`, `cached_input_tokens` and `usd`. A line may also have `delay_ms` (a slow
+model), and a reply `truncated` (cut off) or `refused`.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ L = TypeVar("L", bound=Struct)
 
 MAX_FILE_BYTES = 256_000_000
 MAX_ATTEMPTS = 4
-"""How often the runtime asks one question while the errors are retryable, as its policy has it by default."""
+"""The default number of attempts at a question whose errors are retryable."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
 class LineUsage(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a line says it took."""
+    """The usage of a line."""
 
     calls: Count = 1
     input_tokens: Count = 0
@@ -53,7 +53,7 @@ class LineUsage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of a script; it has either `reply` or `error`."""
+    """A line of a script, with either `reply` or `error`."""
 
     stage: Annotated[str, Meta(min_length=1)]
     reply: Any = UNSET
@@ -74,8 +74,8 @@ class ScriptedModel(Model):
     """Plays a script.
 
     Args:
-        lines: Taken from the top, each once.
-        name: As a user would write it after `--model`.
+        lines: The lines, used in order, each once.
+        name: The value of `--model`.
     """
 
     is_free = True
@@ -112,7 +112,7 @@ class ScriptedModel(Model):
         """Answer with the first unused line of the question's stage.
 
         Raises:
-            ModelError: The line says so, or none is left (`script_exhausted`).
+            ModelError: The line holds an error, or no line is left (`script_exhausted`).
         """
         index = self._first(question.stage, self._used)
         if index is None:
@@ -138,11 +138,11 @@ class ScriptedModel(Model):
         )
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Go to where a run stands that is resumed.
+        """Skip the lines that a resumed run has used.
 
         Args:
-            asked: The stage of each question of the run, in the order asked, and whether it was answered: the line
-                of an answered one is used, that of another is kept for when it is asked again.
+            asked: The stage of each question of the run, in order, and whether it was answered. Lines of answered
+                questions are used up; lines of open questions are kept.
         """
         used = [False] * len(self._lines)
         for stage, answered in asked:
@@ -163,15 +163,15 @@ class ScriptedModel(Model):
 
 
 def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
-    """Return the lines of a file, one JSON document each, all checked first; empty ones are passed over.
+    """Read and check the lines of a file, one JSON document each. Empty lines are skipped.
 
     Args:
         path: UTF-8, with or without a byte order mark.
-        kind: What each line holds.
-        noun: What the file is called in errors: `script`, `recording`.
+        kind: The type of a line.
+        noun: The name of the file in errors: `script` or `recording`.
 
     Raises:
-        UsageError: It is no regular file or cannot be read, or a line is broken: `line` says which, the message why.
+        UsageError: The file is not regular or unreadable, or a line is broken: `line` has its number.
         TooLargeError: The file is over 256 MB.
     """
     data = read_regular_file(path, MAX_FILE_BYTES, label=noun, option="model")
@@ -198,17 +198,17 @@ def _check_line(read: Callable[[], L], number: int, source: str, **details: Any)
 
 
 class Recording(Struct, frozen=True, forbid_unknown_fields=True):
-    """One answer, found again by what was asked."""
+    """An answer, stored under the digest of its question."""
 
     stage: str
     digest: str
-    """Of all that was asked."""
+    """The digest of the whole question."""
     sample: int
     answer: Answered
 
 
 def digest(question: Question) -> str:
-    """Return what two questions have in common that are the same question."""
+    """Return a digest of a question. Equal questions have equal digests."""
     asked = "\0".join(text for _, text in question.ask.messages)
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
@@ -253,15 +253,15 @@ class Recorder:
 
 
 class RecordedModel(Model):
-    """Plays a recording: the same question gets the same answer, asked again the next one recorded for it.
+    """Plays a recording: a question gets its recorded answers in order.
 
-    The last answer recorded for a question serves for good, so that a run can be resumed or forked over a recording.
+    The last answer of a question is used again without end, so that a run can be resumed or forked over a recording.
 
     Args:
-        path: A file that a `Recorder` wrote.
+        path: A file written by `Recorder`.
 
     Raises:
-        UsageError: It cannot be read, or a line is broken: `line` says which.
+        UsageError: The file is unreadable, or a line is broken: `line` has its number.
     """
 
     is_free = True
@@ -277,7 +277,7 @@ class RecordedModel(Model):
         """Answer as recorded.
 
         Raises:
-            ModelError: `script_exhausted`: this was never asked.
+            ModelError: `script_exhausted`: the question is not in the recording.
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
