@@ -220,7 +220,7 @@ class ReplyChoice:
         """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
 
     def add(self, message: dict[str, Any], finish: Any) -> str:
-        """Take in what a choice says; return the text it adds."""
+        """Add a piece of a choice and return its text."""
         text = _text(message.get("content"))
         self.pieces.append(text)
         self.refusals.append(_text(message.get("refusal")))
@@ -239,7 +239,7 @@ class ReplyChoice:
         """Return the choice as an answer.
 
         Raises:
-            ModelError: It ended before it said anything, not even why.
+            ModelError: The choice is empty and has no finish reason.
         """
         text, refusal = "".join(self.pieces), "".join(self.refusals)
         calls = ((name, "".join(parts)) for name, *parts in self.calls.values())
@@ -273,16 +273,16 @@ class Gathered:
         self.stated: Any = None
         self.reasoning: list[str] = []
         self.unread: list[bytes] = []
-        """What came of a body that could not be read."""
+        """The unreadable parts of a body."""
         self._on_hidden = on_hidden
         self.text_bytes = 0
-        """Of the choices and the reasoning so far."""
+        """Bytes of the choices and the reasoning so far."""
 
     def take(self, raw: bytes, shown: str) -> str:
-        """Take in a completion or a chunk of one; return the text it adds to the first choice.
+        """Add a completion or a chunk and return the new text of the first choice.
 
         Raises:
-            ModelError: Not a chat completion, or an error document.
+            ModelError: The data is not a chat completion, or is an error document.
         """
         try:
             reply = _decoder.decode(raw)
@@ -322,13 +322,13 @@ class Gathered:
         return meter(figures, prompt, replies, reasoning="".join(self.reasoning), price=price)
 
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
-        """Return the choices that were asked for, as far as they are answers, with their shares of what it all took.
+        """Return the requested choices that are answers, with their shares of the usage.
 
         Args:
-            prompt: All that was asked, for the usage.
+            prompt: The whole question, for the usage.
 
         Raises:
-            ModelError: There is no answer among them.
+            ModelError: No choice is an answer.
         """
         answers, fault = list[Answered](), _no_choice(name)
         for place in [place for place in range(self.wanted) if place in self.choices]:

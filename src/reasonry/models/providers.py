@@ -57,21 +57,20 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
 CACHING = ("deepseek", "google")
-"""Whose servers keep the prefixes of prompts without being asked to."""
+"""Providers whose servers cache prompt prefixes by default."""
 LINE_BYTES = 16
-"""How many bytes of the limit on a reply each line counts for, besides its own."""
+"""Bytes that each line of a reply counts for, in addition to its own."""
 
 _received: ContextVar[tuple[list[bytes], int]] = ContextVar("reasonry_received")
-"""The body of the reply to the question that is asked, but not of a refusal, for when the SDK cannot read it; and how
-many bytes it may take."""
+"""The body of the current reply, kept in case the SDK cannot read it, and its limit in bytes. Refusals are not kept."""
 
 
 class ProviderModel:
-    """A model as pydantic-ai names it, `provider:model`. Its key and base URL come from the environment.
+    """A model by its name in pydantic-ai, `provider:model`. Its key and base URL come from the environment.
 
     Raises:
-        ValueError: There is no such provider.
-        UsageError: Its package is not installed, or its key is not set.
+        ValueError: The provider is unknown.
+        UsageError: The provider's package is not installed, or its key is not set.
     """
 
     def __init__(self, name: str) -> None:
@@ -208,7 +207,7 @@ def _request(ask: Ask, stage: str, native: bool) -> dict[str, Any]:
 
 
 def _text_in(event: Any, part: Literal["text", "thinking"]) -> str:
-    """Return the text or the thinking that an event of a stream adds; tool calls add nothing."""
+    """Return the text or the reasoning that an event of a stream adds. Tool calls add nothing."""
     kind, added = getattr(event, "event_kind", ""), None
     if kind == "part_start" and getattr(event.part, "part_kind", "") == part:
         added = event.part.content
@@ -247,7 +246,7 @@ def _cost(response: ModelResponse) -> float | None:
 
 
 def failure_of(error: Exception, name: str) -> ModelError:
-    """Return the error that an SDK's, or pydantic-ai's, exception stands for."""
+    """Translate an exception of an SDK or of pydantic-ai."""
     for cause in _chain(error):
         if isinstance(cause, ModelError):
             return cause
@@ -303,9 +302,9 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 def _sdk_client() -> httpx2.AsyncClient:
-    """Return the client of one provider; it serves the event loop in which it is first used.
+    """Return the client of a provider, for the event loop in which it is first used.
 
-    In place of a reply that is not read a ModelError is raised; SDKs wrap it in errors of their own.
+    An unreadable reply raises a ModelError, which SDKs wrap in their own errors.
     """
     return httpx2.AsyncClient(
         timeout=DEFAULT_TIMEOUT_S,

@@ -1,4 +1,4 @@
-"""The queue of the store that `REASONRY_STORE` names, for procrastinate's own command.
+"""The queue of the store `REASONRY_STORE`, for procrastinate's own command.
 
 `procrastinate --app reasonry.queues.shell.app shell` lists its jobs.
 """

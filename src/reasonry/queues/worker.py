@@ -1,12 +1,11 @@
-"""A worker: procrastinate's, which takes jobs of a store and has the supervisor of this process drive their runs.
+"""A worker: procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
 
-Rule 1: the worker of a library stops when the database is away; here it is restarted until the process is told to end.
-Rule 2: a worker that is not heard of for `DEAD_S` counts as dead; every `BEAT_S` each of the others looks for such, and
-        puts back the jobs that they had. While the database is away nobody can be heard of: those who look wait as long
-        again, in which workers that live renew their leases and write down the answers that came in.
-Rule 3: where the database has not answered for `HANGS_S`, the worker is restarted; where its connections hang, so that
-        it cannot be stopped within `STUCK_S`, the process ends, and whatever started it starts it again: systemd, a
-        container's restart policy.
+Rule 1: procrastinate's worker stops when the database is away. It is restarted here until the process is told to end.
+Rule 2: a worker without a heartbeat for `DEAD_S` counts as dead. Every `BEAT_S` the other workers look for dead workers
+        and requeue their jobs. After an outage of the database they wait once more, so that live workers can renew
+        their leases and write down their answers.
+Rule 3: if the database does not answer for `HANGS_S`, the worker is restarted. If hanging connections keep it from
+        stopping within `STUCK_S`, the process ends, and systemd or a container's restart policy starts it again.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ POLL_S: Final = 1.0
 HANGS_S: Final = 7.0
 STUCK_S: Final = 11.0
 GRACE_S: Final = 10.0
-"""How long jobs may take to end once the supervisor has let go of their runs."""
+"""Seconds for jobs to end after the supervisor has released their runs."""
 FIRST_RETRY_S: Final = 0.1
 
 _log = logging.getLogger("reasonry.worker")
 
 
 class Later(Exception):
-    """The job is to be tried again after a delay, by whichever worker comes first."""
+    """Asks for another try of the job after a delay, by any worker."""
 
     def __init__(self, delay_s: float, why: object) -> None:
         super().__init__(f"{why}")
@@ -63,14 +62,14 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run, and return when there is nothing more to do for it.
+    """Drive a run until its job is done.
 
     Args:
-        queue: Where it waited.
-        carried: Of the trace of whoever began it.
+        queue: The queue of the job.
+        carried: The trace context of the caller that began the run.
 
     Raises:
-        Later: There is, but not now, or not here.
+        Later: The run has to be tried again later or elsewhere.
     """
     facts = {
         "messaging.system": "procrastinate",
@@ -98,11 +97,11 @@ async def drive_run(
 
 
 class Worker:
-    """Works off queues of a store in the background.
+    """Takes jobs from queues of a store in the background.
 
     Args:
-        queues: The names of those it takes jobs from.
-        concurrency: How many it has at work at once.
+        queues: The names of the queues.
+        concurrency: The number of jobs at a time.
     """
 
     def __init__(
@@ -112,10 +111,10 @@ class Worker:
         self._queues, self._concurrency = [*queues], concurrency
         self._ending = asyncio.Event()
         self._was_away = False
-        """Whether the connection was lost before."""
+        """Whether the connection has been lost."""
 
     async def work(self) -> None:
-        """Drive runs until `end` is called; the supervisor is drained at the same time, so that they are let go."""
+        """Drive runs until `end` is called. The supervisor is drained at the same time and releases the runs."""
         _quieten()
         while not self._ending.is_set():
             try:
@@ -127,11 +126,11 @@ class Worker:
                 await asyncio.sleep(POLL_S)
 
     def end(self) -> None:
-        """Take no more jobs."""
+        """Stop taking jobs."""
         self._ending.set()
 
     async def _work_once(self) -> None:
-        """Work until the connection is lost, or the end."""
+        """Work until the connection is lost or `end` is called."""
         # What lost tables have left without a job.
         await self._store.put_missing_jobs()
         queue = self._opened_app()
@@ -175,10 +174,10 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return the app of procrastinate for the queue of a store; it has no tasks yet.
+    """Return procrastinate's app for the queue of a store, without tasks.
 
     Args:
-        application: How the database is to call its connections.
+        application: The name of its connections in the database.
     """
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
@@ -198,7 +197,7 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
 
 
 async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
-    """Put back the jobs of dead workers, after a rest again and again.
+    """Requeue the jobs of dead workers at intervals.
 
     Raises:
         TimeoutError: The database has not answered for `HANGS_S`.
@@ -232,7 +231,7 @@ class _Again(procrastinate.BaseRetryStrategy):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error of the database, or of the library that wraps it, says in its first line."""
+    """Return the first line of a database error or of the library's error around it."""
     while isinstance(error, ConnectorException) and error.__cause__ is not None:
         error = error.__cause__
     line = SECRETS.mask(f"{error}", error=True).strip().partition("\n")[0]
@@ -240,7 +239,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _quieten() -> None:
-    """Have the library log no tracebacks, which show what a database has said, and no end of a job twice."""
+    """Keep the library from logging tracebacks, which quote the database, and from logging a job's end twice."""
 
     def strip(record: logging.LogRecord) -> bool:
         message, error = record.getMessage(), record.exc_info and record.exc_info[1]
@@ -263,10 +262,10 @@ def _quieten() -> None:
 
 
 def read_queues(text: str) -> tuple[str, ...]:
-    """Read names of queues, with commas between.
+    """Read names of queues, separated by commas.
 
     Raises:
-        UsageError: There is none, or one is not made of letters, digits, `-` and `_`.
+        UsageError: The list is empty, or a name has characters besides letters, digits, `-` and `_`.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
@@ -278,10 +277,10 @@ def read_queues(text: str) -> tuple[str, ...]:
 
 
 def postgres_store(store: object, command: str = "this") -> PostgresStore:
-    """Return the PostgreSQL store that an app has.
+    """Return the PostgreSQL store of an app.
 
     Raises:
-        UsageError: It has another one.
+        UsageError: The app has another kind of store.
     """
     if isinstance(store, PostgresStore):
         return store

@@ -1,1 +1,1 @@
-"""Setting Reasonry up in agents: where each looks for its servers and skills, and edits of those files in place."""
+"""Setup of Reasonry in agents: the places of their servers and skills, and edits of those files."""

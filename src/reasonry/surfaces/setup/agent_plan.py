@@ -1,4 +1,4 @@
-"""What setting up an agent, or taking Reasonry out of it, would write where, its skills too."""
+"""The plan of a setup or a removal: the changes to an agent's files and skills."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def skill_files() -> dict[PurePosixPath, str]:
 
 
 def compare_skills(folder: Path) -> str:
-    """Return whether the skills of a folder are those of this version: `current`, `different` or `missing`."""
+    """Compare the skills in a folder with this version: `current`, `different` or `missing`."""
     found = {name: read_config(folder / name) for name in skill_files()}
     return "missing" if None in found.values() else "current" if found == skill_files() else "different"
 
 
 class SetupRequest(Struct, frozen=True):
-    """What is wanted of an agent.
+    """A request to set up an agent.
 
     Args:
-        agents: The names of all agents it is about, where it is about several.
-        remove: Reasonry is to be taken out.
-        force: An entry or a skill that is somebody else's is replaced or removed as well.
+        agents: The names of all agents in a request for several.
+        remove: Whether to remove Reasonry instead.
+        force: Whether to replace or remove foreign entries and skills too.
     """
 
     launch: Launch
@@ -53,11 +53,11 @@ class SetupRequest(Struct, frozen=True):
 
 
 class AgentPlan(Struct, frozen=True):
-    """What is to become of an agent's files.
+    """The planned changes to an agent's files.
 
     Args:
         state: `add`, `update`, `remove`, `unchanged`, `absent` or `refused`, with the error.
-        diff: The lines of the entry that come; all else in the file may hold keys, and is not shown.
+        diff: The new lines of the entry. The rest of the file may hold keys and is not shown.
     """
 
     agent: Agent
@@ -75,7 +75,7 @@ class AgentPlan(Struct, frozen=True):
 
 
 def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
-    """Return the changes of an agent's files. Nothing is written."""
+    """Plan the changes to an agent's files. Writes nothing."""
     path = machine.config_file(agent, for_project=wanted.for_project)
     try:
         if path is None:
@@ -114,7 +114,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
 
 
 def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:
-    """Yield the changes that put the skills into the agent's folder, or take them out; the user's own stay."""
+    """Yield the changes that install or remove the skills. The user's own skills stay."""
     folder = machine.skills_folder(agent, for_project=wanted.for_project)
     if folder is None or not wanted.with_skills:
         return
@@ -135,7 +135,7 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
-    """Return the other agents that stay set up and read the same folder of skills."""
+    """Return the other configured agents that share the folder of skills."""
     place, leaving = (wanted.name, wanted.for_project), (agent.name, *wanted.agents)
     users = [entry.agent for entry in find_entries(machine) if (entry.name, entry.for_project) == place]
     others = [other for other in users if other.name not in leaving]

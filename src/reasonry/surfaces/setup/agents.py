@@ -1,4 +1,4 @@
-"""The agents that Reasonry can be set up in, from `agents.toml`: where their files are, and how they start a server."""
+"""The supported agents, from `agents.toml`: the places of their files, and the form of a server's entry."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ...names import find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"
-"""What an entry is called where no other name is given."""
+"""The default name of an entry."""
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
-"""Folders of uv's cache in which the environments of `uvx` live until the cache is cleaned."""
+"""Folders of uv's cache that hold the environments of `uvx`."""
 
 
 class EntryShape(Struct, frozen=True, forbid_unknown_fields=True):
-    """How an agent writes down how a server is started.
+    """The form of a server's entry in an agent's file.
 
     Args:
-        args: Empty: the command and its arguments are one list.
-        fixed: What else an entry has; `{name}` stands for its name.
+        args: The key of the arguments; empty if the command and its arguments are one list.
+        fixed: Further members of an entry; `{name}` stands for its name.
     """
 
     command: str = "command"
@@ -46,17 +46,17 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
     """A program that starts MCP servers.
 
     Args:
-        title: What people call it.
-        places: Of the user's own file, by system.
-        keys: Under which keys of that file the servers stand.
-        signs: Paths that exist where the agent is installed.
-        programs: Commands on PATH that exist where the agent is installed.
-        project: The file of a project, if there is one; `project_shape` where its entries are others.
-        skills: The user's folder of skills, if the agent reads any.
-        project_skills: That of a project.
+        title: The name for people.
+        places: The user's own file, by system.
+        keys: The keys that lead to the servers in that file.
+        signs: Paths that show that the agent is installed.
+        programs: Commands on PATH that show that the agent is installed.
+        project: The file of a project, if any; `project_shape` if its entries have another form.
+        skills: The user's folder of skills, if the agent has skills.
+        project_skills: The project's folder of skills.
         native: The agent's own command for adding a server; `{name}` and `{command}` are filled in.
-        environment: What its servers get: `all` of the shell's, only a `few` variables, or, as a program that no shell
-            starts, those of the `desktop`.
+        environment: The variables for its servers: `all` of the shell's, a `few`, or those of the `desktop` if no shell
+            starts the agent.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
     environment: Literal["all", "few", "desktop"] = "all"
 
     def entry_shape(self, *, for_project: bool) -> EntryShape:
-        """Return how entries are written in the user's file, or in that of a project."""
+        """Return the form of entries in the user's file or in a project's file."""
         return self.project_shape or self.shape if for_project else self.shape
 
 
@@ -84,10 +84,10 @@ AGENTS = msgspec.convert(tomllib.loads(_TABLE)["agents"], tuple[Agent, ...])
 
 
 def find_agent(name: str) -> Agent:
-    """Return the agent of a name or a title.
+    """Find an agent by its name or title.
 
     Raises:
-        NotFoundError: There is none; `choices` has the names.
+        NotFoundError: The agent is unknown; `choices` has the names.
     """
     named = {word: agent for agent in AGENTS for word in (agent.name, agent.title)}
     if (found := find_named(name, named)) is not None:
@@ -97,11 +97,11 @@ def find_agent(name: str) -> Agent:
 
 
 class Machine(Struct, frozen=True):
-    """What places depend on.
+    """The machine on which places are looked up.
 
     Args:
-        system: `Linux`, `Darwin`, `Windows`, as `platform.system` has it.
-        project: The folder of the project, which is the current one.
+        system: `Linux`, `Darwin` or `Windows`, as `platform.system` returns it.
+        project: The folder of the project: the current folder.
     """
 
     system: str
@@ -111,7 +111,7 @@ class Machine(Struct, frozen=True):
 
     @staticmethod
     def here() -> Machine:
-        """Return this machine, its user and the current folder.
+        """Describe this machine, its user and the current folder.
 
         Raises:
             UsageError: The user has no home folder, or the current folder is gone.
@@ -123,7 +123,7 @@ class Machine(Struct, frozen=True):
             raise UsageError(message) from None
 
     def folders(self) -> dict[str, Path]:
-        """Return the variables of places."""
+        """Return the variables used in places."""
         home, names = self.home, ("XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA")
         paths = {name: Path(self.environ.get(name, "").strip()) for name in names}
         absolute = {name: path for name, path in paths.items() if path.is_absolute()}
@@ -135,34 +135,34 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Return the place to take of several, as the table of agents says."""
+        """Choose among several places by the rules of the table of agents."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 
     def has(self, agent: Agent) -> bool:
-        """Whether an agent is installed: a trace of it is there, or its command is on PATH."""
+        """Whether an agent is installed: one of its signs exists, or its command is on PATH."""
         path = self.environ.get("PATH", "")
         has_trace = any(sign.exists() for sign, _ in self._candidates(agent.signs))
         return has_trace or any(shutil.which(name, path=path) for name in agent.programs)
 
     def agents(self) -> list[Agent]:
-        """Return the agents that are installed."""
+        """Return the installed agents."""
         return [agent for agent in AGENTS if self.has(agent)]
 
     def config_file(self, agent: Agent, *, for_project: bool) -> Path | None:
-        """Return where an agent looks for its servers; None if it has no file for that."""
+        """Return the file of an agent's servers, or None if it has no such file."""
         if for_project:
             return self.find(f"{{project}}/{place}" for place in agent.project) if agent.project else None
         return self.find(agent.places.get(self.system) or agent.places.get("*") or agent.places["Linux"])
 
     def skills_folder(self, agent: Agent, *, for_project: bool) -> Path | None:
-        """Return where an agent looks for its skills; None if it does not."""
+        """Return the folder of an agent's skills, or None if it has no skills."""
         if not agent.skills:
             return None
         return self.project / agent.project_skills if for_project else self.find(agent.skills)
 
     def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
-        """Yield each place that counts, and whether it is to be taken even if there is nothing."""
+        """Yield each possible place, and whether it qualifies even if it does not exist."""
         folders = self.folders()
         for place in places:
             if named := _VARIABLE.search(place):
@@ -182,14 +182,14 @@ class Machine(Struct, frozen=True):
 
 
 class Launch(Struct, frozen=True):
-    """A command, its arguments, and what its environment has besides the agent's."""
+    """A command, its arguments, and the variables it adds to the agent's environment."""
 
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
 
     def entry(self, shape: EntryShape, name: str) -> dict[str, Any]:
-        """Return it as an agent writes it down."""
+        """Return the launch in the form of an agent's entry."""
         fixed = {key: name if value == "{name}" else value for key, value in shape.fixed.items()}
         apart = {shape.command: self.command, shape.args: list(self.args)}
         command = apart if shape.args else {shape.command: [self.command, *self.args]}
@@ -197,7 +197,7 @@ class Launch(Struct, frozen=True):
 
 
 def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
-    """Return how an entry of an agent's file starts its server; None where it is none that starts one."""
+    """Read the launch of a server from an entry of an agent's file, or None if the entry starts no server."""
     if not isinstance(entry, dict):
         return None
     found: Any = entry.get(shape.command)
@@ -211,14 +211,14 @@ def read_launch(entry: Any, shape: EntryShape) -> Launch | None:
 
 
 def starts_reasonry(launch: Launch) -> bool:
-    """Whether a command, or a word after it, is Reasonry."""
+    """Whether a command or one of its arguments is Reasonry."""
     words = (launch.command, *launch.args)
     # On Windows, both kinds of slashes divide a path.
     return any(PureWindowsPath(word).stem == NAME or word.startswith("reasonry.") for word in words)
 
 
 def this_installation() -> Launch:
-    """Return what starts the MCP server of the installation that is running."""
+    """Return the launch of this installation's MCP server."""
     # `uvx` stands beside the `uv` that has started this, or on PATH.
     beside = [str(Path(uv).parent)] if (uv := os.environ.get("UV")) else []
     uvx = shutil.which("uvx", path=os.pathsep.join([*beside, *os.get_exec_path()]))
@@ -234,7 +234,7 @@ def this_installation() -> Launch:
 
 
 def _uvx_source() -> Sequence[str]:
-    """Return from where `uvx` takes the package, with the extras that are here."""
+    """Return the package source for `uvx`, with the installed extras."""
     extras = [name for name in EXTRAS if has_extra(name)]
     package = f"reasonry[{','.join(extras)}]" if extras else "reasonry"
     if not (origin := read_origin()):

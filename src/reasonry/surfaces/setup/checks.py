@@ -1,4 +1,4 @@
-"""The entries for Reasonry in the files of the agents of this machine, and whether the server of each one works."""
+"""Finds the entries for Reasonry in the agents' files and checks whether their servers work."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _HELLO = (
     {"method": "notifications/initialized"},
     {"id": 2, "method": "tools/list", "params": {}},
 )
-"""The messages by which an agent learns a server's tools."""
+"""The messages with which an agent asks a server for its tools."""
 DEADLINE_S = 20.0
 _MAX_REPLY_BYTES = 8 << 20
 _MAX_STDERR_CHARS = 4_000
 _MACOS_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-"""The PATH of a program on macOS that no shell starts."""
+"""The PATH of a macOS program that no shell started."""
 
 
 class SetUpEntry(Struct, frozen=True):
     """An entry for Reasonry in an agent's file.
 
     Args:
-        launch: None: it starts no server as far as can be read.
-        known: What there is to say of it without trying it out, as `try_entries` returns it; empty: it is tried out.
+        launch: The launch of the server, or None if the entry does not show one.
+        known: A result for `try_entries` that needs no trial; empty if the entry has to be tried.
     """
 
     agent: Agent
@@ -53,7 +53,7 @@ class SetUpEntry(Struct, frozen=True):
 
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
-    """Return every entry for Reasonry, the user's before the project's, and the files that cannot be read."""
+    """Return every entry for Reasonry, the user's before the project's, and the unreadable files."""
     owners = dict[tuple[Path, tuple[str, ...]], tuple[Agent, bool]]()
     for agent, for_project in itertools.product(AGENTS, (False, True)):
         if file := machine.config_file(agent, for_project=for_project):
@@ -93,10 +93,10 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
 
 
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
-    """Start the server of each entry as its agent would, a few side by side.
+    """Start the server of each entry like its agent, a few side by side.
 
     Returns:
-        A `note` why an entry is not tried out, or as `check_server`.
+        A `note` that says why an entry was not tried, or the result of `check_server`.
     """
     places = asyncio.Semaphore(4)
 
@@ -111,7 +111,7 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[
 
 
 def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
-    """Return the environment that an agent's servers get, before their entries add to it, and their current folder."""
+    """Return the environment of an agent's servers, without the variables of their entries, and their folder."""
     is_desktop = agent.environment == "desktop"
     folder = Path(machine.home.anchor) if is_desktop else machine.project
     environ = machine.environ if agent.environment == "all" else bare_environment(machine.environ)
@@ -125,8 +125,8 @@ async def check_server(
     """Start a server, shake hands, ask for its tools and end it. Never raises.
 
     Returns:
-        {`ms`, until it had answered and ended, `server`, `protocol`, `tools`}, or {`problem`, `remedy`, `stderr`}, the
-        last lines it wrote for people, where it does not work.
+        {`ms`, `server`, `protocol`, `tools`}, where `ms` is the time until the server had answered and ended; or
+        {`problem`, `remedy`, `stderr`} with the last lines of its standard error if it does not work.
     """
     env = {**environ, **launch.env}
     command = shutil.which(launch.command, path=env.get("PATH", ""))
@@ -155,10 +155,10 @@ async def check_server(
 
 
 def _read_results(reply: Output, end: ChildEnd, deadline_s: float) -> Iterator[dict[str, Any]]:
-    """Yield the results of the requests of `_HELLO`, from all that a server wrote to its standard output.
+    """Yield the results of the requests of `_HELLO` from a server's standard output.
 
     Raises:
-        ValueError: It ended, or wrote something other than the protocol; the text says which.
+        ValueError: The server ended or broke the protocol; the text says which.
     """
     if reply.truncated:
         raise ValueError("the server wrote a message that is too long")

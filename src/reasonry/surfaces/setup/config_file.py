@@ -1,8 +1,8 @@
-"""Files that belong to other programs: read, edited without a change to the rest, and written whole or not at all.
+"""Configuration files of other programs: read, edited in one place, and written whole or not at all.
 
-An edit changes the entry that it is about and nothing else, or it is refused. A new text is written under the name of
-the backup, takes the place of the old one, and then the old one becomes the backup. So a setup that is killed at any
-instant leaves a whole file, and no other copy than the backup.
+An edit changes its own entry and nothing else, or it is refused. A new text is written under the name of the backup,
+replaces the old text, and then the old text becomes the backup. A setup that is killed at any instant thus leaves a
+whole file, and no copy besides the backup.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _COMMENTS_AT_END = re.compile(r"(?:^[ \t]*(?:#.*)?\n)*\Z", re.MULTILINE)
 
 
 class FileChange(Struct, frozen=True):
-    """What is to become of a file.
+    """A planned change to a file.
 
     Args:
-        path: Of the file itself, links followed.
-        before: Its text now; None: there is no such file.
-        after: Its text then; None: it goes, and its folder too if that is empty then.
-        note: Why it stays as it is, where it does not have the text that is wanted.
+        path: The path of the file, with links resolved.
+        before: The text before the change, or None if the file does not exist.
+        after: The text after the change, or None to delete the file, and its folder if that is empty then.
+        note: The reason why a file stays unchanged without the wanted text.
     """
 
     path: Path
@@ -56,10 +56,10 @@ class FileChange(Struct, frozen=True):
 
 
 def read_config(path: Path) -> str | None:
-    """Return the text of a file, byte order mark and line ends as they are; None if there is none.
+    """Return the text of a file with its byte order mark and line ends, or None if it does not exist.
 
     Raises:
-        UsageError: It cannot be read, or is no UTF-8 text.
+        UsageError: The file is unreadable or not UTF-8 text.
     """
     if not path.exists() and not path.is_symlink():
         return None
@@ -71,11 +71,11 @@ def read_config(path: Path) -> str | None:
 
 
 def make_change(change: FileChange) -> None:
-    """Make a change; the earlier text of a file that was there is in the backup then.
+    """Make a change. The backup keeps the earlier text.
 
     Raises:
         ConflictError: Another program has changed the file since the change was planned.
-        WorldError: The system does not allow it.
+        WorldError: The system does not permit the change.
     """
     try:
         _check(change.path, change.before)
@@ -110,7 +110,7 @@ def _replace(path: Path, before: str | None, after: str) -> None:
 
 
 def _write(path: Path, text: str, like: os.stat_result | None) -> None:
-    """Write a file anew that only its user may read, whatever stood in its place."""
+    """Write a file that only its user can read, and replace any other file in its place."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text.encode())
@@ -131,10 +131,10 @@ def _check(path: Path, text: str | None) -> None:
 
 
 def read_data(form: str, text: str) -> dict[str, Any]:
-    """Return the data of a text in a format: `json`, `toml` or `yaml`; an empty mapping where nothing is in it.
+    """Parse a text as `json`, `toml` or `yaml`. An empty text is an empty mapping.
 
     Raises:
-        ValueError: It is not valid, or no mapping.
+        ValueError: The text is not valid or not a mapping.
     """
     try:
         data = {"json": _read_json, "toml": tomllib.loads, "yaml": _read_yaml}[form](text.removeprefix(_MARK))
@@ -154,10 +154,10 @@ def find_entry(data: Mapping[str, Any], keys: Sequence[str]) -> Any:
 
 
 def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with an entry at the keys; for None, without the entry and the tables it leaves empty.
+    """Put an entry at the keys of a text. None removes the entry and the tables left empty.
 
     Raises:
-        ValueError: The text is not valid, or its style allows no safe edit.
+        ValueError: The text is not valid, or its style permits no safe edit.
     """
     mark, body = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
     line_end = "\r\n" if 0 < body.count("\n") == body.count("\r\n") else "\n"
@@ -178,7 +178,7 @@ def edit_text(form: str, text: str, keys: Sequence[str], entry: Mapping[str, Any
 
 
 def _edit(data: Any, keys: Sequence[str], entry: Mapping[str, Any] | None) -> None:
-    """Put an entry into data or a library's document, or take it out."""
+    """Put an entry into data or a library's document, or remove it."""
     key, *rest = keys
     if rest and data.get(key) is None:
         data[key] = {}
@@ -242,7 +242,7 @@ def _edit_yaml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _with_comments(before: str, after: str) -> str:
-    """Return a text with the comments at the end of a part that was taken out of it: they are about the rest."""
+    """Restore the comments at the end of a removed part, since they belong to the rest of the text."""
     lines, rest = before.splitlines(keepends=True), after.splitlines(keepends=True)
     start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(lines, rest, strict=False)))
     end = start + len(lines) - len(rest)
@@ -268,7 +268,7 @@ def _read_json(text: str) -> Any:
 
 
 def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) -> str:
-    """Return the text with an entry in place of the present one, or first in its object; for None, without it."""
+    """Replace an entry in a JSON text, or put it first in its object. None removes it."""
     commas = _blank(_COMMENTS, text)
     plain = _blank(_TRAILING, commas)
     if not plain.strip():
@@ -293,7 +293,7 @@ def _edit_json(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
-    """Return where each member of the object at a place starts, has its value and ends; of two of a name, the last."""
+    """Return the start, the value and the end of each member of an object. Of duplicates, the last one counts."""
     members, place = dict[str, tuple[int, int, int]](), place + 1
     while found := _NAME.match(plain, place):
         _, place = _DECODER.raw_decode(plain, found.end())
@@ -302,7 +302,7 @@ def _read_members(plain: str, place: int) -> dict[str, tuple[int, int, int]]:
 
 
 def _drop(text: str, commas: str, start: int, end: int) -> str:
-    """Take out a member with the comma behind it, else with the one before it, and its line if that is empty then."""
+    """Remove a member with its comma, and its line if that is empty then."""
     before, after = text[:start], text[end:]
     if commas[end:].lstrip().startswith(","):
         after = text[commas.index(",", end) + 1 :].lstrip(" \t")
@@ -315,5 +315,5 @@ def _drop(text: str, commas: str, start: int, end: int) -> str:
 
 
 def _blank(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with spaces for comments, or commas, so that all else stays at its place."""
+    """Replace comments, or commas, by spaces so that all positions stay the same."""
     return pattern.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(".", " ", found[0]), text)

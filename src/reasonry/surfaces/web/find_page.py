@@ -1,4 +1,4 @@
-"""The page of whatever a text stands for: a run, a session, or the last of both."""
+"""Finds the page for a text: an id, the beginning of an id, or `last`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .session_page import session_page
 
 
 async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run or a session: of its id, how that begins, or `last`, whichever was used last.
+    """Return the page of a run or a session by its id, the beginning of its id, or `last` for the last used.
 
-    A session that a run writes is shown as that run. What is still active is shown as it stands.
+    A session written by a run is shown as that run. An active run or session is shown in its current state.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: No id fits.
         UsageError: Several ids begin with the text; `choices` has them.
-        StoreError: It is damaged.
+        StoreError: The record is damaged.
     """
     found_id = await find_id(text, "run or session", partial(_ids, app), partial(_last, app))
     row = await _run_row(app, found_id)
@@ -36,7 +36,7 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return the page of a run as it stands, which says where its events continue."""
+    """Return the page of a run in its current state, with the position at which its events continue."""
     row, record = view.row, view.record
     ended = None if record.result.status == "active" else row.updated_at_ms
     strategy = app.strategies.get(row.strategy)
@@ -59,7 +59,7 @@ async def _last(app: App) -> str | None:
 
 
 async def _run_row(app: App, found_id: str) -> RunRow | None:
-    """Return the run of an id, or the run that writes the session of that id; None: it is no run's."""
+    """Return the run with this id, or the run that writes the session with this id, if any."""
     with contextlib.suppress(NotFoundError):
         return await app.store.run(found_id)
     try:

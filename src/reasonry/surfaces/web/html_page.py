@@ -1,11 +1,11 @@
-"""Pages: one HTML file that holds a document and all that draws it, and loads nothing, and where such files are kept.
+"""Pages: self-contained HTML files with a document and the script that draws it, and their folder.
 
-Beside them the page that a server shows: the same drawing in a frame. Its files lie under an address that names their
-version, so that a browser keeps each for as long as it is the one that is served.
+The page of a server is the same drawing in a frame. The addresses of its files contain a version, so that browsers can
+cache them for good.
 
-The policy in the file names its script and its style by their digests: nothing else runs, whatever the data says, and
-no address can be reached. The data is JSON in which no character can end its element. What draws it are the modules of
-`assets` as they are written, one behind the other. Pages that nobody named are readable by their owner alone.
+The policy in the file names its script and its style by their digests: no other script runs, whatever the data
+contains, and no address can be reached. The data is JSON without any character that could end its element. The script
+joins the modules of `assets` unchanged. Pages without a name of their own are readable by their owner alone.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from ...text import escaped_json, inert
 from .page import PageDocument
 
 _MARK = re.compile(r"@@(\w+)@@")
-"""What a template leaves open."""
+"""A placeholder in a template."""
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 KEPT_S = 24 * 60 * 60
-"""After so long a page that nobody named is removed, when the next one is written."""
+"""Seconds until a page without a name of its own is removed, at the next write."""
 
 
 @cache
 def asset_texts() -> Mapping[str, str]:
-    """Return all files, by their paths in `assets`; those in `live` are the frame that a server shows."""
+    """Return all files by their paths in `assets`. The folder `live` holds the frame of a server's page."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
     return {
@@ -56,9 +56,9 @@ def asset_texts() -> Mapping[str, str]:
 
 
 def one_script(first: str) -> str:
-    """Return a module and all it imports as one, each after those it imports.
+    """Join a module and its imports into one script, in order of their imports.
 
-    No two modules declare the same name at their top, so that they can stand in one scope; a test sees to it.
+    Names at the top of modules are unique, so that all modules can share a scope. A test checks this.
     """
     texts = asset_texts()
     joined: dict[str, str] = {}
@@ -75,11 +75,10 @@ def one_script(first: str) -> str:
 
 
 def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
-    """Return the file as text.
+    """Return the HTML file as text.
 
     Args:
-        page: A page, or the document of a comparison; None: the page waits for its document from the host it is
-            embedded in.
+        page: A page, or the document of a comparison. With None, the page waits for a document from its host.
     """
     title = page.title if isinstance(page, PageDocument) else f"Comparison: {page['dataset']}" if page else ""
     title = html.escape(inert(f"{title} · Reasonry")) if title else "Reasonry"
@@ -88,7 +87,7 @@ def html_page(page: PageDocument | Mapping[str, Any] | None) -> str:
 
 
 def embedded_json(document: object) -> str:
-    """Return a document as JSON that can stand inside an element of a page: no character of it is markup."""
+    """Return a document as JSON without markup characters, safe inside an HTML element."""
     text = escaped_json(msgspec.json.encode(document).decode())
     for character, escape in _MARKUP.items():
         text = text.replace(character, escape)
@@ -97,7 +96,7 @@ def embedded_json(document: object) -> str:
 
 @cache
 def _parts() -> Mapping[str, str]:
-    """Return the parts that all pages share."""
+    """Return the parts shared by all pages."""
     texts = asset_texts()
     style = "\n".join(texts[name] for name in texts if name.endswith(".css") and "/" not in name)
     script = one_script("main.js")
@@ -114,10 +113,10 @@ def _digest(text: str) -> str:
 
 
 class LivePage(NamedTuple):
-    """The page and what it loads.
+    """The page of a server and its files.
 
     Attributes:
-        files: By name, as in `assets/VERSION/NAME`.
+        files: The files by name, as in `assets/VERSION/NAME`.
     """
 
     document: str
@@ -148,7 +147,7 @@ def _links(relation: str, version: str, names: list[str]) -> str:
 
 
 def page_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of pages that nobody named; `REASONRY_PAGES` in the environment names another."""
+    """Return the folder of pages without a name of their own, or the folder `REASONRY_PAGES`."""
     named = environ.get("REASONRY_PAGES")
     if named:
         return Path(named)
@@ -158,10 +157,10 @@ def page_folder(environ: Mapping[str, str]) -> Path:
 
 
 def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
-    """Write a page to the folder, in place of an earlier one of the same, and return its path.
+    """Write a page to the folder, replace its earlier version, and return its path.
 
     Raises:
-        UsageError: It cannot be written.
+        UsageError: The page cannot be written.
     """
     stem = f"{page.kind}-{page.id}" if isinstance(page, PageDocument) else page["id"]
     path = folder / f"{stem}.html"
@@ -187,7 +186,7 @@ def _remove_old_pages(folder: Path, before: float) -> None:
 
 
 def can_show(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Whether there is a screen for a browser; one in the terminal would take it over."""
+    """Whether a graphical browser is available. A browser in the terminal would take the terminal over."""
     if environ.get("BROWSER"):
         return True
     if platform in ("win32", "darwin"):

@@ -1,8 +1,8 @@
-"""The page document: a run or a session as data that a page draws, alike in a file and live.
+"""The page document: a run or a session as data for the page, the same in a file and live.
 
-What the record of a run has stands here under the record's own names; beside it stand the nodes, to which questions,
-calls and costs belong. Every text is masked and inert. Ids are stable: a run that is looked at again later has the same
-ids for what was there. Times below the top are run time: milliseconds since the beginning.
+Members of the run's record keep their names here. The nodes are added, with their questions, calls and costs. Every
+text is masked and inert. Ids are stable: a later look at the same run shows the same ids. Times below the top level are
+milliseconds since the beginning of the run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class PageCost(Struct, frozen=True):
 
 
 class PageReason(Struct, frozen=True):
-    """Why a node was dropped, or a question failed: for programs, and for people."""
+    """The reason for a dropped node or a failed question: a code and a text."""
 
     code: str
     text: str = ""
@@ -62,14 +62,14 @@ class PageNode(Struct, kw_only=True):
     merges: list[str] = field(default_factory=list[str])
     data: dict[str, Any] = field(default_factory=dict[str, Any])
     origin: str = ""
-    """The question or call that it came of."""
+    """The question or call that produced the node."""
     cost: PageCost = PageCost()
     reused: bool = False
-    """Whether all that was asked for it, and came to it, was taken over from the run that this one is a fork of."""
+    """Whether all its questions and answers were copied from the run that was forked."""
 
 
 class PageEffect(Struct, kw_only=True):
-    """Something that was asked for a node."""
+    """A request made for a node."""
 
     id: str
     node: str
@@ -78,11 +78,11 @@ class PageEffect(Struct, kw_only=True):
     ended_at_ms: int | None
     error: PageReason | None
     reused: bool = False
-    """Whether what came was taken over from the run that this one is a fork of; it cost nothing here."""
+    """Whether the answer was copied from the forked run. It cost nothing here."""
 
 
 class PageQuestion(PageEffect, kw_only=True):
-    """A question and its answer; `prompt` has the places of its paragraphs in `PageDocument.texts`."""
+    """A question and its answer. `prompt` lists its paragraphs as positions in `PageDocument.texts`."""
 
     round: int | None
     sample: int
@@ -94,7 +94,7 @@ class PageQuestion(PageEffect, kw_only=True):
     read: str
     tried: list[str]
     reworded: bool = False
-    """Whether the fork asks something else here than the strategy does."""
+    """Whether the fork changed the strategy's question."""
 
 
 class PageCall(PageEffect, kw_only=True):
@@ -107,7 +107,7 @@ class PageCall(PageEffect, kw_only=True):
 
 
 class PageNote(Struct, kw_only=True):
-    """A thought that is no node of its own."""
+    """A thought without a node of its own."""
 
     id: str
     node: str
@@ -128,7 +128,7 @@ class PageVote(Struct, kw_only=True):
 
 
 class PageCuts(Struct):
-    """Omissions: how many texts were cut, by how many characters in all, and entries of each list."""
+    """Omissions: the number of shortened texts, their omitted characters, and the omitted entries of each list."""
 
     texts: int = 0
     characters: int = 0
@@ -139,7 +139,7 @@ class PageCuts(Struct):
 
 
 class DrawnCounts(Struct, kw_only=True):
-    """How many samples were drawn, how many the votes had made needless, and how sure they are."""
+    """The samples drawn, the samples saved by an early majority, and the certainty of the vote."""
 
     samples_used: int = 0
     samples_saved: int = 0
@@ -147,7 +147,7 @@ class DrawnCounts(Struct, kw_only=True):
 
 
 class PageDocument(DrawnCounts, kw_only=True):
-    """The document; for the members that a record has too, see there."""
+    """The document. Members of the record are described there."""
 
     kind: Literal["run", "session"]
     id: str
@@ -169,11 +169,11 @@ class PageDocument(DrawnCounts, kw_only=True):
     ended_at_ms: int | None
     duration_ms: int
     table: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
-    """The strategy's stages, each with those it may go to; empty where there is none."""
+    """The strategy's stages, each with its next stages; empty without a strategy."""
     path: list[str] = field(default_factory=list[str])
-    """The stages that were walked."""
+    """The stages of the run, in order."""
     used: dict[str, float | None] = field(default_factory=dict[str, float | None])
-    """Of each thing that a budget limits; None: not known."""
+    """The use of each limit of the budget, or None if unknown."""
     cost_of_dropped: PageCost = PageCost()
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
     budgets: list[Any] = field(default_factory=list[Any])
@@ -183,19 +183,19 @@ class PageDocument(DrawnCounts, kw_only=True):
     calls: list[PageCall] = field(default_factory=list[PageCall])
     notes: list[PageNote] = field(default_factory=list[PageNote])
     texts: list[str] = field(default_factory=list[str])
-    """The paragraphs of prompts, each once: prompts share most of them."""
+    """The paragraphs of prompts without repetitions: prompts share most of them."""
     outline: list[Block] = field(default_factory=list[Block])
     cuts: PageCuts = field(default_factory=PageCuts)
     forked_from: str | None = None
     reused: PageCost | None = None
-    """What the answers that it took over had taken; it counts nowhere else."""
+    """The cost of answers copied from the forked run, which counts nowhere else."""
     paused: bool = False
     position: int = 0
-    """Of a live page: where in the run's journal its events continue."""
+    """For a live page: the position in the run's journal at which its events continue."""
 
 
 def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
-    """Return what was spent on dropped nodes and below them."""
+    """Return the cost of dropped nodes and of the nodes below them."""
     total, dropped = PageCost(), set[str]()
     for node in nodes:
         if node.state == "dropped" or node.parent in dropped:
@@ -205,7 +205,7 @@ def cost_of_dropped(nodes: Iterable[PageNode]) -> PageCost:
 
 
 def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
-    """Mark the nodes that lead from the root to one, with those that they merge; that one is marked as the end."""
+    """Mark the path from the root to a node, with merged nodes, and the node itself as the end."""
     waiting: list[str | None] = [last]
     while waiting:
         node = nodes.get(waiting.pop() or "")
@@ -219,25 +219,25 @@ def mark_path(nodes: Mapping[str, PageNode], last: str, end: NodeState) -> None:
 
 
 class PageBounds(Struct, frozen=True):
-    """What a page may hold."""
+    """The bounds of a page."""
 
     text_chars: int = 20_000
-    """Of one text."""
+    """The limit for a single text."""
     all_chars: int = 12_000_000
-    """Of all texts together; where they are more, the longest are cut first."""
+    """The limit for all texts together. The longest texts are shortened first."""
     nodes: int = 5_000
     entries: int = 10_000
-    """Of each of the lists of questions, calls and notes."""
+    """The limit for each of the lists of questions, calls and notes."""
 
 
 DEFAULT_BOUNDS = PageBounds()
 EVERYTHING = PageBounds(*[sys.maxsize] * 4)
 _LEAST_CHARS = 60
-"""A text of no more stays whole; so do ids, names and words of ours."""
+"""Texts up to this length are never shortened; neither are ids, names and fixed words."""
 
 
 def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
-    """Return a page with each text inert, cut to its bounds, the lists first; `cuts` says what was left out."""
+    """Make every text inert and cut the page to its bounds, lists first. `cuts` counts the omissions."""
     if len(page.nodes) > bounds.nodes:
         _keep_nodes(page, bounds.nodes)
     for name in ("questions", "calls", "notes"):
@@ -273,7 +273,7 @@ def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> Page
 
 
 def _change_texts(part: Any, change: Callable[[str], str]) -> Any:
-    """Return plain data with each of its texts changed, the names of members too."""
+    """Apply a change to every text in plain data, names of members included."""
     match part:
         case str():
             return change(part)

@@ -1,7 +1,7 @@
-"""The nodes of a run, from what its result document has: a tree, samples, iterations; else from its thoughts.
+"""The nodes of a run, from a tree, samples or iterations in its result document, or else from its thoughts.
 
-No strategy is named here: a document that has parts of these shapes is drawn by them, whoever wrote it; a part of
-another shape is not. Members after `|` may be left out.
+No strategy is named here: parts of these shapes are drawn, whatever strategy wrote them; parts of other shapes are
+not. Members after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
     best        | {"path_ids": [ID, …]}, the way to the answer in the tree
@@ -10,7 +10,7 @@ another shape is not. Members after `|` may be left out.
     plans       [{"id", "plan" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
     tasks       [{"id", "iteration" | "task_query", "status", "reason", "result", "attempts", "errors", …}]
 
-`dropped` is {"code", "text"}. Ids are those of the document, so that what an effect says it is `about` finds its node.
+`dropped` is {"code", "text"}. Ids are those of the document, so that an effect finds the node it is `about`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def read_part(read: Callable[[], T], default: T) -> T:
-    """Return what is read of a part of a result document; the default where there is none, or it has another shape."""
+    """Read a part of a result document. Returns the default if the part is missing or has another shape."""
     try:
         return read()
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, msgspec.ValidationError):
@@ -42,15 +42,15 @@ def read_part(read: Callable[[], T], default: T) -> T:
 
 
 def _node(**members: Any) -> PageNode:
-    """Return a node, or raise where a member is not of its type."""
+    """Return a node. Raises if a member has the wrong type."""
     return msgspec.convert(members, PageNode)
 
 
 def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict[str, PageNode]:
-    """Return the root and the nodes that the result document has, by id, parents first.
+    """Return the root and the nodes of the result document by id, parents first.
 
     Args:
-        abouts: What the effects of the run say they are about.
+        abouts: The values of `about` in the run's effects.
     """
     if tree := read_part(lambda: _tree_nodes(document), {}):
         return tree
@@ -65,12 +65,12 @@ def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict
 
 
 def is_active(document: Document) -> bool:
-    """Whether a run is not over."""
+    """Whether a run has not ended."""
     return document["status"] == "active"
 
 
 def _why_left_open(document: Document) -> PageReason:
-    """Return why something that a run that is over left open was not taken further."""
+    """Return the reason why an ended run left a node open."""
     ending = document["termination"]
     reason = str(ending.get("reason", ""))
     is_limit = reason.startswith("max_") or (document["outcome"] == "stopped" and reason != "cancelled")
@@ -84,7 +84,7 @@ def _why_left_open(document: Document) -> PageReason:
 
 
 def _tree_nodes(document: Document) -> dict[str, PageNode]:
-    """Return the nodes of a tree with one root, in which every parent stands before its children."""
+    """Return the nodes of a tree with one root, every parent before its children."""
     path = (document.get("best") or {}).get("path_ids") or ()
     siblings, nodes = Counter[str | None](), dict[str, PageNode]()
     for name, entry in document["tree"]["nodes"].items():
@@ -159,7 +159,7 @@ def _sample_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNo
 def _nodes_inside(
     sample: PageNode, inside: Document, answer: str | None, *, is_open: bool
 ) -> dict[str, PageNode]:
-    """Return the nodes of the run inside a sample, beneath it; none of them leads to an answer that it does not."""
+    """Return the nodes of the run inside a sample, below the sample. They are on the path only if the sample is."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
     root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
@@ -172,7 +172,7 @@ def _nodes_inside(
 
 
 def _why_uncounted(sample: Document, leader: str | None) -> Any:
-    """Return why a sample of a run that is over does not count to the leader; None where it does."""
+    """Return the reason why a sample of an ended run does not support the leader, or None if it does."""
     if not sample:
         return PageReason("cancelled", "the run did not wait for it to its end")
     if (dropped := sample.get("dropped")) is not None:
@@ -183,7 +183,7 @@ def _why_uncounted(sample: Document, leader: str | None) -> Any:
 
 
 def votes_of(document: Document) -> list[PageVote]:
-    """Return the votes of a document; none where it has none. The answer that was given leads, else the first."""
+    """Return the votes of a document, if any. The given answer leads, or else the first vote."""
     votes = read_part(lambda: {vote["answer"]: vote["count"] for vote in document["votes"]}, {})
     leader = document["answer"] if document["answer"] in votes else next(iter(votes), None)
     shown = [
@@ -279,12 +279,12 @@ def _task_node(parent: str, place: int, task: Document, document: Document) -> P
 def add_thoughts(
     nodes: dict[str, PageNode], thoughts: Iterable[Document], begun_at_ms: int
 ) -> dict[str, str]:
-    """Add a node for each thought of a session, on the line it continues; return the last one of each line."""
+    """Add a node for each thought of a session on its line, and return the last node of each line."""
     root = next(iter(nodes))
     ends, numbers = {"": root}, dict[int, str]()
 
     def refers_to(thought: Document, seq: str, number: str) -> str | None:
-        """Return the thought referred to: by its `seq`, or by its number where the record has no more."""
+        """Return a referenced thought by its `seq`, or by its number if the record has nothing else."""
         named = f"t{thought[seq]}" if seq in thought else numbers.get(thought.get(number, 0))
         return named if named in nodes else None
 

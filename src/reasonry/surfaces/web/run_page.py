@@ -1,7 +1,6 @@
-"""The page of a run: a pure function of its record, ended or as it stands.
+"""The page of a run: a pure function of its record, at the end or during the run.
 
-What an effect is about says which node it belongs to. Where nothing is said, a question belongs to the first thought
-that came of it.
+An effect belongs to the node it is `about`. Without `about`, a question belongs to the first thought it produced.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _RECORDED = (
     *("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
     *("warnings", "problem", "stage", "budget", "budgets", "forked_from"),
 )
-"""Members that the result or the head of a record has too."""
+"""Members shared with the result or the head of a record."""
 _NOISE_USD = 1e-12
 """Differences this small come from float arithmetic."""
 
@@ -60,8 +59,8 @@ def run_page(
     """Return the page of a run.
 
     Args:
-        strategy: Its table, where it is still known.
-        ended_at_ms: When it ended, if it did; UTC, milliseconds since 1970.
+        strategy: The run's strategy, if still known.
+        ended_at_ms: The end of the run, if it has ended; UTC, milliseconds since 1970.
     """
     result, head, document = record.result, record.head, record.result.document()
     maker = _Maker(record, document)
@@ -99,13 +98,13 @@ def run_page(
 
 
 def table_of(strategy: Strategy[Any, Any] | None) -> list[Mapping[str, Any]]:
-    """Return a strategy's stages, each with those it may go to; none of no strategy."""
+    """Return a strategy's stages, each with its next stages; empty without a strategy."""
     stages = strategy.stages if strategy else ()
     return [{"name": stage.name, "description": stage.description, "next": [*stage.ways]} for stage in stages]
 
 
 class _Maker:
-    """Puts what the lists of a record hold onto the nodes they belong to."""
+    """Assigns the entries of a record's lists to their nodes."""
 
     def __init__(self, record: Record, document: dict[str, Any]) -> None:
         self.document = document
@@ -113,11 +112,11 @@ class _Maker:
         self.thoughts: list[Thought] = [*record.thoughts()]
         self.last: dict[str, Entry] = {}
         self.places: dict[str, int] = {}
-        """The latest event of each effect, and how many came before it."""
+        """The latest event of each effect, and the number of earlier events."""
         self.forked_at: int = record.head.get("forked_at") or 0
         self.reworded: Mapping[str, str] = record.head.get("reworded") or {}
         self.costs: dict[str, PageCost] = {}
-        """What each effect took, but for answers that were taken over."""
+        """The cost of each effect, without copied answers."""
         for place, event in enumerate(record.entries("events")):
             if (name := event["id"]) is not None:
                 self.last[name], self.places[name] = event, place
@@ -128,12 +127,12 @@ class _Maker:
         self.root = next(iter(self.nodes))
         origins: list[str] = [*record.entries("origins")]
         self.is_chain = len(self.nodes) == 1 and bool(self.thoughts)
-        """Whether each thought is a node."""
+        """Whether every thought is a node."""
         if self.is_chain:
             self._add_chain()
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.sources = defaultdict[str, list[bool]](list)
-        """Of each node, whether what was about it or it came of was taken over, one by one."""
+        """For each node, whether each of its effects was copied from the forked run."""
         self.texts, self.questions = dict[str, int](), list[PageQuestion]()
         self.calls, self.notes = list[PageCall](), list[PageNote]()
         for number, thought in enumerate(self.thoughts, 1):
@@ -150,7 +149,7 @@ class _Maker:
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
     def _add_chain(self) -> None:
-        """Add a node for each thought, and mark the way to the last of the main line."""
+        """Add a node for each thought, and mark the path to the last thought of the main line."""
         end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
             has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
@@ -170,9 +169,9 @@ class _Maker:
             self.notes.append(note)
 
     def _node_of(self, effect_id: str) -> PageNode:
-        """Return the node that an effect is about: that of its id, or the nearest one above.
+        """Return the node of an effect: the node it is about, or the nearest ancestor.
 
-        Of a chain it is the first thought that was recorded after the effect.
+        In a chain, it is the first thought recorded after the effect.
         """
         if self.is_chain:
             last, place = len(self.thoughts), self.places.get(effect_id)
@@ -186,7 +185,7 @@ class _Maker:
     # -- questions and calls
 
     def _attach(self, effect_id: str, stage: str) -> dict[str, Any]:
-        """Add the cost of an effect to its node; return the members that the page has for any effect."""
+        """Add the cost of an effect to its node, and return the members that all effects share on the page."""
         node, last = self._node_of(effect_id), self.last.get(effect_id, {})
         node.cost += self.costs.get(effect_id, PageCost())
         is_failure = last.get("type") == "failed"
@@ -199,7 +198,7 @@ class _Maker:
         }
 
     def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
-        """Stretch a node's time over that of an effect; return when that was, and whether it was taken over."""
+        """Extend a node's time by an effect. Returns the effect's time, and whether its answer was copied."""
         effect, last = self.effects.get(effect_id), self.last.get(effect_id)
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)
@@ -255,7 +254,7 @@ def _event_cost(event: Entry) -> PageCost:
 
 
 def _difference(total: PageCost, known: PageCost) -> PageCost:
-    """Return what no effect says it took: calls whose answer was lost, or that were cut off in flight."""
+    """Return the cost outside all effects: lost answers, and calls that were cancelled in flight."""
     left = 0.0 if total.usd is None else total.usd - (known.usd or 0.0)
     usd = left if left > _NOISE_USD else None
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)

@@ -1,4 +1,4 @@
-"""The page of a guided session: a pure function of its whole document, as `export` gives it."""
+"""The page of a guided session: a pure function of the document that `export` writes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def session_page(
     """Return the page of a session.
 
     Args:
-        session: The session's document, with all of its `thoughts`.
-        strategy: Its table, if it has one that is still known.
+        session: The session's document with all `thoughts`.
+        strategy: The session's strategy, if still known.
     """
     thoughts: Sequence[Document] = session["thoughts"]
     begun, purpose = instant_ms(session["created_at"], 0), session.get("purpose") or ""
