@@ -1,4 +1,4 @@
-"""Stores of runs and sessions, in memory, in SQLite or in PostgreSQL: here they are opened by their names."""
+"""Stores of runs and sessions, in memory, in SQLite or in PostgreSQL, and the function that opens them by name."""
 
 from __future__ import annotations
 
@@ -16,22 +16,21 @@ _CHOICES = ["memory", "PATH", "sqlite:PATH", "postgresql://USER@HOST/DATABASE"]
 _FOREIGN = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*://|\s*(?:dbname|host|hostaddr|password|port|service|user)\s*="
 )
-"""Another kind of URL, and an address as PostgreSQL's clients take it too: as a path it would be a file with a password
-in its name."""
+"""Other URLs, and PostgreSQL's key=value addresses, which as a path would put a password into a file name."""
 
 
 def open_store(spec: str | None = None) -> RowStore:
-    """Return the store that a user names.
+    """Open a store by its name.
 
-    A file is opened and checked when it is first used, not here.
+    A file is opened and checked at first use.
 
     Args:
-        spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database; None: the file in the user's data
-            folder.
+        spec: `memory`, a path, `sqlite:PATH`, or the URL of a PostgreSQL database. Defaults to the file in the user's
+            data folder.
 
     Raises:
-        UsageError: It is none of these.
-        MissingExtraError: Of a URL: the client of PostgreSQL is not installed.
+        UsageError: The name has none of these forms.
+        MissingExtraError: The URL needs the PostgreSQL client, which is not installed.
     """
     if spec == "memory":
         from .sqlite import MemoryStore
@@ -63,13 +62,13 @@ def open_store(spec: str | None = None) -> RowStore:
 
 
 def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowStore, RowStore]:
-    """Return the stores of a copy, by their names.
+    """Open the source and the target of a copy by their names.
 
     Args:
-        salvage: The source is read without the checksums of its pages; the target has to be new.
+        salvage: Whether to read the source without page checksums. The target must be a new file then.
 
     Raises:
-        UsageError: One is no store that is kept, or there is nothing to copy, or no new file to copy to.
+        UsageError: A name is not a durable store, the source is missing, or the target is not new.
     """
     stores = open_store(source), open_store(target)
     for store in stores:

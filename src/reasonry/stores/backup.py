@@ -1,7 +1,7 @@
-"""Copying a store to a file while it is in use, and putting such a copy in its place, by SQLite's own backup.
+"""Backup of a store in use, and restore of a backup, with SQLite's own backup function.
 
-A copy is written and verified under a temporary name, and renamed to the requested one when it is whole and on the
-disk. A restore first moves the log of the store into its file, so that file and log are replaced together.
+A copy is written and verified under a temporary name, and renamed once it is complete and on the disk. A restore first
+moves the log of the store into its file, so that both are replaced together.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from .database import (
 
 Opener = Callable[[], "sql.Database"]
 Verify = Callable[[Path, str], Awaitable[list[Finding]]]
-"""Returns the findings about a file, which has the name of another one in them."""
+"""Returns the findings about a file. They show another file's name."""
 
 CHUNK_PAGES = 1024
-"""4 MB: how much is copied between two reports of progress."""
+"""4 MB, copied between two reports of progress."""
 
 
 async def back_up(
@@ -53,7 +53,7 @@ async def back_up(
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
-    """Put a backup in place of a store; see `Store`."""
+    """Replace a store by a backup; see `Store`."""
     await asyncio.to_thread(_check_other, path, file)
 
     def open_source() -> sql.Database:
@@ -69,10 +69,10 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
 async def _copy_to_draft(
     file: Path, open_file: Opener, to: Path, on_progress: OnProgress | None, verify: Verify
 ) -> AsyncGenerator[tuple[Path, list[Finding]]]:
-    """Copy a store to a draft of another file, and verify it there; a copy that nobody waits for any more is stopped.
+    """Copy a store to a draft and verify the draft. Stops if the caller is cancelled.
 
     Raises:
-        StoreError: The store is damaged, or cannot be read.
+        StoreError: The store is damaged or unreadable.
     """
     with draft_of(to) as draft:
         stop = threading.Event()
@@ -112,7 +112,7 @@ def _refuse_existing(file: Path) -> NoReturn:
 
 
 def _check_other(path: Path, file: Path) -> None:
-    """Raise an error unless a file is one that can be a store, and not the store itself."""
+    """Refuse a file that cannot be a store, and the store itself."""
     try:
         found = file.lstat()
     except OSError as error:
@@ -162,7 +162,7 @@ def _describe_backup(file: Path, findings: list[Finding]) -> Backup:
 
 
 def _take_place(draft: Path, path: Path) -> None:
-    """Put a file in place of a store that nobody has open, log included."""
+    """Replace a closed store and its log by a file."""
     try:
         if is_there := path.exists():
             try:

@@ -1,7 +1,7 @@
-"""Copying all of one store into another, whatever they are made of.
+"""Copies the content of a store into another store of any kind.
 
-A few runs or sessions are written in each transaction. So a copy that is interrupted is a part of the whole, and doing
-it again continues: what is there is compared and left as it is. At the end everything in the target is verified.
+Each transaction writes a few runs or sessions. An interrupted copy is therefore a valid part, and a repeated copy
+continues it: existing runs and sessions are compared and left unchanged. At the end the whole target is verified.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from .sql import STRAY
 from .whole_rows import KINDS, PARTS, check_whole
 
 BATCH = 20
-"""Most runs or sessions written in one transaction."""
+"""The most runs or sessions in a transaction."""
 
 
 class CopyCount(Struct):
-    """What became of the runs, or the sessions, of a store that was copied."""
+    """Counts of the copied runs or sessions."""
 
     new: int = 0
     continued: int = 0
-    """The target had an earlier state of so many."""
+    """Entries of which the target had an earlier state."""
     same: int = 0
     differs: int = 0
-    """The target has something else under the ids of so many, and kept that."""
+    """Entries whose id means something else in the target. The target's entry was kept."""
     damaged: int = 0
-    """So many were not copied because they are damaged."""
+    """Damaged entries, which were not copied."""
 
 
 class CopyReport(Struct):
@@ -41,9 +41,9 @@ class CopyReport(Struct):
     runs: CopyCount = field(default_factory=CopyCount)
     sessions: CopyCount = field(default_factory=CopyCount)
     conflicts: list[str] = field(default_factory=list[str])
-    """The ids of what differs."""
+    """The ids of differing entries."""
     damage: list[str] = field(default_factory=list[str])
-    """What is damaged, in either store."""
+    """The damage found in either store."""
 
 
 async def copy_store(
@@ -56,11 +56,11 @@ async def copy_store(
     salvage: bool = False,
     on_progress: OnProgress | None = None,
 ) -> CopyReport:
-    """Copy all runs and sessions that are whole, or those of an owner; verify the target, unless told not to.
+    """Copy all undamaged runs and sessions, or those of an owner, and verify the target unless told otherwise.
 
     Args:
-        salvage: Nothing else has checked the source: rows of runs are written as their journals prove them, and what
-            they said else counts as damage, as do parts of what is gone.
+        salvage: Whether the source is unchecked. Rows of runs are then rebuilt from their journals; differing rows and
+            orphaned parts count as damage.
     """
     report, done = CopyReport(source.name, target.name), 0
     tallies = (await source.stats()).tallies
@@ -107,7 +107,7 @@ async def _copy_page(
 
 
 def _as_proved(run: WholeRun) -> tuple[WholeRun, bool]:
-    """Return a run, whose chain is whole, with the row that its journal proves; whether its own row said the same."""
+    """Rebuild the row of a run from its intact journal. Also returns whether its own row agreed."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row

@@ -1,8 +1,8 @@
 """The SQLite file of a store: creating it, opening and checking it, and explaining SQLite's errors.
 
-A store appears under its name whole or not at all. So a file there that is not a valid store was damaged or is
-something else; it is refused and left unchanged. The SQLite is the one that comes with `apsw`: the interpreter's own
-may be of a version in which several processes on one file can damage it (3.7.0 to 3.51.2).
+A store appears under its name whole or not at all. A file that is not a valid store is therefore damaged or foreign;
+it is refused and left unchanged. SQLite comes with `apsw`: in the interpreter's own version (3.7.0 to 3.51.2), several
+processes can damage a shared file.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _FAULTS = {
     "CantOpenError": ("store_unavailable", "its file cannot be opened; check its permissions"),
     "IOError": ("store_unavailable", "reading from or writing to the disk failed; check the disk"),
 }
-"""Code and advice by the class of what `apsw` raises."""
+"""The code and the advice for each exception of `apsw`."""
 
 SHOWN_FAULTS = 20
 
 CHECKSUMS = "cksumvfs"
-"""SQLite's own extension: each page ends with a checksum of 8 bytes, which is checked when the page is read."""
+"""SQLite's own extension: each page ends with a checksum of 8 bytes, checked at every read."""
 
 _CHECKSUM_BYTES = 8
 _NO_ROOM = 4874
@@ -56,11 +56,11 @@ _UNVERIFIED = (
     "from a backup, or copy what is whole to a new file with `reasonry store copy FILE NEW --salvage`",
 )
 _BY_RESULT = {8202: _UNVERIFIED, _NO_ROOM: _FULL}
-"""By SQLite's extended result, of which its text says something else; 8202: the checksum of a page is wrong."""
+"""By SQLite's extended result, for results with a misleading text. 8202: the checksum of a page is wrong."""
 
 _SETTINGS = ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON", "trusted_schema = OFF")
 _NUMBER_AT = 60
-"""Where the header of a file has its `user_version`."""
+"""The place of `user_version` in the header of a file."""
 _STALE_S = 60.0
 
 
@@ -72,7 +72,7 @@ def is_fault(error: BaseException) -> bool:
 
 
 def read_fault(error: Exception, path: Path) -> Exception:
-    """Return the error of the store that an exception stands for."""
+    """Translate an exception into a store's error."""
     if isinstance(error, OSError):
         return unusable_error(path, error.strerror or str(error))
     if not is_fault(error):
@@ -90,7 +90,7 @@ def read_fault(error: Exception, path: Path) -> Exception:
 
 @contextlib.contextmanager
 def faults_of(path: Path) -> Generator[None]:
-    """Raise errors of the database as those of the store."""
+    """Translate errors of the database into errors of the store."""
     try:
         yield
     except Exception as error:
@@ -106,7 +106,7 @@ def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> Sto
 
 
 class Source:
-    """One store's file, and the connections to it; see `SqliteStore` for its arguments."""
+    """A store's file and its connections; see `SqliteStore` for the arguments."""
 
     def __init__(self, path: Path, busy_timeout_s: float = 10.0) -> None:
         # A path that is made interns its parts, and Python's table of such strings grows with what passes through.
@@ -114,7 +114,7 @@ class Source:
         self.busy_timeout_s = busy_timeout_s
         self._was_there = False
         self._opening = threading.Lock()
-        """Several threads open connections; whether the file is there is found out by one at a time."""
+        """Held while a thread finds out whether the file exists."""
 
     def writer(self) -> sql.Database:
         """Open the connection that writes."""
@@ -129,9 +129,9 @@ class Source:
         return db
 
     def reader(self) -> sql.Database:
-        """Open a connection that only reads.
+        """Open a read-only connection.
 
-        On a disk too full for the index of the log, nobody writes: such a connection reads the file as it stands, once.
+        On a disk too full for the log's index nobody writes, so the connection reads the file without the log.
         """
         import apsw
 
@@ -147,7 +147,7 @@ class Source:
         return db
 
     def check_in_place(self, db: sql.Database) -> None:
-        """Raise StoreError if the file that was opened is no longer the one at its path."""
+        """Raise StoreError if another file has replaced the open file at its path."""
         import apsw
 
         has_moved = ctypes.c_int()
@@ -156,13 +156,13 @@ class Source:
             raise unusable_error(self.path, "its file was removed or replaced while it was in use")
 
     def rewrite(self) -> bool:
-        """Rewrite the file without what was deleted, and empty its log; return whether the log could be emptied."""
+        """Rewrite the file without deleted content, and empty its log. Returns whether the log could be emptied."""
         with faults_of(self.path), contextlib.closing(self.writer()) as db:
             db.execute("VACUUM")
             return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
 
     def size_with_log(self) -> int:
-        """Return how large the file and its log are together."""
+        """Return the size of the file and its log together."""
         return self.path.stat().st_size + (self._log.stat().st_size if self._log.exists() else 0)
 
     def _has_log(self) -> bool:
@@ -185,7 +185,7 @@ class Source:
 
 @cache
 def checksum_vfs() -> str | None:
-    """Return the name of the file system layer that checks pages; None: it is missing on this platform."""
+    """Return the name of SQLite's layer that checks pages, or None if this platform lacks it."""
     import apsw
     import apsw.sqlite_extra
 
@@ -200,7 +200,7 @@ def checksum_vfs() -> str | None:
 
 @contextlib.contextmanager
 def closed_on_error(db: sql.Database) -> Generator[None]:
-    """Close a connection if what is done meanwhile fails."""
+    """Close a connection if the body of the `with` fails."""
     try:
         yield
     except BaseException:
@@ -209,7 +209,7 @@ def closed_on_error(db: sql.Database) -> Generator[None]:
 
 
 class UnverifiedSource(Source):
-    """A file that is only read, and without the checksums of its pages: another program may have written to it."""
+    """A file that is read without page checksums, because another program may have written to it."""
 
     def reader(self) -> sql.Database:
         """See `Source`."""
@@ -249,12 +249,12 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
 
 
 def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
-    """Open the file of a store; otherwise as `connect`.
+    """Open the file of a store; see also `connect`.
 
-    Each file has a number of its own in its header, and its log repeats the header.
+    The header of each file has a number of its own, which the log repeats.
 
     Raises:
-        StoreError: It is no store, or the log beside it is that of another file, copied over it.
+        StoreError: The file is not a store, or its log belongs to another file.
     """
     import apsw
 
@@ -273,19 +273,19 @@ def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
 
 
 def reserve_checksums(db: sql.Database) -> None:
-    """Have the pages of an empty file end with a checksum, where that can be had."""
+    """Reserve the bytes for page checksums in an empty file, if the platform supports them."""
     if checksum_vfs() is not None:
         db.reserve_bytes("main", _CHECKSUM_BYTES)
 
 
 def find_faults(tx: sql.Tx) -> list[str]:
-    """Return what SQLite finds wrong with its file: a checksum of a page, or the order of its content."""
+    """Return SQLite's findings about its file: wrong page checksums, or content out of order."""
     faults = [fault for (fault,) in tx.execute(f"PRAGMA integrity_check({SHOWN_FAULTS})")]
     return [fault for fault in faults if fault != "ok"]
 
 
 def name_file(db: sql.Database) -> None:
-    """Give a file a number of its own, which its log repeats; see `open_file`."""
+    """Give a file its own number, which the log repeats; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
@@ -308,10 +308,10 @@ def migrate(db: sql.Database, name: str, dialect: sql.SqlDialect = sql.SQLITE) -
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is a file at the path of a store.
+    """Whether the file of a store exists.
 
     Raises:
-        StoreError: There is something that is no store, or a log without its store.
+        StoreError: The path holds something else, or a log without its store.
     """
     try:
         found = path.lstat()
@@ -328,7 +328,7 @@ def is_file(path: Path) -> bool:
 
 
 def check_kind(path: Path, found: os.stat_result) -> None:
-    """Raise StoreError unless it is a regular file that is not empty."""
+    """Refuse a path that is not a regular file with content."""
     if stat.S_ISLNK(found.st_mode):
         raise unusable_error(path, "it is a symbolic link; give the path of the file itself")
     if stat.S_ISDIR(found.st_mode):
@@ -346,7 +346,7 @@ def log_of(path: Path) -> Path:
 
 
 def create(path: Path) -> None:
-    """Create a store, readable by its owner alone; one that another process created first is kept."""
+    """Create a store that only its owner can read, unless another process was faster."""
     with draft_of(path) as draft:
         with contextlib.closing(connect(draft, 1.0)) as db:
             reserve_checksums(db)
@@ -359,10 +359,10 @@ def create(path: Path) -> None:
 
 @contextlib.contextmanager
 def draft_of(path: Path) -> Generator[Path]:
-    """Create an empty temporary file beside `path`, and remove it at the end if it is still there.
+    """Create an empty temporary file beside `path`, and remove it at the end unless it was renamed.
 
     Raises:
-        StoreError: It cannot be made.
+        StoreError: The file cannot be created.
     """
     try:
         make_folder(path.absolute().parent)
@@ -380,7 +380,7 @@ def draft_of(path: Path) -> Generator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, open to their owner alone."""
+    """Create a folder and its parents, open to their owner alone."""
     if not folder.exists():
         make_folder(folder.parent)
         folder.mkdir(0o700, exist_ok=True)
@@ -416,7 +416,7 @@ def _link(draft: Path, path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system needs that."""
+    """Make the names in a folder durable on systems that need it."""
     if os.name != "nt":
         _sync(folder, os.O_RDONLY)
 
@@ -430,7 +430,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove temporary files that a crash has left."""
+    """Remove temporary files left by a crash."""
     for draft in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.new*"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > _STALE_S:

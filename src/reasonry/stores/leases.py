@@ -1,7 +1,7 @@
-"""Leases: which runs one store object may drive, and until when; in a transaction, and over all of them.
+"""Leases: the time-limited right of a store object to drive a run.
 
-A lease has a holder, which is one store object, and a fencing number, which grows with each lease of the run. A holder
-that hangs loses its leases once it has not renewed them for `LEASE_S`, and its number shows that when it continues.
+A lease has a holder, a store object, and a fencing number that grows with each lease of the run. A hanging holder loses
+its leases after `LEASE_S` without renewal; when it continues, its old number gives it away.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from ..records import RETRY_S, QueueStatus
 from . import sql
 
 LEASE_S = 10.0
-"""How long a lease lasts that is not renewed."""
+"""Seconds until a lease without renewal ends."""
 
 RENEWALS = 4
-"""How often it is renewed within that time."""
+"""Renewals within that time."""
 
 
 class Lease(NamedTuple):
-    """A lease that was taken; a write is checked against it.
+    """A lease. Writes are checked against it.
 
     Attributes:
-        deaths: Holders that did not give it back, since it was last counted where the run stands.
+        deaths: Holders that died with the lease since the run last made progress.
     """
 
     holder: str
@@ -42,7 +42,7 @@ class Lease(NamedTuple):
 
 @cache
 def _host() -> str:
-    """Return what names the computer, or the container, whose processes have numbers of their own."""
+    """Return the name of the computer or container, within which process ids are unique."""
     try:
         return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -50,7 +50,7 @@ def _host() -> str:
 
 
 def find_living(holder: str) -> int | None:
-    """Return the process of a holder; 0: it is of another computer; None: it is of this one and has died."""
+    """Return the process id of a holder; 0 on another computer; None if it was on this computer and has died."""
     pid, host, _ = holder.split(" ", 2)
     if host != _host():
         return 0
@@ -66,7 +66,7 @@ def find_living(holder: str) -> int | None:
 
 
 def already_driven_error(run_id: str, pid: int) -> ConflictError:
-    """Return the error for a run that is already being driven; `pid` as `find_living` returns it."""
+    """Return the error for a run that is already being driven. `pid` is a result of `find_living`."""
     mine = pid == os.getpid()
     holder = "another task of this process" if mine else f"process {pid}" if pid else "another process"
     message = f"run {run_id} is being driven by {holder}; wait until it is done, or end it"
@@ -74,17 +74,17 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
 
 
 class _Pulse(NamedTuple):
-    """Renews the leases of the runs that are driven on one event loop."""
+    """Renews the leases of the runs on an event loop."""
 
     task: asyncio.Task[None]
     runs: set[str]
 
 
 class Leases:
-    """The leases that one store object holds. It holds a run once, however often its lease was lost meanwhile.
+    """The leases of a store object. It holds each run at most once, even after a lost lease.
 
     Attributes:
-        holder: Names the store object.
+        holder: The name of the store object.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class Leases:
         self.holder = f"{os.getpid()} {_host()} {secrets.token_hex(16)}"
         self._take, self._write = take, write
         self._held = dict[str, Lease | None]()
-        """None: it is being taken."""
+        """The held leases by run; None while a lease is being taken."""
         self._taken = dict[str, Lease]()
-        """With the run's first write, and not held yet."""
+        """Leases taken with a run's first write, before `hold`."""
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
@@ -108,15 +108,15 @@ class Leases:
         return bool(self._held or self._taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
-        """Return the lease that a write to a run has to be checked against; None: the run is not held here."""
+        """Return the lease to check a write against, or None if the run is not held here."""
         return self._held.get(run_id)
 
     def note_taken(self, run_id: str, lease: Lease) -> None:
-        """Note the lease that was taken when a run was first written; the next `hold` has it."""
+        """Note a lease taken with a run's first write, for the next `hold`."""
         self._taken[run_id] = lease
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a write checked against a lease has given it back."""
+        """Note that a checked write has released its lease."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
@@ -166,7 +166,7 @@ class Leases:
 # -- in a transaction
 
 JOBS = 0
-"""The key of the lease of the process that drives the jobs of a store; those of runs begin with 1."""
+"""The key of the lease on a store's jobs. The keys of runs begin with 1."""
 
 TAKEN = "SELECT holder, number, until_ms, deaths FROM lease WHERE key = $1"
 HELD = (
@@ -180,7 +180,7 @@ ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.numb
 DEATHS = "SELECT deaths, place FROM lease WHERE key = $1"
 SET_DEATHS = "UPDATE lease SET deaths = $1, place = $2 WHERE key = $3"
 IS_OWN = "SELECT 1 FROM lease WHERE key = $1 AND (holder = $2 OR holder IS NULL) AND number = $3"
-"""Or it was, and nobody has taken it since."""
+"""True also for an expired lease that nobody has taken since."""
 RENEW = """
 UPDATE lease SET until_ms = $1 WHERE key = (SELECT key FROM run WHERE run_id = $2) AND holder = $3 AND number = $4
 """
@@ -211,7 +211,7 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
     """Take the lease of a run.
 
     Raises:
-        ConflictError: Another holds it.
+        ConflictError: Another store object holds it.
     """
     other, number, _, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
     if other != holder and (pid := _find_holder(tx, found)) is not None:
@@ -222,7 +222,7 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
 
 
 def take_jobs(tx: sql.Tx, holder: str) -> bool:
-    """Take or keep the right to drive the jobs of a store; return whether the holder has it."""
+    """Take or keep the right to drive a store's jobs. Returns whether the holder has it."""
     other, number, until_ms, _ = found = _read(tx, TAKEN, JOBS)
     if other != holder and _find_holder(tx, found) is not None:
         return False
@@ -232,14 +232,14 @@ def take_jobs(tx: sql.Tx, holder: str) -> bool:
 
 
 def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
-    """Return the row of the job of each owner that has waited longest."""
+    """Return each owner's longest waiting job."""
     living = _living_holders(tx)
     lists = {"living": sql.values(len(living)), "skip": sql.values(len(skip), len(living) + 1)}
     return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
 
 
 def queue_status(tx: sql.Tx) -> QueueStatus:
-    """Return how the jobs stand."""
+    """Return the state of the jobs."""
     living = _living_holders(tx)
     depth, created_at_ms = tx.rows(QUEUE_STATUS.format(living=sql.values(len(living))), living)[0]
     waited_s = time.time() - created_at_ms / 1_000 if depth else 0.0
@@ -252,13 +252,13 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> int:
-    """Return what `RowStore.drive` would give, without taking the lease."""
+    """Return the deaths that `RowStore.drive` would report, without taking the lease."""
     found = _read(tx, HELD, run_id)
     return found[-1] + (found[0] is not None and not _find_holder(tx, found))
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
-    """Return the runs whose lease a holder has that lives."""
+    """Return the runs whose lease has a living holder."""
     return {run_id for run_id in run_ids if _find_holder(tx, _read(tx, HELD, run_id)) is not None}
 
 
@@ -272,7 +272,7 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
-    """Raise ConflictError if a lease of a run is another's by now."""
+    """Raise ConflictError if the lease of a run has gone to another holder."""
     if lease is not None and tx.execute(IS_OWN, (key, lease.holder, lease.number)).fetchone() is None:
         raise ConflictError(
             f"run {run_id} has been taken over by another process, because this one did not answer for {LEASE_S:g} s; "
@@ -283,12 +283,12 @@ def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
 
 
 def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
-    """Give back the lease of a run, if it is the holder's."""
+    """Release the lease of a run if the holder still has it."""
     tx.execute(GIVE_BACK, (run_id, holder))
 
 
 def renew(tx: sql.Tx, leases: Mapping[str, Lease]) -> None:
-    """Renew leases of runs as far as they are still their holders'."""
+    """Renew the leases that still belong to their holders."""
     until_ms = _end_ms(tx)
     tx.executemany(RENEW, [(until_ms, run_id, each.holder, each.number) for run_id, each in leases.items()])
 

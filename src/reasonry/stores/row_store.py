@@ -1,4 +1,4 @@
-"""The one store: the work on rows in the transactions of a database."""
+"""The store: work on rows in the transactions of a database."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Work = Callable[[sql.Tx], T]
 
 
 class Database(Protocol):
-    """Runs transactions: the part of a store that differs from one database to the other.
+    """Runs transactions: the part of a store that differs between databases.
 
-    What is not overridden is so where there is no file.
+    The default methods fit a database without a file.
 
     Attributes:
-        name: As written after `--store`.
+        name: The value of `--store`.
         durable: Whether acknowledged writes outlive the process.
-        has_workers: Whether any number of workers share the jobs; else the process that drives them looks for them.
-        answered_s: When the database last did something for a caller, by the monotonic clock.
+        has_workers: Whether workers share the jobs. Otherwise one process drives them.
+        answered_s: The last time the database answered a caller, by the monotonic clock.
     """
 
     name: str
@@ -52,18 +52,18 @@ class Database(Protocol):
     answered_s: float = 0.0
 
     async def read(self, work: Work[T]) -> T:
-        """Do work in a transaction that sees one state of the store."""
+        """Do work in a transaction with a consistent view of the store."""
         ...
 
     async def write(self, work: Work[T]) -> T:
-        """Do work in a transaction that no other writer comes into; return when it is durable."""
+        """Do work in a transaction isolated from other writers, and return once it is durable."""
         ...
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
-        """Have a run wait for a worker, where workers share the jobs."""
+        """Queue a run for a worker, if workers share the jobs."""
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
-        """Return how many bytes all takes on the disk, and how many of them are empty, if that is known."""
+        """Return the bytes used on the disk, and the unused part if known."""
         return 0, 0
 
     async def verify(self) -> AsyncGenerator[Finding]:
@@ -82,7 +82,7 @@ class Database(Protocol):
         raise _kept_nowhere()
 
     async def close(self) -> None:
-        """Finish what was begun, then release all resources."""
+        """Finish pending work and release all resources."""
         ...
 
 
@@ -93,7 +93,7 @@ def _kept_nowhere() -> UsageError:
 def reads(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Return the method of `Store` that does work in a transaction that only reads."""
+    """Turn work on rows into a method of `Store` with a read-only transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.read(lambda tx: work(tx, *args, **kwargs))
@@ -104,7 +104,7 @@ def reads(
 def writes(
     work: Callable[Concatenate[sql.Tx, P], T],
 ) -> Callable[Concatenate[RowStore, P], CoroutineType[Any, Any, T]]:
-    """Return the method of `Store` that does work in a transaction that writes."""
+    """Turn work on rows into a method of `Store` with a write transaction."""
 
     async def method(self: RowStore, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.write(lambda tx: work(tx, *args, **kwargs))
@@ -113,11 +113,11 @@ def writes(
 
 
 class RowStore:
-    """A store whose methods are transactions over rows: a `Store`, and what servers and operators need besides.
+    """A `Store` whose methods are transactions over rows, with further methods for servers and operators.
 
     Attributes:
-        has_workers: Whether any number of workers share its jobs; else one process drives them, see `waiting`.
-        owner: The owner whose runs and sessions alone exist here; None: the operator, for whom all exist.
+        has_workers: Whether workers share its jobs. Otherwise one process drives them; see `waiting`.
+        owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
     """
 
     def __init__(self, database: Database) -> None:
@@ -129,26 +129,26 @@ class RowStore:
         self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
     def of_owner(self, owner: str) -> RowStore:
-        """Return this store as one owner sees it, for whom nothing of another exists; only this one is closed."""
+        """Return an owner's view of this store. Only the store itself has to be closed."""
         scoped = copy.copy(self)
         scoped.owner = owner
         return scoped
 
     async def read(self, work: Work[T]) -> T:
-        """Do work in a transaction that sees one state of the store, as the owner."""
+        """Do work for the owner in a transaction with a consistent view of the store."""
         return await self._database.read(self._own(work))
 
     async def write(self, work: Work[T]) -> T:
-        """Do work in a transaction that no other writer comes into, as the owner; see `Database`."""
+        """Do work for the owner in a transaction isolated from other writers; see `Database`."""
         return await self._database.write(self._own(work))
 
     @property
     def answered_s(self) -> float:
-        """When it last got somewhere with what it was asked, by the monotonic clock: it works, however slowly."""
+        """The last time the database answered, by the monotonic clock. It may be slow but works."""
         return self._database.answered_s
 
     def _own(self, work: Work[T]) -> Work[T]:
-        """Return work as it is done for the owner; no database takes some texts and numbers."""
+        """Bind work to the owner. Also refuses texts and numbers that no database can store."""
 
         def own(tx: sql.Tx) -> T:
             tx.owner = self.owner
@@ -204,7 +204,7 @@ class RowStore:
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """See `Store`. Raises NotFoundError if there is no such run."""
+        """See `Store`. Raises NotFoundError if the run does not exist."""
         lease = self._leases.lease_of(run_id)
         is_over = job is not None or (row is not None and row.status != "active")
 
@@ -250,13 +250,13 @@ class RowStore:
     delete_session = writes(session_rows.delete_session)
 
     async def waiting(self, skip: Collection[str] = ()) -> list[RunRow]:
-        """Return the job of each owner that has waited longest, and that nobody drives, the oldest first.
+        """Return each owner's longest waiting job without a driver, oldest first.
 
-        Where no workers share the store, one process at a time drives its jobs: the first that asks this, until it
-        ends or closes the store. The others have nothing to do.
+        Without workers, one process drives the jobs of the store: the first to call this, until it ends or closes the
+        store. Other processes get no jobs.
 
         Args:
-            skip: Runs that are left out.
+            skip: Runs to leave out.
         """
 
         def look(tx: sql.Tx) -> list[RunRow]:
@@ -269,7 +269,7 @@ class RowStore:
 
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
-        """See `Store`; gives how many holders have died with the lease."""
+        """See `Store`. Provides the number of holders that died with the lease."""
         if self.owner is not None:
             await self.run(run_id)
         async with self._leases.hold(run_id) as deaths:
@@ -283,51 +283,51 @@ class RowStore:
     write_whole = writes(whole_rows.write)
 
     async def stats(self) -> StoreStats:
-        """Return how much is kept."""
+        """Return the counts and the size of the content."""
         return await self.read(lambda tx: whole_rows.stats(tx, *self._database.space(tx)))
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """Verify everything that is kept, changing nothing; first the file, then each run and session.
+        """Verify the file and then each run and session, without any change.
 
-        Each is checked in a transaction of its own, so that others can continue writing.
+        Each one is checked in its own transaction, so that writing can continue.
         """
         return self._whole.verify()
 
     async def vacuum(self) -> None:
-        """Give the space of what was deleted back to the disk.
+        """Return the space of deleted content to the disk.
 
         Raises:
-            StoreError: `store_busy | store_full`: it cannot be done now; nothing is lost.
+            StoreError: `store_busy` or `store_full`: not possible now. Nothing is lost.
         """
         await self._whole.vacuum()
 
     async def back_up(
         self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
     ) -> Backup:
-        """Copy a snapshot of everything to a file; others can continue reading and writing.
+        """Copy a snapshot of the store to a file. Reading and writing continue meanwhile.
 
         Args:
             force: Overwrite an existing file.
 
         Raises:
             ConflictError: The file exists.
-            StoreError: `store_corrupt`: something in the store is damaged, and no backup was made.
+            StoreError: `store_corrupt`: the store is damaged, and no backup was made.
         """
         return await self._whole.back_up(file, force, on_progress)
 
     async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Replace everything that is kept by a backup. After an error the store is unchanged.
+        """Replace the content of the store by a backup. After an error the store is unchanged.
 
         Raises:
-            UsageError: There is no such file.
-            StoreError: `store_corrupt | store_newer`: the file is not an undamaged store that this version can use;
-                `store_busy`: someone has the store open.
+            UsageError: The file does not exist.
+            StoreError: `store_corrupt` or `store_newer`: the file is damaged, or newer than this version;
+                `store_busy`: the store is open elsewhere.
         """
         return await self._whole.restore(file, on_progress)
 
     @property
     def _whole(self) -> Database:
-        """The database, for what only the operator may do."""
+        """The database, for work reserved to the operator."""
         sql.check_operator(self.owner)
         return self._database
 

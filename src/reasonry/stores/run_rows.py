@@ -32,19 +32,20 @@ _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unatt
 """Columns that the database keeps as integers."""
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Nothing unpacks to more than this, whatever a damaged or forged file says."""
+"""The limit for unpacked data, in case of a damaged or forged file."""
 
 MAX_KEY_CHARS = 255
-"""Longest key of a request."""
+"""The most characters in the key of a request."""
 
 
 NOTE_EVERY: Final = 16
-"""How many lines are added before the row notes the last one, where nothing else in the row changes: a write of the row
-costs as much as that of a line. A journal that has lost its end shows it, but for so many lines of an active run."""
+"""Lines added before an otherwise unchanged row notes the last line, since writing the row costs as much as a line.
+
+The loss of a journal's end is thus detected, except for this many lines of an active run."""
 
 
 def pack(body: bytes) -> bytes:
-    """Return `body` as it is stored."""
+    """Compress a body for storage."""
     # A short window needs little memory, which is most of the time a short line takes.
     window, memory = (12, 5) if len(body) <= 4096 else (15, 8)
     deflate = zlib.compressobj(6, zlib.DEFLATED, -window, memory)
@@ -52,10 +53,10 @@ def pack(body: bytes) -> bytes:
 
 
 def unpack(stored: bytes) -> bytes:
-    """Return what was packed.
+    """Decompress a stored body.
 
     Raises:
-        ValueError: It is damaged.
+        ValueError: The data is damaged.
     """
     inflate = zlib.decompressobj(-15)
     try:
@@ -68,19 +69,19 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """What a run's row says besides the fields of `RunRow`, and two of those."""
+    """Columns of a run's row that `RunRow` lacks, and two that it has."""
 
     key: int
     run_id: str
     owner: str
     session_id: str
     last: int
-    """The place within the run of a line that the journal must have; 0: there is none. See `NOTE_EVERY`."""
+    """The position of a line that the journal must have, or 0; see `NOTE_EVERY`."""
     digest: bytes
-    """That line's."""
+    """The digest of that line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether that line is among those that follow a position, if it comes after it."""
+        """Whether the noted line is present among the lines after a position, if it belongs there."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -93,7 +94,7 @@ def no_run_error(run_id: str) -> NotFoundError:
 
 
 def key_of(tx: Tx, run_id: str) -> int:
-    """Return the key of a run; raises NotFoundError if there is none."""
+    """Return the key of a run. Raises NotFoundError if the run does not exist."""
     return _find(tx, run_id).key
 
 
@@ -112,7 +113,7 @@ def _read_row(found: Sequence[Any]) -> RunRow:
 
 
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
-    """Write lines; return what the row then has to say."""
+    """Write lines, and return the new state of the row."""
     last, digest = stored.last, stored.digest
     for line in lines:
         values = (new_place(stored.key, line.seq), pack(line.body), line.digest)
@@ -128,7 +129,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
 
 
 def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | None) -> str:
-    """Add a run and its first lines; return its id, or that of the run which the same request began."""
+    """Add a run and its first lines. Returns its id, or the id of the run that the same request began earlier."""
     row = row if tx.owner is None else replace(row, owner=tx.owner)
     if key is not None and (begun := begun_with(tx, key, row.owner)) is not None:
         return begun
@@ -148,7 +149,7 @@ def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
-    """Return the run that the same request of the owner has begun, if it has begun one.
+    """Return the run that the same request of the owner began earlier, if any.
 
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
@@ -172,7 +173,7 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
 
 
 def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
-    """Keep the key of the request that began a run, in place of a use of it that is over."""
+    """Keep the key of the request that began a run. It replaces an expired use of the key."""
     tx.execute(sql.FORGET_REQUEST, (owner, key.key, key.at_ms - KEY_LIFE_MS))
     tx.execute(sql.SET_REQUEST, (key.key, key.digest, key.at_ms, run))
 
@@ -180,7 +181,7 @@ def _keep_request(tx: Tx, owner: str, key: RequestKey, run: int) -> None:
 def append(
     tx: Tx, run_id: str, lines: Sequence[Line], row: RunRow | None, use: Use | None, lease: Lease | None
 ) -> None:
-    """Add lines to a run, put `row` in place of its row, and note the use of its session."""
+    """Add lines to a run, replace its row, and note the use of its session."""
     stored = _find(tx, run_id, lock=True)
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
@@ -203,13 +204,13 @@ def run(tx: Tx, run_id: str) -> RunRow:
 
 
 def rows(tx: Tx, run_ids: Collection[str]) -> list[RunRow]:
-    """Return these runs, as far as there are such."""
+    """Return the existing runs among these."""
     found = [tx.execute(sql.RUN, (run_id,)).fetchone() for run_id in run_ids]
     return [row for each in found if each is not None and not tx.hides((row := _read_row(each)).owner)]
 
 
 def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
-    """Return a run's journal, but for the lines up to a position.
+    """Return a run's journal after a position.
 
     Raises:
         StoreError: `store_corrupt`: the journal has lost its end, or a line cannot be unpacked.
@@ -230,7 +231,7 @@ def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
 
 
 def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
-    """Keep a checkpoint of a run in place of an earlier one."""
+    """Replace the checkpoint of a run."""
     key = key_of(tx, run_id)
     leases.check(tx, key, run_id, lease)
     _set_checkpoint(tx, key, checkpoint)
@@ -249,7 +250,7 @@ def _checkpoint(tx: Tx, key: int) -> Line | None:
 
 
 def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
-    """Return all that is kept of a run; raises as `lines`."""
+    """Return everything stored about a run. Raises like `lines`."""
     stored = _find(tx, run_id, lock=lock)
     request = tx.execute(sql.REQUEST_OF_RUN, (stored.key,)).fetchone()
     kept = tuple(_lines(tx, stored)), _checkpoint(tx, stored.key)
@@ -257,7 +258,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run of another store; the key of a request that is in use here stays with its run."""
+    """Add a run of another store. A request's key in use here stays with its run."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -267,7 +268,7 @@ def add_whole(tx: Tx, run: WholeRun) -> None:
 
 
 def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
-    """Put a later state of a run, whose first `count` lines are there, in place of an earlier one."""
+    """Replace a run by a later state of it. The first `count` lines are already stored."""
     append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
     if run.checkpoint is not None:
         _set_checkpoint(tx, key_of(tx, run.row.run_id), run.checkpoint)
@@ -301,16 +302,16 @@ def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
-    """Return the job of each owner that has waited longest."""
+    """Return each owner's longest waiting job."""
     rows = map(_read_row, leases.first_jobs(tx, skip))
     return [row for row in rows if not tx.hides(row.owner)]
 
 
 def count_deaths(tx: Tx, run_id: str, place: int) -> int:
-    """Return how many holders of a run's lease have died, one after the other, without the run getting further.
+    """Count the holders of a run's lease that died in succession without progress of the run.
 
     Args:
-        place: How far it has got by now.
+        place: The current position of the run.
     """
     key = key_of(tx, run_id)
     deaths, before = tx.execute(leases.DEATHS, (key,)).fetchone() or (0, 0)
@@ -321,7 +322,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
 
 
 def let_go(tx: Tx, run_id: str, holder: str) -> bool:
-    """Give back the lease of a run, if the run is still paused; return whether it is."""
+    """Release the lease of a run if the run is still paused. Returns whether it is."""
     # Whoever resumes it sees either the pause and no lease, or leaves the lease its run.
     _find(tx, run_id, lock=True)
     is_paused = run(tx, run_id).paused
@@ -345,16 +346,16 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
 
 
 def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
-    """Return the total spending of the runs whose row was written since then, of all owners or one."""
+    """Return the total spending of runs written since then, of all owners or one owner."""
     found = usage_by(tx, None, since_ms, owner)
     return found[0] if found else UsageTotal()
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the same in groups: by the day the row was last written, by strategy, model, owner or outcome.
+    """Return the spending in groups: by day of the last write, strategy, model, owner or outcome.
 
     Args:
-        group: None: all together, if there are any.
+        group: The grouping, or None for a single total.
     """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
@@ -362,7 +363,7 @@ def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None 
 
 
 def name_day(number: int) -> str:
-    """Return a day by its number since 1970."""
+    """Return the date of a day, counted from 1970."""
     first = date(1970, 1, 1).toordinal()
     return date.fromordinal(min(max(first + number, 1), date.max.toordinal())).isoformat()
 

@@ -1,6 +1,6 @@
 """The tables of a store, and the list of steps that made them.
 
-Steps are added at the end and never changed. Both databases have the same tables; their words come from the dialect.
+Steps are added at the end and never changed. Both databases have the same tables in their own SQL dialects.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ APPLICATION_ID = 0x5265736E
 
 
 class Migration(NamedTuple):
-    """One step: its statements, run in one transaction, and those that one database alone has."""
+    """A step: its statements, run in a transaction, and the statements of a single database."""
 
     name: str
     statements: tuple[str, ...]

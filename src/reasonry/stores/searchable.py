@@ -1,8 +1,7 @@
-"""Searching the texts of a store: problems, answers, errors, purposes and thoughts, whatever their case.
+"""Case-insensitive search in the texts of a store: problems, answers, errors, purposes and thoughts.
 
-Each text is kept a second time with its case folded, in the transaction that writes it. From three characters on an
-index of its sequences of three characters finds it; a shorter part, and a database without such an index, read the
-folded texts themselves. Both find the same.
+The transaction that writes a text also writes a copy with its case folded. A trigram index finds parts of three or more
+characters. Shorter parts, and databases without such an index, need a scan of the folded texts. Both find the same.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from . import sql
 from .sql import INDEXED_CHARS, MAX_SEQ, RUNS, Tx
 
 FEW = 1_000
-"""A list is made from what the index finds up to this number of texts; a part that more of them contain is soon met by
-reading the list itself."""
+"""The most texts for which the index makes a list. A part contained in more texts is found fast by reading the list."""
 
 _TEXT_OF_RUN = f"t.place = {RUNS} + run.key"
 _TEXTS_OF_SESSION = f"t.place BETWEEN session.key << 24 AND (session.key << 24) + {MAX_SEQ}"
@@ -24,12 +22,12 @@ _SESSION_OF_RUN = "session.session_id = run.session_id AND session.run_id = run.
 
 
 def fold(text: str) -> str:
-    """Return a text as it is searched."""
+    """Fold the case of a text."""
     return text.casefold().replace("\x00", "\ufffd")
 
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
-    """Make texts searchable, each at its place, instead of those that were there."""
+    """Make texts searchable, each at its place, and replace earlier texts there."""
     tx.executemany(sql.PUT_TEXT, [(at, fold(text)) for at, text in texts])
 
 
@@ -55,7 +53,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
-    """Return the test of a run in a list that contains a folded part, and whether the test takes it as a parameter."""
+    """Return the SQL test for runs that contain a folded part, and whether the part is its parameter."""
     few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
@@ -70,7 +68,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
 
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
-    """Return the same of a session."""
+    """Return the SQL test for sessions that contain a folded part, and whether the part is its parameter."""
     few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
@@ -83,7 +81,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return where the index finds a part; None: in too many texts, or it is too short, or there is no index."""
+    """Return the places of a part by the index, or None: too many places, a short part, or no index."""
     index = _index(tx, part)
     if index is None:
         return None

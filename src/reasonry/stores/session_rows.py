@@ -1,8 +1,8 @@
 """Reads and writes sessions and their thoughts within a transaction.
 
-Lines of a journal are chained by whoever writes the journal, thoughts of a session here: the digest of each covers the
-one before, and the session's row has the position and the digest of the last. So a lost end shows, which the checksums
-of pages cannot tell. They use no secret key: they show damage, not forgery.
+The thoughts of a session are chained here: each digest covers the previous one, and the session's row has the position
+and the digest of the last thought. A lost end is thus detected, which page checksums cannot do. The digests use no
+secret key: they show damage, not forgery.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places
 Decide = Callable[[SessionView], SessionChange]
 
 BATCH = 500
-"""Thoughts read at once where a whole session is read."""
+"""Thoughts per read of a whole session."""
 
 _PINNED = SessionRow.__struct_fields__.index("pinned")
 """A column that the database keeps as an integer."""
@@ -48,7 +48,7 @@ def _digest(before: bytes, values: Sequence[Any]) -> bytes:
 
 
 def _first_digest(key: int) -> bytes:
-    """Return the digest that the first thought of a session follows."""
+    """Return the digest before the first thought of a session."""
     return _digest(b"thoughts", (key,))
 
 
@@ -57,18 +57,18 @@ def _next_digest(before: bytes, thought: ThoughtRow) -> bytes:
 
 
 class StoredSession(NamedTuple):
-    """A session's row with what only the store knows of it."""
+    """A session's row with the columns that only the store uses."""
 
     key: int
     row: SessionRow
     last: int
-    """The seq of the last thought; 0: there is none."""
+    """The seq of the last thought, or 0."""
     digest: bytes
-    """The last thought's."""
+    """The digest of the last thought."""
 
 
 class View:
-    """A session as seen in a transaction; not valid after it.
+    """A session inside a transaction. Not valid afterwards.
 
     Raises (every method): StoreError `store_corrupt` if a thought differs from what was written.
     """
@@ -139,7 +139,7 @@ _NOTHING = StoredSession(0, SessionRow("", "", 0, 0), 0, b"")
 
 
 def _find(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession | None:
-    """Return a session; None: there is none, or it is another owner's."""
+    """Return a session, or None if it does not exist or belongs to another owner."""
     statement = sql.SESSION + (tx.dialect.lock if lock else "")
     found = tx.execute(statement, (session_id,)).fetchone()
     if found is None and lock and tx.dialect.lock_name:
@@ -185,7 +185,7 @@ def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> N
 
 
 def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
-    """Add thoughts; return the row as it then has to be stored."""
+    """Add thoughts, and return the new row."""
     key, row, last, digest = stored
     for thought in sorted(thoughts, key=lambda thought: thought.seq):
         at, digest = new_place(key, thought.seq), _next_digest(digest, thought)
@@ -232,7 +232,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
 
 
 def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
-    """Note that a run has used the session it writes, if that is there."""
+    """Note that a run has used its session, if the session exists."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         row = replace(stored.row, thoughts=use.thoughts, used_at_ms=use.at_ms, status="active")
@@ -241,7 +241,7 @@ def use(tx: Tx, session_id: str, run_id: str, use: Use) -> None:
 
 
 def forget_thoughts(tx: Tx, session_id: str, run_id: str) -> None:
-    """Remove the thoughts that a run has written into its session."""
+    """Remove the thoughts of a run from its session."""
     stored = _find(tx, session_id, lock=True)
     if stored is not None and stored.row.run_id == run_id:
         first, last = places(stored.key)
@@ -319,10 +319,10 @@ def search_thoughts(
 
 
 def find_whole(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
-    """Return all that is kept of a session.
+    """Return everything stored about a session.
 
     Raises:
-        StoreError: `store_corrupt`: part of it differs from what was written.
+        StoreError: `store_corrupt`: part of the session is damaged.
     """
     stored = _find_known(tx, session_id, lock=lock)
     return WholeSession(stored.row, tuple(View(tx, stored).after(0)))
@@ -334,14 +334,14 @@ def add_whole(tx: Tx, session: WholeSession) -> None:
 
 
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
-    """Put a later state of a session, whose first `count` thoughts are there, in place of an earlier one."""
+    """Replace a session by a later state of it. The first `count` thoughts are already stored."""
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
     searchable.put(tx, [(place(stored.key, 0), session.row.purpose)])
     _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))
 
 
 def sweep(tx: Tx, sweep: Sweep) -> None:
-    """Archive or delete sessions that were not used for long; see `Store`."""
+    """Archive or delete sessions that have been unused for long; see `Store`."""
     if sweep.retention_ms is not None:
         _drop_each(tx, sql.OLD_SESSIONS, sweep.now_ms - sweep.retention_ms)
     if sweep.delete:

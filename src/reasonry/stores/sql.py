@@ -1,10 +1,10 @@
-"""The SQL statements of a store, in the words that SQLite and PostgreSQL share, and the transaction that runs them.
+"""The SQL statements of a store, in the common subset of SQLite and PostgreSQL, and the transaction that runs them.
 
-A parameter is `$1`, `$2`, … and each first stands in that order, so that both databases take a sequence of values. What
-one of them spells differently is a constant of its `SqlDialect`.
+Parameters are `$1`, `$2`, …; each first occurs in that order, so that both databases take a sequence of values.
+Differences between the databases are constants of `SqlDialect`.
 
-A line's or thought's `place` is its owner's integer key times 2^24 plus its `seq`. So a line costs a few
-bytes besides its body, those of one run lie side by side, and appending touches one page and no index.
+The `place` of a line or thought is the integer key of its run or session times 2^24 plus its `seq`. A line thus costs a
+few bytes besides its body, the lines of a run are adjacent, and an append touches one page and no index.
 """
 
 from __future__ import annotations
@@ -19,65 +19,65 @@ if TYPE_CHECKING:
 
 PLACE_BITS = 24
 MAX_SEQ = (1 << PLACE_BITS) - 1
-"""Most lines of a run, and thoughts of a session."""
+"""The most lines of a run, and the most thoughts of a session."""
 
 MAX_INT = (1 << 63) - 1
-"""The largest integer that both databases hold."""
+"""The largest integer of both databases."""
 
 INDEXED_CHARS = 3
-"""The least number of characters that the index of texts finds."""
+"""The fewest characters that the index of texts can find."""
 
 RUNS = 1 << 62
-"""Among the searchable texts the place of a run is this plus its key, and that of a session's purpose has seq 0."""
+"""The place of a run among the searchable texts is this plus its key. The purpose of a session has seq 0."""
 
 DAY_MS = 86_400_000
 
 
 class TextIndex(NamedTuple):
-    """How a statement finds texts by an index of their sequences of characters."""
+    """The SQL for finding texts with a trigram index."""
 
     tables: str
     """Among them `searchable t`."""
     test: str
-    """Of the texts from $2 to $3 with the part $4, by the pattern $1."""
+    """The test for texts from $2 to $3 that contain the part $4, with the pattern $1."""
     order: str
-    """What sorts them by place."""
+    """The ordering by place."""
     pattern_of: Callable[[str], str]
-    """Makes the pattern of a part."""
+    """Makes the pattern for a part."""
 
 
 class SqlDialect(NamedTuple):
-    """The words of one database."""
+    """The SQL dialect of a database."""
 
     integer: str
     real: str
     blob: str
     name: str
-    """A text that is compared and put in order by its characters alone."""
+    """The type of a text that is compared by its code points."""
     table_end: str
     lock: str
-    """After a statement of a transaction that writes: nobody else changes the rows until it is over."""
+    """A suffix that locks the rows until the end of a write transaction."""
     lock_name: str
-    """Keeps a name to the transaction until it is over; empty: there is one transaction at a time."""
+    """A statement that locks a name until the end of the transaction; empty if transactions are serial anyway."""
     next_key: str
-    """With the name of a table: the key of its next row."""
+    """The next key of a table, given its name."""
     hint: str
-    """With the name of an index: has the statement use it."""
+    """A hint to use an index, given its name."""
     has: str
-    """With a text and a part: whether the part is in the text."""
+    """Whether a text contains a part, given both."""
     text_index: TextIndex | None
     clock: str
-    """The time as leases count it, in milliseconds: the same for all processes that share the store."""
+    """The clock of leases in milliseconds, the same for all processes of the store."""
     has_own_steps: bool = True
-    """Whether it has those statements of a `Migration` that are of one database alone."""
+    """Whether it runs the statements of a `Migration` that only one database has."""
 
 
 MAX_SEQUENCES = 12
-"""How many sequences of a part the index is asked for, about; the text itself decides about the rest."""
+"""The approximate number of trigrams to look up for a part. The text itself decides the rest."""
 
 
 def _sequences_of(part: str) -> str:
-    """Return what an index of FTS5 is asked for a part: sequences of three of its characters."""
+    """Return the FTS5 query for a part: a conjunction of its trigrams."""
     last = len(part) - INDEXED_CHARS
     starts = range(0, last + 1, max(1, last // MAX_SEQUENCES))
     sequences = {part[start : start + INDEXED_CHARS].replace('"', '""') for start in starts}
@@ -106,14 +106,14 @@ SQLITE = SqlDialect(
 
 
 class Tx:
-    """A transaction as one job sees it.
+    """A transaction.
 
     Args:
-        dialect: The words of its database.
+        dialect: The SQL dialect of its database.
 
     Attributes:
         connection: The connection, with apsw's `execute`, `executemany` and `changes`.
-        owner: The owner whose runs and sessions alone exist for the job; None: the operator, for whom all exist.
+        owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
     """
 
     __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner")
@@ -127,11 +127,11 @@ class Tx:
         self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Run a statement; return the rows it finds."""
+        """Run a statement and return its rows."""
         return self.execute(statement, values).fetchall()
 
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; return how many rows it added, changed or removed."""
+        """Run a statement and return the number of changed rows."""
         self.execute(statement, values)
         return self._changes()
 
@@ -140,16 +140,16 @@ class Tx:
         return self.rows(self.dialect.next_key.format(table))[0][0]
 
     def now_ms(self) -> int:
-        """Return the time as leases count it."""
+        """Return the time on the clock of leases."""
         return self.rows(self.dialect.clock)[0][0]
 
     def hides(self, owner: str) -> bool:
-        """Whether what belongs to an owner does not exist for the job."""
+        """Whether the content of an owner is hidden in this transaction."""
         return self.owner is not None and self.owner != owner
 
 
 def check_operator(owner: str | None) -> None:
-    """Raise UsageError if what only the operator may do is done for an owner."""
+    """Raise UsageError if an owner attempts work reserved to the operator."""
     if owner is not None:
         raise UsageError(
             "only the operator of a store that several people use looks after all of it: with `reasonry store`"
@@ -167,7 +167,7 @@ def seq_of(place: int) -> int:
 
 
 def new_place(key: int, seq: int) -> int:
-    """Return the position of a line or thought that is to be written.
+    """Return the position for a new line or thought.
 
     Raises:
         UsageError: `seq` is out of range.
@@ -178,7 +178,7 @@ def new_place(key: int, seq: int) -> int:
 
 
 def page_size(limit: int) -> int:
-    """Return how many rows of a list are read.
+    """Return the number of rows to read for a list.
 
     Raises:
         UsageError: `limit` is not positive.
@@ -194,12 +194,12 @@ def places(key: int) -> tuple[int, int]:
 
 
 def values(count: int, first: int = 1) -> str:
-    """Return so many parameters, from a number on."""
+    """Return numbered parameters for a list of values."""
     return ", ".join(f"${number}" for number in range(first, first + count))
 
 
 def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
-    """Return the ids that begin with a prefix; no character of an id comes after the last one of Unicode."""
+    """Return the range of ids with a prefix. Its end is the prefix plus the last character of Unicode."""
     tests, values = tests_of(tx, {}, {}, 3)
     statement = IDS_FROM.format(id=f"{table}_id", table=table, tests=tests, limit=page_size(limit))
     return [name for (name,) in tx.execute(statement, (prefix, prefix + "\U0010ffff", *values))]
@@ -208,9 +208,9 @@ def ids_from(tx: Tx, prefix: str, limit: int = 10, *, table: str) -> list[str]:
 def tests_of(
     tx: Tx, filters: Mapping[str, str], which: Mapping[str, Any], first: int
 ) -> tuple[str, list[Any]]:
-    """Return the tests of a list by those of its filters that are not None, and their parameters, from a number on.
+    """Return the SQL tests for the filters that are set, with their parameters, numbered from a start.
 
-    What the owner of the job does not own fails them.
+    The tests also exclude the content of other owners.
     """
     wanted = [(test, which[name]) for name, test in filters.items() if which.get(name) is not None]
     wanted += [] if tx.owner is None else [(OWNER_FILTER["owner"], tx.owner)]
@@ -219,7 +219,7 @@ def tests_of(
 
 
 def column_values(values: Iterable[Any]) -> list[Any]:
-    """Return values as the databases keep them: a truth value as an integer."""
+    """Convert values for the databases: a boolean becomes an integer."""
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
@@ -333,7 +333,7 @@ SELECT owner, status, count(*), CAST(sum(last_{part}) AS BIGINT) FROM {kind} GRO
 STRAY = """
 SELECT 1 FROM {part} WHERE NOT EXISTS (SELECT 1 FROM {kind} WHERE key = place >> 24) LIMIT 1
 """
-"""Whether there is a line or thought whose run or session does not exist."""
+"""Whether a line or thought has lost its run or session."""
 
 
 # Texts, their case folded.

@@ -1,8 +1,8 @@
-"""Runs and sessions in SQLite: in a file, which several processes may share, or in memory.
+"""Runs and sessions in SQLite: in a file shared by processes, or in memory.
 
-One thread of a process writes a file. Jobs that wait together are committed together, each under a savepoint of its
-own, so that one that fails does not undo the others; success is reported only after the commit is on the disk. A few
-threads read side by side.
+One thread of a process writes the file. Waiting jobs are committed together, each under its own savepoint, so that a
+failing job does not undo the others; success is reported after the commit is on the disk. A few threads read in
+parallel.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from .whole_rows import verify
 T = TypeVar("T")
 
 MAX_BATCH = 256
-"""Most jobs of one transaction."""
+"""The most jobs in a transaction."""
 
 READERS = 4
-"""Most reads at once."""
+"""The most reads at a time."""
 
 
 MEMORY = sql.SQLITE._replace(has_own_steps=False, hint="", text_index=None)
-"""Lists and searches read the rows: their indexes take longer, at each thought, than the lists and searches do."""
+"""The dialect without indexes for lists and searches, which would cost more per thought than they save."""
 
 
 class MemoryStore(RowStore):
-    """A store whose content is lost when the process ends: for tests, and for data that need not outlive it."""
+    """A store that lives as long as its process: for tests and for temporary data."""
 
     def __init__(self) -> None:
         super().__init__(MemoryDatabase())
 
 
 class MemoryDatabase(Database):
-    """Transactions on a database that has no file, on the caller's own thread; see `Database`."""
+    """Transactions on an in-memory database in the caller's thread; see `Database`."""
 
     name = "memory"
     durable = False
@@ -57,7 +57,7 @@ class MemoryDatabase(Database):
         self._closed = False
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
-        """See `Database`; work that reads is done in the same way."""
+        """See `Database`. Reads work the same way."""
         with self._lock:
             if self._closed:
                 raise StoreError("the store memory is closed")
@@ -82,11 +82,11 @@ class MemoryDatabase(Database):
 
 
 class SqliteStore(RowStore):
-    """A store in one SQLite file. It is opened, and created if necessary, when first used.
+    """A store in a SQLite file, opened (and created if missing) at first use.
 
     Args:
-        path: Where the file is, or will be created.
-        busy_timeout_s: How long to wait for other processes before `store_busy`.
+        path: The path of the file.
+        busy_timeout_s: Seconds to wait for other processes before `store_busy`.
     """
 
     def __init__(self, path: Path | str, busy_timeout_s: float = 10.0) -> None:
@@ -108,7 +108,7 @@ class SqliteDatabase(Database):
         self.name = name
         self._source = source
         self._jobs = SimpleQueue[_Job | None]()
-        """None: no more of them."""
+        """The waiting jobs; None marks the end."""
         self._writing: threading.Thread | None = None
         self._asking = threading.Lock()
         self._writer: sql.Database | None = None
@@ -209,7 +209,7 @@ class SqliteDatabase(Database):
         return db
 
     def _write_jobs(self) -> None:
-        """Commit the jobs that wait, until the store is closed."""
+        """Commit waiting jobs until the store is closed."""
         is_open = True
         while is_open:
             found = [self._jobs.get()]
@@ -219,7 +219,7 @@ class SqliteDatabase(Database):
             self._perform([job for job in found if job and job.done.set_running_or_notify_cancel()])
 
     def _perform(self, batch: Sequence[_Job]) -> None:
-        """Commit a batch and report it; where a job is too large or meets damage, commit each on its own."""
+        """Commit a batch and report it. If a job is too large or meets damage, commit each job alone."""
         try:
             reports = self._commit(batch) if batch else []
         except Exception as error:
@@ -232,7 +232,7 @@ class SqliteDatabase(Database):
             report()
 
     def _commit(self, batch: Sequence[_Job]) -> list[partial[None]]:
-        """Commit a batch; return what reports each outcome."""
+        """Commit a batch, and return the functions that report the results."""
         try:
             if self._writer is None:
                 self._writer = self._source.writer()
@@ -258,7 +258,7 @@ class SqliteDatabase(Database):
 
 
 def _run(db: sql.Database, job: _Job) -> partial[None]:
-    """Do a job under a savepoint; return what reports its outcome."""
+    """Do a job under a savepoint, and return a function that reports its result."""
     db.execute("SAVEPOINT job")
     try:
         report = partial(job.done.set_result, job.work(sql.Tx(db, sql.SQLITE)))
@@ -272,5 +272,5 @@ def _run(db: sql.Database, job: _Job) -> partial[None]:
 
 
 async def _findings(draft: Path, name: str) -> list[Finding]:
-    """Return the findings about a file that nobody else has open."""
+    """Return the findings about a file without other users."""
     return [finding async for finding in SqliteDatabase(Source(draft), name).verify()]

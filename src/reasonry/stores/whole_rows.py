@@ -1,4 +1,4 @@
-"""Whole runs and sessions, as one store hands them to another: read, written, counted and verified."""
+"""Transfer of whole runs and sessions between stores: reading, writing, counting and verifying them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from .sql import Tx
 
 PARTS: dict[WholeKind, str] = {"run": "line", "session": "thought"}
 KINDS = tuple(PARTS)
-"""Runs first, so that no session of a run is there without its run."""
+"""Runs come first, so that no session arrives before its run."""
 
 LARGE_BYTES = 8 * 1024 * 1024
-"""After so much, no further one is read in the same transaction."""
+"""The amount after which a transaction reads no further run or session."""
 
 
 def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
 ) -> list[tuple[int, Whole | Damaged]]:
-    """Return the next runs or sessions in the order they were created, each with its position.
+    """Return the next runs or sessions in order of creation, each with its position.
 
-    Each is read in one transaction. There may be fewer than `limit` where they are large; none: there are no more.
+    The result may be shorter than `limit` if they are large. An empty result is the end.
 
     Args:
-        after: The position of the last one read before; 0: begin with the first.
-        owner: Whose; None: everybody's.
+        after: The position of the last entry read before, or 0.
+        owner: An owner, or None for everybody.
     """
     sql.check_operator(tx.owner)
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
@@ -53,13 +53,13 @@ def read(
 
 
 def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
-    """Write runs and sessions that another store has kept, in one transaction and in their order.
+    """Write runs and sessions of another store in a transaction and in order.
 
-    What is there under the same id stays, but an earlier state of the same run or session is continued.
-    The caller checks the digests of lines.
+    Entries with the same id stay, but an earlier state of the same run or session is continued. The caller checks the
+    digests of lines.
 
     Raises:
-        StoreError: `store_corrupt`: what is there under one of the ids is damaged; nothing was written.
+        StoreError: `store_corrupt`: an existing entry is damaged. Nothing was written.
     """
     sql.check_operator(tx.owner)
     return [_write(tx, whole) for whole in wholes]
@@ -68,7 +68,7 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
 def _write(tx: Tx, whole: Whole) -> Written:
     """Write a run or a session.
 
-    Of a run that is there, checkpoints and keys do not count; that a session is archived or pinned is no use of it.
+    Comparison with an existing entry ignores a run's checkpoints and keys, and whether a session is archived or pinned.
     """
     is_run, row, parts = isinstance(whole, WholeRun), whole.row, _parts(whole)
     rows: Any = run_rows if is_run else session_rows
@@ -94,7 +94,7 @@ def _parts(whole: Whole) -> Sequence[Any]:
 
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
-    """Return how much is kept, in a store that is so large."""
+    """Count the content of a store of a known size."""
     sql.check_operator(tx.owner)
     tallies, totals = list[Tally](), dict[str, int]()
     for kind in KINDS:
@@ -114,8 +114,8 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
 
     Args:
         name: The name of the store.
-        look: Runs work in a transaction that sees one state of it.
-        find_faults: Returns what the database itself finds wrong with its file.
+        look: Runs work in a transaction with a consistent view.
+        find_faults: Returns the database's own findings about its file.
     """
     try:
         yield await look(lambda tx: _check_file(tx, name, find_faults))
@@ -141,7 +141,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
 
 
 def check_whole(kind: WholeKind, whole: Whole | Damaged) -> Finding:
-    """Return whether a run or a session is damaged; lines are chained by digests, which the stores do not read."""
+    """Whether a run or a session is damaged. Lines are chained by digests, which the stores do not read."""
     if isinstance(whole, Damaged):
         return Finding(kind, whole.id, "damaged", message=whole.message)
     if not isinstance(whole, WholeRun):

@@ -1,7 +1,7 @@
-"""Runs and sessions in a PostgreSQL database, which any number of processes and computers may share.
+"""Runs and sessions in a PostgreSQL database, shared by any number of processes and computers.
 
-The work on rows is that of the SQLite store; what is different stands here: how a database is named and connected to,
-which of its words differ, its jobs, and its index of texts.
+The work on rows is the same as in the SQLite store. This room has the differences: the address, the connections, the
+SQL dialect, the jobs, and the index of texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .transactions import LONG_S, PostgresDatabase
 
 
 class PostgresStore(RowStore):
-    """A store in a PostgreSQL database. It is connected to, and its tables are made if necessary, when first used.
+    """A store in a PostgreSQL database. At first use it connects and creates missing tables.
 
     Args:
         url: `postgresql://USER:PASSWORD@HOST:PORT/DATABASE`; see `Address` for its parameters.
@@ -33,11 +33,11 @@ class PostgresStore(RowStore):
     workers = reads(jobs.workers)
 
     async def put_missing_jobs(self) -> int:
-        """Have all unattended runs wait for a worker that have no job; return how many those are."""
+        """Queue every unattended run without a job, and return their number."""
         return await self._postgres.write(jobs.put_missing, LONG_S)
 
     async def write_whole(self, wholes: Sequence[Whole]) -> list[Written]:
-        """See `Store`; the runs among them that have to be driven wait for a worker."""
+        """See `Store`. Runs that have to be driven are queued."""
         written = await super().write_whole(wholes)
         await self.put_missing_jobs()
         return written

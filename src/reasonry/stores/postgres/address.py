@@ -1,4 +1,4 @@
-"""Where a PostgreSQL store is: what its URL says, and what of that may be shown."""
+"""The address of a PostgreSQL store: its URL, and the part of it that is safe to show."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ...errors import UsageError
 from ...masking import SECRETS
 
 SCHEMA = "reasonry"
-"""Where a store's tables stand, unless its URL names another schema."""
+"""The default schema of a store's tables."""
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class Address(NamedTuple):
-    """Where a store is.
+    """The address of a store.
 
     Attributes:
-        url: As the client library takes it; it may have a password.
-        name: What is shown of it.
-        schema: Where its tables stand.
-        allows_unsafe: Whether its server may acknowledge what a crash can undo.
+        url: The URL for the client library, possibly with a password.
+        name: The part that is safe to show.
+        schema: The schema of its tables.
+        allows_unsafe: Whether the server may acknowledge writes that a crash can undo.
     """
 
     url: str
@@ -34,15 +34,15 @@ class Address(NamedTuple):
     allows_unsafe: bool
 
     def __repr__(self) -> str:
-        """Return what may be shown."""
+        """Return the part that is safe to show."""
         return f"Address({self.name!r})"
 
 
 def read_address(url: str) -> Address:
-    """Return what a URL says.
+    """Read the URL of a store.
 
     Raises:
-        UsageError: It is not the URL of a PostgreSQL database.
+        UsageError: The URL is not one of a PostgreSQL database.
     """
     try:
         parts = urlsplit(url)

@@ -1,7 +1,7 @@
-"""The jobs of a PostgreSQL store: which runs wait for its workers, in tables of procrastinate in the store's schema.
+"""The jobs of a PostgreSQL store: runs that wait for a worker, in procrastinate's tables in the store's schema.
 
-So a run and its job are one commit, and a backup or a copy has one place. A job is "bring this run to where it ends or
-stands still"; what works it off is in `queues`.
+A run and its job are thus one commit, and a backup or a copy has a single place. A job means "drive this run until it
+ends or pauses"; its worker is in `queues`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .spelling import spell
 
 TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8
-"""A worker that is not heard of for so long counts as dead."""
+"""Seconds without a heartbeat after which a worker counts as dead."""
 MOST_TURNS: Final = 9
-"""From so many waiting runs of an owner on, one more makes no difference."""
+"""The number of an owner's waiting runs beyond which further runs do not lower its priority."""
 WORKER: Final = "reasonry-worker"
-"""How connections of workers are named, with the schema, the process and the machine after it."""
+"""The beginning of the name of a worker's connections; schema, process and machine follow."""
 
 OF_OWNER: Final = f"""
 SELECT count(*) FROM (
@@ -57,7 +57,7 @@ SELECT process, (extract(epoch FROM now() - begun))::float8, ARRAY(
 
 
 SCRIPTS: Final = "procrastinate/"
-"""How the scripts of its tables are called among the steps of the store."""
+"""The prefix of procrastinate's scripts among the migrations of the store."""
 HAS_WORKERS: Final = (
     "SELECT 1 FROM procrastinate_workers WHERE last_heartbeat > now() - interval '1 min' LIMIT 1"
 )
@@ -68,7 +68,7 @@ CREATE INDEX reasonry_job_run ON procrastinate_jobs ((args->>'run_id'));
 
 
 class WorkerStatus(NamedTuple):
-    """A worker that is alive, for how long its connections have been open, and the runs it drives."""
+    """A living worker, the age of its connections, and its runs."""
 
     process: str
     since_s: float
@@ -76,9 +76,10 @@ class WorkerStatus(NamedTuple):
 
 
 def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
-    """Have a run wait for a worker, as part of a transaction.
+    """Queue a run for a worker, as part of a transaction.
 
-    Of runs of the same priority, those come first of whose owner fewer wait: so nobody's many hold up another's few.
+    Among runs of the same priority, runs of the owner with fewer waiting runs come first, so a large batch of an owner
+    does not hold up the few runs of another.
     """
     from procrastinate.exceptions import ConnectorException
 
@@ -101,7 +102,7 @@ def put(tx: sql.Tx, run_id: str, owner: str, job: JobOptions) -> None:
 
 
 def put_missing(tx: sql.Tx) -> int:
-    """Have all unattended runs wait that have no job, as after a restore; return how many."""
+    """Queue every unattended run without a job, as after a restore, and return their number."""
     missing = tx.rows(WITHOUT_JOB)
     for run_id, owner in missing:
         put(tx, run_id, owner, JobOptions())
@@ -109,12 +110,12 @@ def put_missing(tx: sql.Tx) -> int:
 
 
 def queue_status(tx: sql.Tx) -> QueueStatus:
-    """Return how the jobs stand."""
+    """Return the state of the jobs."""
     return QueueStatus(*tx.rows(QUEUE_STATUS)[0])
 
 
 def workers(tx: sql.Tx) -> list[WorkerStatus]:
-    """Return the workers that are alive, those that began first before the others."""
+    """Return the living workers, oldest first."""
     return [WorkerStatus(*row) for row in tx.rows(WORKERS, (tx.now_ms(),))]
 
 
@@ -126,7 +127,7 @@ def _client() -> Any:
 
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
-    """Return the scripts of the tables that are still to be run, by their names, in their order."""
+    """Return the pending scripts of procrastinate's tables by name, in order."""
     # The package itself need not be loaded for that.
     spec = find_spec("procrastinate")
     assert spec is not None, "the extra `server` brings it"

@@ -1,4 +1,4 @@
-"""The limits of providers that hold over all workers of a store: calls in any minute, and calls in flight."""
+"""Limits on providers shared by all workers of a store: calls per minute, and calls in flight."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 WINDOW_MS: Final = 60_000
 LOOK_EVERY_S: Final = 5.0
-"""How often a process reads which limits there are."""
+"""Seconds between two reads of the limits."""
 BUSY_S: Final = 0.2
-"""After how long a call looks again whether one of those in flight has ended."""
+"""Seconds until a waiting call checks again whether a call in flight has ended."""
 _SPARE_S: Final = 5.0
-"""How much longer than its time-out a call of a process that has died counts as in flight."""
+"""Seconds beyond its timeout for which the call of a dead process counts as in flight."""
 
 _LIMIT = "SELECT requests, at_once, set_at_ms FROM provider_limit WHERE provider = $1"
 _SET = """
@@ -40,25 +40,25 @@ _GIVE_BACK = "UPDATE provider_call SET until_ms = 0 WHERE id = $1"
 
 
 class ProviderLimit(NamedTuple):
-    """How many calls a provider takes: in any minute, and at once; None: as many as there are."""
+    """The limits on a provider's calls, per minute and in flight. None means no limit."""
 
     requests: int
     at_once: int | None
 
     def __str__(self) -> str:
-        """Return it as a user writes it."""
+        """Return the limit in the user's form."""
         return f"{self.requests}/min" + (f",{self.at_once}" if self.at_once else "")
 
 
 class ProviderLimits:
-    """The limits of a store, and the places of calls under them; see `engine.policy.SharedLimits`."""
+    """The limits of a store, and the calls that count against them; see `engine.policy.SharedLimits`."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._known, self._read_at_s = store, set[str](), -LOOK_EVERY_S
         self._turns = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def declare(self, limits: Mapping[str, ProviderLimit]) -> dict[str, ProviderLimit]:
-        """Keep limits in the store; return those of which workers at work have named others: the lower ones hold."""
+        """Keep limits in the store. Returns the lower limits that hold because other active workers declared them."""
         held = {
             name: await self._store.write(lambda tx, n=name: _declare(tx, n, limits[n])) for name in limits
         }
@@ -92,10 +92,10 @@ class ProviderLimits:
 
 
 def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
-    """Read limits as a user writes them: `openai=120/min,16`.
+    """Read limits in the user's form, `openai=120/min,16`.
 
     Raises:
-        UsageError: One of them is not written so.
+        UsageError: A limit has another form.
     """
     limits = dict[str, ProviderLimit]()
     for text in texts:
@@ -108,7 +108,7 @@ def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
 
 
 def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit | None:
-    """Keep a limit; return the one that holds where workers at work have named another."""
+    """Keep a limit. If other active workers declared another limit, the lower limit is returned."""
     named, stored = limit, limit
     now, found = tx.now_ms(), tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     if found and (found[0][2] > now - DEAD_S * 1_000 or tx.rows(QUEUE_STATUS)[0][2]):
@@ -120,7 +120,7 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 
 def _take(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Return a place for a call, or else after how many seconds to look again."""
+    """Reserve a place for a call, or return the seconds until the next try."""
     found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     now = tx.now_ms()
     since = now - WINDOW_MS

@@ -1,6 +1,6 @@
-"""The spelling of texts: PostgreSQL keeps none with the character NUL.
+"""Escapes NUL characters, which PostgreSQL cannot store in texts.
 
-Such texts are kept in another spelling, which leaves their order, how they begin, and all other texts as they are.
+The escape preserves the order of texts, their prefixes, and every text without NUL.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from psycopg.types.string import StrDumperUnknown, TextLoader
 
 
 def spell(text: str) -> str:
-    """Return a text as it is kept: with two characters for NUL, and for the one that begins them."""
+    """Escape a text: NUL, and the escape character itself, become two characters each."""
     return text.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
 
 
 def read(kept: str) -> str:
-    """Return the text that is kept so."""
+    """Return the original of an escaped text."""
     return kept.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
 
 
 def keep_any_text(db: Any) -> None:
-    """Have a connection spell texts, and read them back."""
+    """Make a connection escape texts and read them back."""
     db.adapters.register_dumper(str, _Dumper)
     db.adapters.register_loader("text", _Loader)
 

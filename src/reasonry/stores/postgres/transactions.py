@@ -1,9 +1,8 @@
-"""Transactions on a PostgreSQL database, over connections that are used by one thread at a time.
+"""Transactions on a PostgreSQL database, in threads, so that any event loop can wait for them.
 
-So any event loop may wait for them. Nothing waits for the database without an end: every transaction has a deadline,
-which the client itself keeps, and a connection that does not answer by then is closed.
+Every transaction has a deadline, which the client itself keeps. A connection that does not answer by then is closed.
 
-The extension `pg_trgm` indexes texts where the server has it; elsewhere a search reads them.
+The extension `pg_trgm` indexes texts if the server has it. Otherwise a search reads all texts.
 """
 
 from __future__ import annotations
@@ -77,22 +76,22 @@ POSTGRES = sql.SqlDialect(
 )
 
 CONNECTIONS = 10
-"""Most connections of one store."""
+"""The most connections of a store."""
 
 LIMIT_S = 5.0
-"""How long a transaction may take, and how long one waits for a database that answers nobody."""
+"""Seconds for a transaction, and for a database that does not answer."""
 
 PATIENCE_S = 1.0
-"""How long one waits for a connection of the pool before one asks why there is none."""
+"""Seconds to wait for a connection of the pool before the cause is investigated."""
 
 LONG_S = 600.0
-"""The same for what reads or writes a whole store."""
+"""Seconds for a transaction that reads or writes a whole store."""
 
 TRIES = 20
-"""How often a transaction is tried that others come into."""
+"""The most tries of a transaction that conflicts with others."""
 
 MIGRATE_LOCK = 0x5265736E
-"""The number of the lock under which one process at a time makes the tables."""
+"""The number of the lock for creating the tables, held by one process at a time."""
 
 BEGIN_WRITE = "BEGIN"
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -106,7 +105,7 @@ _OUT_OF_RANGE = "22003"
 
 
 class TimedConnection(psycopg.Connection[Any]):
-    """A connection that ends its waiting at a deadline; its statements are spelled as the server spells them."""
+    """A connection with a deadline, whose statements use the server's own parameter syntax."""
 
     deadline = float("inf")
     _cursor: Any = None
@@ -157,7 +156,7 @@ class PostgresDatabase(Database):
         return await self._in_thread(lambda until: self._do(work, BEGIN_READ, until, limit_s), limit_s)
 
     async def write(self, work: Work[T], limit_s: float | None = None) -> T:
-        """See `Database`; work may be done again where another transaction comes into it."""
+        """See `Database`. The work is repeated after a conflict with another transaction."""
         return await self._in_thread(lambda until: self._do(work, BEGIN_WRITE, until, limit_s), limit_s)
 
     def put_job(self, tx: sql.Tx, row: RunRow, job: JobOptions) -> None:
@@ -169,7 +168,7 @@ class PostgresDatabase(Database):
         return tx.rows(SIZE)[0][0], None
 
     async def vacuum(self) -> None:
-        """See `Store`; others continue reading and writing."""
+        """See `Store`. Reading and writing continue meanwhile."""
 
         def work(until: float) -> None:
             with contextlib.closing(self._connect(until)) as db:
@@ -179,11 +178,11 @@ class PostgresDatabase(Database):
         await self._in_thread(work, LONG_S)
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`; the server checks its pages by itself."""
+        """See `Store`. The server checks its own pages."""
         return verify(self.name, lambda work: self.read(work, LONG_S), lambda tx: [])
 
     async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """Copy the store to a SQLite store; see `Store`. Each run and session is copied as it is in one moment."""
+        """Copy the store to a SQLite store; see `Store`. The copy of each run and session is consistent in itself."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:
@@ -196,7 +195,7 @@ class PostgresDatabase(Database):
                 await copy.close()
 
     async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
-        """See `Store`. Raises UsageError: what is in a database is not replaced."""
+        """Raise UsageError: a database is not replaced by a backup."""
         raise UsageError(
             "a backup is put into PostgreSQL by `reasonry store copy FILE URL`; name an empty database, or another "
             "schema of this one with ?reasonry_schema=NAME"
@@ -279,7 +278,7 @@ class PostgresDatabase(Database):
                 self._connect(until).close()
 
     def _open_pool(self, until: float) -> ConnectionPool[TimedConnection]:
-        """Return the pool; the first connection shows whether the server can be used, and makes the tables."""
+        """Open the pool. The first connection checks the server and creates the tables."""
         with self._start:
             if self._pool is None:
                 # What the pool would say is said by the error of the call that waits for it.
@@ -359,7 +358,7 @@ class PostgresDatabase(Database):
                         db.execute(statement)
 
     def _pending(self, db: Any) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
-        """Return the steps of our tables that are to be taken, and the scripts of those of the jobs."""
+        """Return the pending migrations of our tables, and the pending scripts of the job tables."""
         every = sorted(name for (name,) in db.execute(sql.MIGRATIONS))
         ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
         steps = schema.pending(ours, self.name)
@@ -371,7 +370,7 @@ class PostgresDatabase(Database):
         return steps, scripts
 
     def _fault(self, error: psycopg.Error) -> Exception:
-        """Return what an error means to the user of the store."""
+        """Translate an error of the database for the user of the store."""
         state, why = error.sqlstate or "", _first_line(error)
         if state in _DAMAGED:
             return StoreError(f"the store {self.name} is damaged: {why}", code="store_corrupt")
