@@ -1,14 +1,13 @@
-"""Which requests are let in, decided before anything is read or begun for them.
+"""Admission: the decision to accept a request, before its body is read or any work begins.
 
-In this order: whom a request is for and from, as browsers tell it, and whose it is; how often it may come, whether
-there is a place for it, whether the store answers (`health`), whether there is a place for the run that it begins.
+The checks in order: host, origin, token, rate, free place, answering store (`health`), free place for a new run.
 
-Rule 1: `Host` names this server, in the form of a host, or nothing is answered. With rule 2 it is the defence against
-        pages of other sites and DNS rebinding.
-Rule 2: a request that a browser sends for a page has that page's `Origin`, which must be this server's own.
-Rule 3: what needs no token is listed here; every other address does, whether it is there or not.
-Rule 4: a request takes a place once its body has arrived, so that a slow client takes none from others. A request that
-        needs no token takes no place, and counts against nobody's rate.
+Rule 1: `Host` must name this server. Together with rule 2 this is the defence against pages of other sites and DNS
+        rebinding.
+Rule 2: the `Origin` of a browser's request must be this server's own.
+Rule 3: open addresses are listed here. Every other address needs a token, even if it does not exist.
+Rule 4: a request occupies a place once its body has arrived, so that slow clients do not block others. A request to an
+        open address occupies no place and counts against no rate.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from .server_settings import OPERATOR, ServerSettings
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
 BURST_S = 5.0
-"""So many seconds' worth of a minute's requests may come at once."""
+"""The burst: the requests of this many seconds may arrive at once."""
 
 OPEN_PATHS = frozenset({"/", "/healthz"})
-"""What is answered without a token, besides the page's own files."""
+"""Addresses without a token, in addition to the page's own files."""
 OPEN_FOLDER = "/assets/"
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
@@ -45,10 +44,10 @@ _CROSSED = "this server answers no request from a page of another site; have tha
 
 
 def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
-    """Make sure that a request is meant for this server.
+    """Check that a request is meant for this server.
 
     Raises:
-        UsageError: `Host` is missing, there twice or not in the form of a host; `misdirected_host`: it is another's.
+        UsageError: `Host` is missing, repeated or malformed; `misdirected_host`: it names another server.
     """
     match = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
     if match is None:
@@ -66,7 +65,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
-    """Make sure that no page of another site sent a request.
+    """Check that a request does not come from a page of another site.
 
     Raises:
         ReasonryError: `forbidden_origin`.
@@ -84,19 +83,19 @@ def check_origin(headers: Mapping[str, str]) -> None:
 
 
 def is_open(path: str) -> bool:
-    """Whether an address is answered without a token."""
+    """Whether an address needs no token."""
     return path in OPEN_PATHS or path.startswith(OPEN_FOLDER)
 
 
 def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | None) -> str:
-    """Return whose request it is.
+    """Return the principal of a request.
 
     Args:
         tokens: Principals by the digest of their token.
         authorization: The header of this name.
 
     Raises:
-        UsageError: `unauthorized`: tokens are set, and the request has none of them.
+        UsageError: `unauthorized`: tokens are set, and the request has no valid token.
     """
     if not tokens or is_open(path):
         return OPERATOR
@@ -110,7 +109,7 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
 
 
 class RequestRate:
-    """How many requests a minute each principal may send: each takes its share of the minute; None: any number."""
+    """Limits the requests of each principal per minute. None means no limit."""
 
     def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._each_s = 60 / per_minute if per_minute else 0.0
@@ -121,7 +120,8 @@ class RequestRate:
         """Count a request of a principal.
 
         Raises:
-            OverloadedError: `rate_limited`: it is one too many, and not counted; the error says when to try again.
+            OverloadedError: `rate_limited`: the request exceeds the rate and is not counted. The error says when to
+                retry.
         """
         now = self._clock()
         until = max(now, self._paid_until.get(name, now)) + self._each_s
@@ -132,7 +132,7 @@ class RequestRate:
 
 
 class Admission:
-    """Lets requests in, and counts those that are worked on."""
+    """Accepts requests, and counts the requests in progress."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
@@ -141,10 +141,10 @@ class Admission:
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
     def let_in(self, scope: Any) -> Headers:
-        """Let a request in, note whose it is, and return its headers.
+        """Accept a request, note its principal, and return its headers.
 
         Raises:
-            ReasonryError: It is turned away.
+            ReasonryError: The request is refused.
         """
         settings, path, headers = self._settings, scope["path"], Headers(scope=scope)
         if len(path) + sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEAD_BYTES:
@@ -164,12 +164,13 @@ class Admission:
 
     @contextlib.asynccontextmanager
     async def place(self, scope: Any) -> AsyncGenerator[Callable[[], None]]:
-        """Hold a place for a request whose body has arrived, while it is worked on.
+        """Hold a place for a request in progress, once its body has arrived.
 
-        What is yielded says that its reply begins: until then it waits for the store, as in `Answering.waiting`.
+        Call the yielded function when the reply begins: until then the request depends on the store, as in
+        `Answering.waiting`.
 
         Raises:
-            ReasonryError: There is no place, or the store does not answer any more.
+            ReasonryError: No place is free, or the store has stopped answering.
         """
         principal = scope[PRINCIPAL]
         if is_open(scope["path"]):

@@ -1,4 +1,4 @@
-"""Comparisons as they fill: the table of one, and its problems run again."""
+"""Comparisons in progress: the table, and repeated runs of a problem."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .operations import Operation
 
 
 class ComparisonDocument(TypedDict):
-    """A comparison as it stands: as `compare --json` prints it, with the runs at work and the repeats."""
+    """The current state of a comparison: the output of `compare --json`, with active runs and repeats."""
 
     id: str
     dataset: str
@@ -32,19 +32,19 @@ class ComparisonDocument(TypedDict):
 
 
 class RunAgain(Struct, frozen=True, forbid_unknown_fields=True):
-    """A problem of a comparison that all its strategies are to solve again."""
+    """A problem for all strategies of a comparison to solve again."""
 
     item: Annotated[str, Meta(min_length=1, max_length=400)]
     times: Annotated[int, Meta(ge=1, le=20)] = 5
 
 
 async def show_comparison(context: RequestContext, comparison_id: str) -> Response:
-    """Return the table of a comparison, as it stands."""
+    """Return the current table of a comparison."""
     return reply(await read_comparison(context.app, comparison_id))
 
 
 async def run_again(context: RequestContext, comparison_id: str, body: RunAgain) -> Response:
-    """Begin more runs on one problem, of each strategy that has one; how far they agree shows how stable it is."""
+    """Start another run of each strategy on a problem. Their agreement shows how stable the answers are."""
     app, table = context.app, TrialTable(context.app.store, comparison_id)
     report, _ = await table.read()
     if body.item not in {str(item.id) for item in report.items}:

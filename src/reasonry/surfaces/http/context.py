@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from ...queues import Worker
 
 PRINCIPAL = "reasonry.principal"
-"""The key of an ASGI scope under which the gate notes whose request it is."""
+"""The key for the principal in an ASGI scope."""
 
 
 PING_S: Final = 15
-"""After so long without an event a comment is sent, so that nothing on the way takes the stream for dead."""
+"""Seconds without an event until a comment is sent, so that proxies keep the stream open."""
 
 
 class RequestContext(NamedTuple):
     """The principal of a request, and the parts that answer it.
 
     Attributes:
-        principal: `OPERATOR`, or a name that has a token.
-        app: In its store only what is the principal's exists; requests name what the operator listed, and nothing else.
-        sessions: Those of the same store.
-        request: What is asked.
+        principal: `OPERATOR`, or a name with a token.
+        app: The app with the principal's view of the store and the rights of a request.
+        sessions: The sessions of the same store.
+        request: The request.
     """
 
     principal: str
@@ -51,17 +51,17 @@ class RequestContext(NamedTuple):
 
 
 def page_url(request: Request) -> str:
-    """Return where the page is, for whoever sent a request; only an address to show them, of their own headers."""
+    """Return the address of the page for the sender of a request, built from its own headers."""
     is_tls = request.headers.get("x-forwarded-proto") == "https"
     return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:
-    """The parts that requests share, made once; each principal has an app of its own over them.
+    """The parts shared by all requests. Each principal has its own app over them.
 
     Attributes:
-        in_flight: How many requests of each principal are worked on.
-        draining: Set when the server is about to end; streams end then.
+        in_flight: The number of requests in progress, by principal.
+        draining: Set before the server ends. Streams end then.
     """
 
     def __init__(self, app: App, settings: ServerSettings) -> None:
@@ -77,9 +77,9 @@ class Wiring:
         self.metrics = Metrics()
         self.in_flight = Counter[str]()
         self.failure: Exception | None = None
-        """Why the server could not start, or did not end well."""
+        """The reason why the server could not start or failed to end."""
         self.mcp: Any = None
-        """What answers requests of MCP, while the server runs."""
+        """The handler of MCP requests while the server runs."""
         for name, about, value in (
             ("requests_in_flight", "Requests in work.", self.in_flight.total),
             ("store_up", "1 while the store answers.", lambda: self.health.writes.is_up),
@@ -92,7 +92,7 @@ class Wiring:
         self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
 
     def context(self, request: Request) -> RequestContext:
-        """Return what a request that has been let in is answered with."""
+        """Build the context of an accepted request."""
         principal = request.scope[PRINCIPAL]
         parts = self._parts.get(principal)
         if parts is None:
@@ -105,7 +105,7 @@ class Wiring:
         """Count an event stream while it is open.
 
         Raises:
-            OverloadedError: The principal has as many open as may be.
+            OverloadedError: The principal has reached the limit of open streams.
         """
         if (limit := self.settings.max_streams) <= self._streams[principal]:
             message = f"{limit} event streams are open, which is the limit; close one of them"
@@ -118,7 +118,7 @@ class Wiring:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Do what continues beside the requests, while the server runs."""
+        """Run the background work of the server."""
         driving = asyncio.ensure_future(self._drive_jobs())
         watching = [*map(asyncio.ensure_future, (self.health.watch(), self.metrics.watch_loop()))]
         try:
@@ -130,7 +130,7 @@ class Wiring:
             await driving
 
     async def _drive_jobs(self) -> None:
-        """Drive jobs of the store, where this server does, until it is about to end."""
+        """Drive the store's jobs, if this server drives jobs, until it drains."""
         places = min(self.settings.concurrency, self.settings.max_runs)
         if not places:
             return
@@ -143,7 +143,7 @@ class Wiring:
         await self._worker.work()
 
     async def drain(self) -> None:
-        """End streams, and let runs go, so that the next server takes them up; in time, and once."""
+        """End streams and release runs for the next server, once and within the time limit."""
         if self.supervisor.draining:
             return
         if self._worker is not None:
@@ -152,7 +152,7 @@ class Wiring:
 
 
 class EventStream(EventSourceResponse):
-    """Events of one request, as they come."""
+    """The stream of events for a request."""
 
     def __init__(
         self, context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
@@ -164,7 +164,7 @@ class EventStream(EventSourceResponse):
         """Answer a request.
 
         Raises:
-            OverloadedError: As many streams are open as may be.
+            OverloadedError: The limit of open streams is reached.
         """
         with self._counted:
             await super().__call__(scope, receive, send)

@@ -1,6 +1,6 @@
-"""Documents that come in and go out: JSON, read and written by msgspec; errors, too, in one shape whatever went wrong.
+"""JSON documents in requests and replies, read and written by msgspec. All errors have the same shape.
 
-Under `/v1` an error also has the members that OpenAI's clients look for.
+Under `/v1` an error also has the members that OpenAI's clients expect.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ S = TypeVar("S", bound=Struct)
 T = TypeVar("T")
 
 REQUEST_ID = "reasonry.request_id"
-"""The key of an ASGI scope under which the gate notes the id that the log has of a request."""
+"""The key for the request's id in an ASGI scope. The log shows the id."""
 KEY = "idempotency-key"
-"""The header with which a request that is sent again begins nothing new."""
+"""The header that makes a repeated request harmless."""
 MAX_KEY_CHARS = 200
 RUN = "X-Reasonry-Run"
-"""The header that names the run behind a reply."""
+"""The header with the id of the run behind a reply."""
 
 MAX_DEPTH = 64
-"""How deep lists and objects of a body may lie in each other."""
+"""The deepest nesting of lists and objects in a body."""
 
 _OPENAI = "/v1/"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error"}
@@ -57,7 +57,7 @@ _decode_number = msgspec.json.Decoder(float).decode
 
 
 def _whole_number(text: str) -> float:
-    """Return a number with a fraction or an exponent: to JSON Schema, 2.0 is a whole number."""
+    """Parse a number with a fraction or an exponent. As in JSON Schema, 2.0 is a whole number."""
     number = _decode_number(text)
     return int(number) if number.is_integer() and abs(number) <= MAX_INT else number
 
@@ -71,19 +71,19 @@ def reply(document: Any, status: int = 200, headers: Mapping[str, str] | None = 
 
 
 def page_headers(*mark: Any) -> dict[str, str]:
-    """Return the headers of a page as of a mark, which is another where the page is."""
+    """Return the headers of a page, with an ETag for its version."""
     etag = hashlib.sha256(_encode(mark)).hexdigest()[:24]
     return {"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"}
 
 
 async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
-    """Return the key of a request, if it has one.
+    """Return the idempotency key of a request, if any.
 
     Args:
-        asked: All that is asked for; empty: the request as it is.
+        asked: The content of the request to compare repeats by. Defaults to the request itself.
 
     Raises:
-        UsageError: It is empty, or too long.
+        UsageError: The key is empty or too long.
     """
     key = request.headers.get(KEY)
     if key is not None and not 0 < len(key) <= MAX_KEY_CHARS:
@@ -93,10 +93,10 @@ async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
 
 
 async def read_json(request: Request) -> Any:
-    """Return the JSON document that a request brings.
+    """Return the JSON document in a request.
 
     Raises:
-        UsageError: It brings none, or one that is too deep; `unsupported_media_type`: it says it is something else.
+        UsageError: The body is missing, invalid or too deep; `unsupported_media_type`: it has another type.
     """
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
@@ -115,7 +115,7 @@ async def read_json(request: Request) -> Any:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects lie in each other on more levels."""
+    """Whether lists and objects are nested more deeply than a limit."""
     if not isinstance(value, dict | list):
         return False
     parts = value.values() if isinstance(value, dict) else value
@@ -123,10 +123,10 @@ def _is_deeper(value: Any, levels: int) -> bool:
 
 
 def read_query(request: Request, form: type[S]) -> S:
-    """Return the query of a request as a Struct, each of whose members it has once at most; the path may have some.
+    """Read the query of a request as a Struct. Members may also come from the path.
 
     Raises:
-        UsageError: It has other parameters, one of them twice, or one that is not of its type.
+        UsageError: A parameter is unknown, repeated, or of the wrong type.
     """
     found, known = dict[str, str](request.path_params), form.__struct_encode_fields__
     for name, value in request.query_params.multi_items():
@@ -140,14 +140,14 @@ def read_query(request: Request, form: type[S]) -> S:
 
 
 def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
-    """Return a document as the type that it must be.
+    """Convert a document to its type.
 
     Args:
-        strict: Whether numbers and truth values must not come as text.
+        strict: Whether to refuse numbers and booleans written as text.
 
     Raises:
-        UsageError: It is not one; `field` is what is wrong in it, or `body` as a whole.
-        TooLargeError: A text of it is too long.
+        UsageError: The document does not fit; `field` names the wrong member, or `body`.
+        TooLargeError: A text in the document is too long.
     """
     try:
         return msgspec.convert(document, form, strict=strict)
@@ -166,7 +166,7 @@ def read_form(document: Any, form: type[T], *, strict: bool = True) -> T:
 
 
 def _choices_of(form: Any, field: str) -> list[object]:
-    """Return the legal values of a form's own member; none where it has no list of them."""
+    """Return the legal values of a member, if they are listed."""
     kind = get_type_hints(form).get(field)
     return [
         choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
@@ -177,15 +177,15 @@ def _choices_of(form: Any, field: str) -> list[object]:
 
 
 def error_reply(error: Exception, scope: Mapping[str, Any]) -> Response:
-    """Return the response to a request that was refused, or that failed; the log has why."""
+    """Return the response to a refused or failed request. The log has the reason."""
     known = note_error(error, scope)
     return reply(error_body(known, scope), http_status(known.code), _headers(known, scope))
 
 
 def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
-    """Log why a request was refused, or where the server failed; return what may be said of it.
+    """Log the reason of a refusal or the place of a failure, and return the error to report.
 
-    What is said by an error that is not ours is not logged: it may quote what a user or a model has written.
+    The text of a foreign error is not logged, since it may quote a user or a model.
     """
     request_id, headers = scope[REQUEST_ID], Headers(scope=dict(scope))
     if isinstance(error, ReasonryError):
@@ -203,7 +203,7 @@ def note_error(error: Exception, scope: Mapping[str, Any]) -> ReasonryError:
 
 
 def error_body(error: ReasonryError, scope: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an error as a document; where the store's file is is nobody's business here."""
+    """Return an error as a document without the path of the store's file."""
     document = error_document(error)
     shown = document["error"]
     if isinstance(error, StoreError) and (path := shown.pop("path", None)):

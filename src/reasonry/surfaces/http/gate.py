@@ -1,6 +1,6 @@
-"""What every request goes through, and every response: the one door of the server.
+"""The gate of the server, for every request and every response.
 
-A request that is let in (`admission`) is read, and answered. Nothing is read or done for one that is turned away.
+A request that passes `admission` is read and answered. A refused request is not read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Nothing but the page's own files; no text of a model can become a script, a style or a request."""
+"""Permits only the page's own files. No text of a model can become a script, a style or a request."""
 
 SECURITY_HEADERS = [
     (b"content-security-policy", CONTENT_POLICY.encode()),
@@ -69,7 +69,7 @@ class RequestGate:
                 traced.note_failure(str(status))
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
-        """Answer a request; return with what status, 0 if with none."""
+        """Answer a request, and return the status, or 0 if no reply was sent."""
         begun, status = time.perf_counter(), 0
 
         def reply_begins() -> None: ...
@@ -99,12 +99,12 @@ class RequestGate:
         return status
 
     async def _read_body(self, headers: Mapping[str, str], scope: Any, receive: Any) -> bytes | None:
-        """Return what a request brings; None: nothing.
+        """Read the body of a request, if any.
 
         Raises:
-            ClientDisconnect: It was cut short.
-            TooLargeError: It is more than a request may bring.
-            UsageError: It is compressed.
+            ClientDisconnect: The body is incomplete.
+            TooLargeError: The body exceeds the limit.
+            UsageError: The body is compressed.
         """
         length = headers.get("content-length")
         if length is None and "transfer-encoding" not in headers:
@@ -125,7 +125,7 @@ class RequestGate:
 
 
 def _replay(body: bytes, receive: Any) -> Any:
-    """Return what gives a body that has been read, and then whatever else comes."""
+    """Return a `receive` that replays a body and then continues with the original."""
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def replay() -> Any:

@@ -1,4 +1,4 @@
-"""Whether the store answers, and how its jobs stand: asked once a second, so that it is known before it is needed."""
+"""The state of the store and its jobs, polled once a second so that requests need not wait for it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Health:
     """Watches a store.
 
     Attributes:
-        reads: Whether what is only read can be had; `writes`: whether what is asked for can be written down, too.
-        jobs: How the jobs of the store stand, as of a moment ago.
+        reads: Whether the store answers reads; `writes`: whether it also accepts writes.
+        jobs: The recent state of the store's jobs.
     """
 
     def __init__(self, store: RowStore, timeout_s: float) -> None:
@@ -31,11 +31,11 @@ class Health:
         self.writes = Answering(store, timeout_s, self._write)
 
     async def watch(self) -> None:
-        """Ask the store again and again, until this is cancelled."""
+        """Poll the store until cancelled."""
         await asyncio.gather(self.reads.watch(), self.writes.watch())
 
     def answering(self, method: str = "POST") -> Answering:
-        """Return the watch that a request of a method depends on."""
+        """Return the watch for a request, by its method."""
         return self.reads if method in ("GET", "HEAD") else self.writes
 
     async def _read(self) -> None:
@@ -53,17 +53,17 @@ class Answering:
     """Watches whether a store answers a question.
 
     Attributes:
-        is_up: Whether it did the last time, within its time.
+        is_up: Whether the last answer came in time.
     """
 
     def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[None]]) -> None:
         self.is_up = True
         self._store, self._timeout_s, self._ask_store = store, timeout_s, ask
         self._waits = set[asyncio.Timeout]()
-        """Of the work that waits for the store; they are over where it stops answering."""
+        """Timeouts of work that waits for the store. They fire when the store stops answering."""
 
     async def watch(self) -> None:
-        """Ask again and again, until this is cancelled."""
+        """Poll until cancelled."""
         probe: asyncio.Task[bool] | None = None
         try:
             while True:
@@ -82,20 +82,20 @@ class Answering:
                 probe.cancel()
 
     def check(self) -> None:
-        """Make sure that the store answers.
+        """Check that the store answers.
 
         Raises:
-            StoreError: It does not.
+            StoreError: The store does not answer.
         """
         if not self.is_up:
             raise _not_answering()
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Give up the work inside where the store stops answering; the yielded function says that it waits no more.
+        """Abort the work inside if the store stops answering. Call the yielded function once the work needs it no more.
 
         Raises:
-            StoreError: It was given up.
+            StoreError: The work was aborted.
         """
         waiting = asyncio.timeout(None)
         try:

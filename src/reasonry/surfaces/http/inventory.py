@@ -34,7 +34,7 @@ class StrategyHeadDocument(TypedDict):
     aliases: list[str]
     driven: bool
     calls: int
-    """Of a usual run."""
+    """Calls of a usual run."""
     options: list[dict[str, Any]]
 
 
@@ -52,7 +52,7 @@ class StrategyListDocument(TypedDict):
 
 
 class ListedNamesDocument(TypedDict):
-    """The names that a run may use; what stands behind the `name` of a model, the operator knows."""
+    """The names that a run may use. Only the operator knows the model behind a `name`."""
 
     models: list[dict[str, str]]
     default: str | None
@@ -62,7 +62,7 @@ class ListedNamesDocument(TypedDict):
 
 
 class UsageReportDocument(TypedDict):
-    """The usage of runs, in all and by day, strategy, model or outcome, and the limit of a day."""
+    """The usage of runs, in total and by day, strategy, model or outcome, and the daily limit."""
 
     since_ms: int
     total: UsageTotal
@@ -73,7 +73,7 @@ class UsageReportDocument(TypedDict):
 
 
 class UsageQuery(Struct, frozen=True):
-    """Of how many days usage is told, and in which groups."""
+    """The number of days to report, and the grouping."""
 
     by: Literal["day", "strategy", "model", "outcome"] = "day"
     days: Annotated[int, Meta(ge=1, le=366)] = 30
@@ -131,7 +131,7 @@ async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
 
 
 class ModelDocument(TypedDict):
-    """A name that a request may have as its model."""
+    """A name for the `model` of a request."""
 
     id: str
     object: Literal["model"]
@@ -151,9 +151,9 @@ def _driven(registry: Registry) -> list[str]:
 
 
 def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
-    """Return the names to choose from: the strategies on the default model, then on each other that the operator lists.
+    """Return the listed model names: each strategy on the default model, then on each other listed model.
 
-    More may be asked for: `offline`, which solves a few kinds of puzzle only, and the default by its name.
+    Requests may also name `offline`, which solves a few kinds of puzzle, and the default model.
     """
     names, by_spec = _driven(strategies), dict[str, str]()
     for model, spec in allowed.models.items():
@@ -163,10 +163,10 @@ def model_ids(strategies: Registry, allowed: AllowList) -> list[str]:
 
 
 def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str, str | None]:
-    """Return the strategy and the model that a name stands for; no model where the operator's default is meant.
+    """Split a name into its strategy and its model, or None for the operator's default model.
 
     Raises:
-        NotFoundError: `model_not_found`: there is no such strategy, or the operator has not listed the model.
+        NotFoundError: `model_not_found`: the strategy is unknown, or the operator has not listed the model.
     """
     strategy, at, model = (part.strip() for part in name.partition("@"))
     try:
@@ -200,7 +200,7 @@ def _model_document(name: str) -> ModelDocument:
 
 
 class HealthDocument(TypedDict):
-    """The server and its store answer."""
+    """The health of the server and its store."""
 
     status: Literal["ok"]
 

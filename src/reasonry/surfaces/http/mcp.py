@@ -1,8 +1,8 @@
 """MCP over streamable HTTP, under `/mcp`: the tools of `reasonry mcp`, for each principal over their own app.
 
-The supervisor brings the runs that calls begin to their end, whatever becomes of the call. A client of a handshake
-version is given an `Mcp-Session-Id`; its calls are those of one connection, as over standard input and output. Any
-other call knows of none: a thought without `sessionId` begins a session, a run is named by its id.
+The supervisor drives the runs that calls start, even if the call ends. A client of a handshake version gets an
+`Mcp-Session-Id`, and its calls share a connection, as over stdio. Other calls share nothing: a thought without
+`sessionId` starts a session, and runs are named by their ids.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .operations import Operation
 
 CONNECTION = "mcp-session-id"
 MAX_CONNECTIONS = 10_000
-"""Connections that are known; the one used longest ago is forgotten beyond that."""
+"""The most connections. Beyond it, the least recently used connection is forgotten."""
 _NAME_CHARS = 64
 
 
 async def answer_mcp(context: RequestContext) -> ASGIApp:
-    """Answer a request of the protocol."""
+    """Answer an MCP request."""
     headers, answer = context.request.headers, context.wiring.mcp.handle_request
     if CONNECTION in headers or headers.get("mcp-protocol-version") == STATELESS_VERSION:
         return answer
@@ -52,7 +52,7 @@ async def answer_mcp(context: RequestContext) -> ASGIApp:
 
 @asynccontextmanager
 async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
-    """Have requests of MCP answered meanwhile."""
+    """Answer MCP requests while the context is open."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from ..mcp.http_server import sdk_server

@@ -1,4 +1,4 @@
-"""The counts of the server, for Prometheus. No label names a principal or a run."""
+"""Prometheus metrics. No label names a principal or a run."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ...supervisor import Supervisor
 from .health import Health
 
 UNKNOWN = "none"
-"""The route of what is at no address."""
+"""The route label for unknown addresses."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def route_of(scope: Any) -> str:
-    """Return the address of a request as the API names it, once it has been answered."""
+    """Return the route of an answered request."""
     return getattr(scope.get("route"), "path_format", None) or UNKNOWN
 
 
@@ -55,7 +55,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Metrics(Meter):
-    """Counters of one server or worker, in a registry of its own."""
+    """The metrics of a server or worker, in their own registry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Metrics(Meter):
         self.watch("reasonry_loop_lag_seconds", "How late the event loop was.", lambda: self.lag_s)
 
     def follow(self, policy: Policy, supervisor: Supervisor, health: Health) -> None:
-        """Show what the runs of a policy do, how many are driven, and how the jobs of the store stand."""
+        """Add metrics for a policy's calls, for driven runs, and for the jobs of the store."""
         policy.meter.listener = self
         self.watch("reasonry_runs_driven", "Runs driven here.", lambda: supervisor.running)
         self.watch("reasonry_queue_depth", "Jobs waiting.", lambda: health.jobs.depth)
@@ -86,17 +86,17 @@ class Metrics(Meter):
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
 
     async def watch_loop(self) -> None:
-        """Measure how late the event loop is, until this is cancelled."""
+        """Measure the lag of the event loop until cancelled."""
         while True:
             due_s = time.monotonic() + LOOK_EVERY_S
             await asyncio.sleep(LOOK_EVERY_S)
             self.lag_s = max(0.0, time.monotonic() - due_s)
 
     def serve(self, port: int) -> int:
-        """Serve them on the loopback in a thread of its own; return the port.
+        """Serve the metrics on the loopback address in a thread, and return the port.
 
         Raises:
-            UsageError: There is no such port, or it is taken.
+            UsageError: The port is invalid or taken.
         """
         try:
             server, _ = start_http_server(port, "127.0.0.1", self.registry)
@@ -107,16 +107,16 @@ class Metrics(Meter):
         return server.server_port
 
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
-        """Show a number that is read when the metrics are."""
+        """Add a gauge that is read together with the metrics."""
         Gauge(name, about, registry=self.registry).set_function(value)
 
     def count(self, scope: Any, status: int, begun: float) -> None:
-        """Count a request that was answered."""
+        """Count an answered request."""
         method = scope["method"] if scope["method"] in METHODS else "OTHER"
         route = route_of(scope)
         self.add("requests", method=method, route=route, status=str(status))
         self.add("request_seconds", time.perf_counter() - begun, method=method, route=route)
 
     def text(self) -> tuple[bytes, str]:
-        """Return all of it as Prometheus reads it, and its media type."""
+        """Return the metrics in Prometheus' text format, and the media type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST

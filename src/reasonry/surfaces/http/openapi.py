@@ -1,4 +1,4 @@
-"""The API's schema in OpenAPI's terms, made of the table of its operations."""
+"""The OpenAPI schema of the API, generated from the table of operations."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _CHANGING = {"conflict": "The run or session does not allow this as it stands; t
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}
-"""Where it is said what a list or an object holds; left out, generators of clients take it for nothing."""
+"""The keywords for the content of lists and objects. Generators of clients need them."""
 
 
 class ErrorBodyDocument(TypedDict):
     """An error.
 
-    `code` is stable: programs branch on it. `message` says what to do. `retryable`: whether the same request may
-    succeed later. `request_id`: under which the server's log has it.
+    `code` is stable, for programs. `message` says what to do. `retryable` says whether the same request may succeed
+    later. `request_id` finds the error in the server's log.
     """
 
     code: str
@@ -56,7 +56,7 @@ class ErrorBodyDocument(TypedDict):
 
 
 class ErrorDocument(TypedDict):
-    """The reply in case of an error."""
+    """The reply to a request that failed."""
 
     error: ErrorBodyDocument
 
@@ -86,7 +86,7 @@ def describe_api(table: Mapping[str, Sequence[Operation]]) -> Schema:
 
 
 def _public(schema: Any) -> Any:
-    """Return a schema as generators of clients know it."""
+    """Return a schema in the form that generators of clients understand."""
     match schema:
         case {"type": "array" | "object" as kind} if schema.keys().isdisjoint(("properties", _MEMBERS[kind])):
             return {**schema, _MEMBERS[kind]: {}}
@@ -150,7 +150,7 @@ def _responses(operation: Operation, schema_of: Mapping[Any, Schema], summary: s
 
 
 def reference_page(document: Schema) -> str:
-    """Return the page of an OpenAPI document; it has no script and no style, and loads nothing."""
+    """Return an OpenAPI document as an HTML page without scripts, styles or other files."""
     info = document["info"]
     head = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'

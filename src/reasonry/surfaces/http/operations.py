@@ -1,4 +1,4 @@
-"""An operation of the API: what it takes and returns, and how a request becomes a call of its function."""
+"""An operation of the API: its parameters and its reply, and the call of its function for a request."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ class NoQuery(Struct, frozen=True):
 
 
 class Operation(Struct):
-    """What one method of an address does.
+    """A method of an address.
 
     Attributes:
-        path: As Starlette writes it.
-        answer: Takes the context, and `query` and `body` of the types that it says, if it does; the query has the names
-            in the path too where its type has them, else they are arguments of their own.
-        reply: The type of the document that it returns.
-        status: With which it returns that.
-        others: What it says of other statuses: of errors, and where it returns no document, or the same one.
-        headers: Those that it heeds, with their schemas.
-        reads: What makes the body of the document that a request brings.
-        media_type: Of what it returns.
-        checks_query: Whether a query that it does not take is refused.
-        query: The form of its query.
-        body: The type of its body; None: it takes none.
-        needs_body: Whether a request must bring one: not where all of its members may be left out.
+        path: The path in Starlette's form.
+        answer: The function. It takes the context, and optionally `query` and `body` of annotated types. Names in the
+            path are members of the query if its type has them, else separate arguments.
+        reply: The type of the returned document.
+        status: The status of a successful reply.
+        others: Descriptions of other statuses: errors, and replies without a document or with the same one.
+        headers: The headers that it reads, with their schemas.
+        reads: Makes the body from the document in the request.
+        media_type: The media type of the reply.
+        checks_query: Whether unknown query parameters are refused.
+        query: The type of its query.
+        body: The type of its body, if any.
+        needs_body: Whether the body is required: it is optional if all its members are.
     """
 
     method: str
@@ -53,17 +53,17 @@ class Operation(Struct):
     needs_body: bool = False
 
     def __post_init__(self) -> None:
-        """Read from the signature of `answer` what it takes."""
+        """Derive query, body and path parameters from the signature of `answer`."""
         takes = get_type_hints(self.answer)
         self.query, self.body = takes.get("query", NoQuery), takes.get("body")
         is_form = isinstance(self.body, type) and issubclass(self.body, Struct)
         self.needs_body = any(each.required for each in fields(self.body)) if is_form else bool(self.body)
 
     async def arguments(self, request: Request) -> dict[str, Any]:
-        """Return what `answer` takes, besides the context.
+        """Return the arguments of `answer` besides the context.
 
         Raises:
-            UsageError: The request is not as it must be; `field` says where.
+            UsageError: The request is invalid; `field` names the place.
         """
         of_query = self.query.__struct_encode_fields__
         arguments = {name: value for name, value in request.path_params.items() if name not in of_query}
@@ -78,7 +78,7 @@ class Operation(Struct):
 
 
 class Endpoint:
-    """What answers the requests to one path, with an operation for each method."""
+    """Answers the requests to a path, with an operation for each method."""
 
     def __init__(self, operations: Sequence[Operation], wiring: Wiring) -> None:
         self._operations = {operation.method: operation for operation in operations}
@@ -88,7 +88,7 @@ class Endpoint:
         """Answer a request.
 
         Raises:
-            UsageError: As `Operation.arguments`; `method_not_allowed`: there is no operation for it.
+            UsageError: See `Operation.arguments`; `method_not_allowed`: the path has no such method.
         """
         operation = self._operations.get(scope["method"])
         if operation is None:

@@ -1,4 +1,4 @@
-"""Connections: uvicorn's protocol, with bounds on what a client may hold open, send slowly or leave unread."""
+"""Connections: uvicorn's protocol with limits on open connections, slow requests and unread replies."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from ..present import error_document, http_status
 from .server_settings import ServerSettings
 
 MAX_HEAD_BYTES = 64 << 10
-"""Of a request's line and headers together."""
+"""The limit for a request's line and headers together."""
 _LINGER_S = 0.5
 
 
 def make_protocol(settings: ServerSettings) -> type[HttpToolsProtocol]:
-    """Return uvicorn's protocol with the bounds of some settings."""
+    """Return uvicorn's protocol with the limits in the settings."""
     return type("SettingsProtocol", (BoundedProtocol,), {"bounds": settings, "in_turn": {}})
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """One connection; it costs a request that comes in whole and at once nothing."""
+    """A connection with limits. A request that arrives in one piece takes a fast path."""
 
     bounds: ServerSettings
     in_turn: dict[BoundedProtocol, None]
-    """All connections, by when each began to wait for its client the last time."""
+    """All connections, ordered by the time since which they wait for their client."""
 
     _in_request = _is_refused = False
     _head_bytes: int | None = None
-    """Of a request whose headers are not all there, without the piece in which it began: others may stand before it."""
+    """The bytes of incomplete headers, without the first piece, which may contain earlier requests."""
     _piece_bytes = 0
     _answered: RequestResponseCycle | None = None
-    """The request that is being answered; `cycle` is the last that came in."""
+    """The request in progress. `cycle` is the latest request."""
     _coming: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
     # -- what comes in
 
     def connection_made(self, transport: Any) -> None:
-        """Begin a connection; where there are too many, it takes the place of one that waits, or is refused."""
+        """Accept a connection. At the limit it replaces a waiting connection or is refused."""
         super().connection_made(transport)
         has_place = len(self.in_turn) < self.bounds.max_connections or self._end_longest_waiting()
         self._go_last()
@@ -62,7 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come in."""
+        """Process received data."""
         if self._is_refused or self.transport.is_closing():
             return
         self._piece_bytes = len(data)
@@ -77,23 +77,23 @@ class BoundedProtocol(HttpToolsProtocol):
             self._await_request()
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Note the beginning of a request."""
         super().on_message_begin()
         self._go_last()
         self._in_request, self._head_bytes = True, -self._piece_bytes
 
     def on_headers_complete(self) -> None:
-        """All headers of a request are there."""
+        """Note the end of a request's headers."""
         self._head_bytes = None
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A request is there."""
+        """Note the end of a request."""
         self._in_request, self._coming = False, _cancel(self._coming)
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP."""
+        """Refuse data that is not HTTP."""
         self._refuse(UsageError("this is not a request of HTTP/1.1"))
 
     def _go_last(self) -> None:
@@ -101,7 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.in_turn[self] = None
 
     def _end_longest_waiting(self) -> bool:
-        """End the connection that has waited for its client longest; return whether there was one."""
+        """Close the connection that has waited for its client longest. Returns whether there was any."""
         longest = next((each for each in self.in_turn if each._waits_for_client()), None)
         if longest is None:
             return False
@@ -110,7 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return True
 
     def _waits_for_client(self) -> bool:
-        """Whether the client is to send a request, the rest of one, or to read the answer."""
+        """Whether the connection waits for its client to send or to read."""
         cycle: RequestResponseCycle | Any = self.cycle
         is_answering = cycle is not None and not (cycle.response_complete or cycle.more_body)
         return self._unread is not None or not (is_answering or self.pipeline)
@@ -126,7 +126,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end()
 
     def _refuse(self, error: ReasonryError) -> None:
-        """Answer what is no request yet, unless something else is being answered, and end the connection."""
+        """Reply to an incomplete request, unless another request is in progress, and close the connection."""
         if self._is_refused or self.transport.is_closing():
             return
         self._is_refused = True
@@ -145,35 +145,35 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- what goes out
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Begin to answer a request."""
+        """Start answering a request."""
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """A request has been answered."""
+        """Note the end of a reply."""
         self._go_last()
         super().on_response_complete()
         if self.transport.is_closing():
             self._end()
 
     def timeout_keep_alive_handler(self) -> None:
-        """No other request has come."""
+        """Close an idle connection."""
         self._end()
 
     def pause_writing(self) -> None:
-        """The client does not read what it is sent."""
+        """Start the time limit for a client that has stopped reading."""
         self._go_last()
         super().pause_writing()
         self._give_up_unread()
 
     def resume_writing(self) -> None:
-        """The client has read it."""
+        """Stop the time limit: the client reads again."""
         if not self.transport.is_closing():
             self._unread = _cancel(self._unread)
         super().resume_writing()
 
     def _end(self) -> None:
-        """End the connection, once the client has read what it was sent, but in time."""
+        """Close the connection after the client has read the reply, or after a time limit."""
         self.transport.close()
         self._give_up_unread()
 

@@ -1,4 +1,4 @@
-"""What requests about runs may say, and how the API shows runs: where one stands, rows of lists, pages of a trace."""
+"""Forms of requests about runs, and documents about runs: their state, rows of lists, pages of a trace."""
 
 from __future__ import annotations
 
@@ -40,57 +40,57 @@ ChangedLimits: type[Struct] = msgspec.defstruct(
     kw_only=True,
     forbid_unknown_fields=True,
 )
-"""Limits to set again: those that are named; null lifts one."""
+"""The limits to change. Null removes a limit."""
 
 
 def limits_in(changed: Struct | None) -> Document:
-    """Return the limits that are named."""
+    """Return the named limits."""
     named = {} if changed is None else structs.asdict(changed)
     return {name: value for name, value in named.items() if value is not UNSET}
 
 
 class StartRun(AskedRun, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run to begin."""
+    """A request to start a run."""
 
     problem: Annotated[str, Meta(min_length=1, max_length=MAX_PROBLEM_CHARS)] | None = None
     mode: RunMode = "driven"
     model: str | None = None
     prompts: Annotated[dict[str, Prompt], Meta(max_length=MAX_NAMES)] = msgspec.field(default_factory=dict)
-    """Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`: texts, never files."""
+    """Replacements for questions of stages, by `STRATEGY.STAGE`. Values are texts, never files."""
     budget: Budget | None = None
 
     def request(self) -> RunRequest:
-        """Return what is asked for."""
+        """Return the request as a `RunRequest`."""
         return self.ask(budget=self.budget, prompts=self.prompts, coached=self.mode == "coached")
 
 
 class ResumeBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a run is continued."""
+    """A request to resume a run."""
 
     mode: RunMode | None = None
-    """None: as it was; `driven` where a model is named."""
+    """The mode; unchanged by default, or `driven` if a model is named."""
     model: str | None = None
     budget: ChangedLimits | None = None  # pyright: ignore[reportInvalidTypeForm]
 
     def is_coached(self, was_coached: bool) -> bool:
-        """Whether the caller answers the questions from here on."""
+        """Whether the caller answers the questions from now on."""
         if self.mode is not None or self.model is not None:
             return self.mode == "coached"
         return was_coached
 
 
 class ForkBody(ResumeBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A run to begin from a point of another."""
+    """A request to fork a run."""
 
     at: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(max_length=MAX_EFFECT_NAME_CHARS)]
-    """A question, which is asked again; or how many answers are taken over."""
+    """The question to ask again, or the number of answers to copy."""
     prompt: Prompt | None = None
-    """What is asked in place of that question."""
+    """A replacement for that question."""
     options: Options = msgspec.field(default_factory=dict)
 
 
 class AnswersBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Answers to questions of a coached run, by their ids: text, or data of the question's schema."""
+    """Answers to questions of a coached run by id: text, or data that fits the question's schema."""
 
     answers: dict[str, Any]
 
@@ -98,7 +98,7 @@ class AnswersBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=
 # -- shown
 
 MAX_TRACE_CHARS: Final = 1_000_000
-"""After so many characters of JSON a page of a trace ends; its first entry is always on it."""
+"""The characters of JSON after which a page of a trace ends. The first entry is always on the page."""
 
 
 class QuestionDocument(TypedDict):
@@ -119,7 +119,7 @@ class UsageDocument(HeadUsage):
 
 
 class RunDocument(RunMembers):
-    """A run; its strategy adds members."""
+    """A run. Its strategy adds members."""
 
     best_answer: NotRequired[str]
     options: Document
@@ -158,7 +158,7 @@ class TracePageDocument(TypedDict):
 
 
 class ComparedDocument(TypedDict):
-    """Whether a journal, walked again, led to the same: null where the run has not ended."""
+    """Whether a replay led to the same result; null if the run has not ended."""
 
     identical: bool | None
     events: int
@@ -166,7 +166,7 @@ class ComparedDocument(TypedDict):
 
 
 class ReplayDocument(TypedDict):
-    """Whether the run's journal, walked again without a model, leads to what it left behind."""
+    """Whether a replay of the run's journal, without a model, leads to the recorded results."""
 
     run_id: str
     status: Status
@@ -175,11 +175,11 @@ class ReplayDocument(TypedDict):
 
 
 class DiffDocument(TypedDict):
-    """Where two runs part and what differs between them; as `reasonry runs diff --json`.
+    """The first difference between two runs and their other differences, as in `reasonry runs diff --json`.
 
     Attributes:
-        spend: What each has spent: `name`, `a`, `b`.
-        terms: Limits and options that are not the same: `name`, `a`, `b`.
+        spend: The spending of each run: `name`, `a`, `b`.
+        terms: Different limits and options: `name`, `a`, `b`.
     """
 
     runs: Document
@@ -190,14 +190,14 @@ class DiffDocument(TypedDict):
 
 
 async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Document:
-    """Return where a run stands: what `runs show` has without its lists and nodes, and what a coached run asks.
+    """Return the state of a run: `runs show` without lists and nodes, and the questions of a coached run.
 
     Args:
-        read: The run, where it has just been read or written.
+        read: The run, if it has just been read or written.
 
     Raises:
-        NotFoundError: There is no such run.
-        StoreError: It is damaged.
+        NotFoundError: The run does not exist.
+        StoreError: The run is damaged.
     """
     if read is None and (await app.store.run(run_id)).status == "active":
         # One that does not fit its strategy any more shows what its journal says.
@@ -224,10 +224,10 @@ def _document(row: RunRow, record: Record, position: int, read: OpenRun | None =
 
 
 async def trace_page(view: RunView, name: ListName, limit: int, cursor: str | None) -> Document:
-    """Return a page of one of the lists of a run's trace.
+    """Return a page of a list in a run's trace.
 
     Raises:
-        UsageError: The cursor is not one of this list.
+        UsageError: The cursor belongs to another list.
     """
     after = position_of(cursor)
     entries, more = await asyncio.to_thread(

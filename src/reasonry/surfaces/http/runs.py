@@ -1,4 +1,4 @@
-"""Runs: started, looked at, followed and steered."""
+"""Operations on runs: start, read, follow and steer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Position
 
 
 class RunsQuery(Struct, frozen=True):
-    """Which runs are listed."""
+    """The filters of a list of runs."""
 
     status: Status | None = None
     outcome: Outcome | None = None
@@ -61,14 +61,14 @@ class RunsQuery(Struct, frozen=True):
 
 
 class DiffQuery(Struct, frozen=True):
-    """Which runs are compared."""
+    """The runs to compare."""
 
     a: str
     b: str
 
 
 class TraceQuery(Struct, frozen=True):
-    """Which entries of a trace are read."""
+    """The entries of a trace to read."""
 
     list: ListName = "thoughts"
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
@@ -76,7 +76,7 @@ class TraceQuery(Struct, frozen=True):
 
 
 class EventsQuery(Struct, frozen=True):
-    """Which events of a run are followed."""
+    """The events of a run to follow."""
 
     after: Instant = 0
     text: bool = False
@@ -106,7 +106,7 @@ async def fork_run(context: RequestContext, run_id: str, body: ForkBody) -> Resp
 async def _begin(
     context: RequestContext, order: Begun, performers: Performers, fork: Fork | None = None, *, coached: bool
 ) -> Response:
-    """Accept a run, have it driven or its first questions found, and reply with it."""
+    """Accept a run, start its drive or find its first questions, and reply with it."""
     app, key = context.app, await read_key(context.request)
     if coached:
         run_id, written = await app.engine.accept(order, fork, key=key, drive=True)
@@ -121,11 +121,11 @@ async def _begin(
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
-    """Return how many answers a fork takes over, and the question that it asks again, if one is meant.
+    """Return the number of answers to copy into a fork, and the question to ask again, if any.
 
     Raises:
-        UsageError: There is no such question.
-        ConflictError: The run did not wait for the question to its end.
+        UsageError: The question does not exist.
+        ConflictError: The question was cancelled before it was answered.
     """
     question = body.at
     if isinstance(question, int):
@@ -160,12 +160,12 @@ async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
 
 
 async def read_run(context: RequestContext, run_id: str) -> Response:
-    """Return where a run stands."""
+    """Return the state of a run."""
     return reply(await run_document(context.app, run_id))
 
 
 async def read_page(context: RequestContext, run_id: str) -> Response:
-    """Return the page document of a run, as it stands."""
+    """Return the page document of a run in its current state."""
     engine, known = context.app.engine, context.request.headers.get("if-none-match", "")
     if known and (headers := page_headers(*await engine.last_line(run_id)))["ETag"] in known:
         return Response(status_code=304, headers=headers)
@@ -174,7 +174,7 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
 
 
 async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:
-    """Return a page of one list of a run's trace."""
+    """Return a page of a list in a run's trace."""
     view = await context.app.engine.view(run_id)
     return reply(await trace_page(view, query.list, query.limit, query.cursor))
 
@@ -209,7 +209,7 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
 async def _pieces(
     context: RequestContext, run_id: str, after: int, *, text: bool
 ) -> AsyncGenerator[Document]:
-    """Yield what happens in a run, from a position of its journal on, until it has ended or the server drains."""
+    """Yield the events of a run from a position in its journal, until the run ends or the server drains."""
     ended = False
     async with aclosing(context.supervisor.watch(context.app, run_id, after, text=text)) as events:
         async for event in events:

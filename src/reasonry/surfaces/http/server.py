@@ -1,4 +1,4 @@
-"""The server: the table of all that it answers, of which its routes and schema are made; run until a signal comes."""
+"""The server: its table of operations, from which routes and schema are made, and its run until a signal."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ TABLE: Mapping[str, Sequence[Operation]] = {
     "operation": inventory.HEALTH,
     "openai": (*inventory.MODELS, *openai.OPERATIONS),
 }
-"""What the schema describes, under its tags."""
+"""The operations in the schema, by tag."""
 
 _BACKLOG = 2_048
 
 _FILES_A_CONNECTION = 4
-"""Its own, and its share of those of runs: connections to models, tool servers, the store."""
+"""A connection's file descriptor, and its share of a run's: models, tool servers, the store."""
 _COLLECT_AFTER = 50_000
-"""New objects before garbage is looked for among them. A run leaves none behind that only the collector would find."""
+"""New objects between two garbage collections. Runs leave no reference cycles behind."""
 
 _CHANGING = {"Cache-Control": "no-cache"}
 _FIXED = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
 async def read_api(context: RequestContext) -> Response:
-    """Return what `/api` and `/v1` take and answer."""
+    """Return the OpenAPI schema of `/api` and `/v1`."""
     return reply(_schema())
 
 
 async def read_reference(context: RequestContext) -> Response:
-    """Return the same as a page to read, which loads nothing."""
+    """Return the schema as a self-contained page."""
     return Response(reference_page(_schema()), headers=_CHANGING, media_type="text/html")
 
 
@@ -77,7 +77,7 @@ async def read_page(context: RequestContext) -> Response:
 
 
 async def read_asset(context: RequestContext, version: str, name: str) -> Response:
-    """Return what the page loads."""
+    """Return a file of the page."""
     page = await asyncio.to_thread(live_page)
     if version != page.version or name not in page.files:
         raise NotFoundError("there is no such file of the page; reload it")
@@ -93,7 +93,7 @@ BESIDES = (
     Operation("GET", "/", read_page, checks_query=False),
     Operation("GET", "/assets/{version}/{name:path}", read_asset),
 )
-"""What the schema does not describe."""
+"""The operations outside the schema."""
 
 
 def routes(wiring: Wiring) -> list[Route]:
@@ -109,12 +109,12 @@ def routes(wiring: Wiring) -> list[Route]:
 
 
 async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer what is at no address."""
+    """Answer a request to an unknown address."""
     raise NotFoundError("there is nothing at this address; /api/openapi.json lists the addresses")
 
 
 def create_server(app: App, settings: ServerSettings | None = None) -> RequestGate:
-    """Return the server over an app, which stays the caller's to close."""
+    """Create a server for an app. The caller closes the app."""
     settings = settings or ServerSettings()
     settings.check()
     wiring = Wiring(app, settings)
@@ -137,13 +137,13 @@ def create_server(app: App, settings: ServerSettings | None = None) -> RequestGa
 
 
 async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
-    """Serve until a signal comes; then end what is under way, in time.
+    """Serve until a signal, then end pending work within the time limit.
 
     Args:
-        on_start: Told the address, once requests are taken.
+        on_start: Called with the address once the server accepts requests.
 
     Raises:
-        UsageError: The settings are not safe, or the address cannot be listened at.
+        UsageError: The settings are unsafe, or the address is unavailable.
         StoreError: The store cannot be used.
     """
     gate = create_server(app, settings)
@@ -162,7 +162,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server, whose signals end streams and hand runs back before connections are waited for."""
+    """uvicorn's server. Signals end streams and release runs before it waits for connections."""
 
     def __init__(
         self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
@@ -190,7 +190,7 @@ class DrainingServer(uvicorn.Server):
         self._on_start = on_start
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take requests."""
+        """Start accepting requests."""
         await super().startup(sockets)
         # What is loaded stays; looking through it again and again took a tenth of the processor's time.
         gc.collect()
@@ -199,14 +199,14 @@ class DrainingServer(uvicorn.Server):
         self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests, and end what is under way."""
+        """Stop accepting requests, and end pending work."""
         drain = asyncio.ensure_future(self._wiring.drain())
         await super().shutdown(sockets)
         await drain
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Have signals end the server, which then returns as if it had come to its end by itself."""
+        """Let signals end the server, which then returns normally."""
         if threading.current_thread() is threading.main_thread():
             on_ending(self._end)
         yield
@@ -217,7 +217,7 @@ class DrainingServer(uvicorn.Server):
 
 
 def _allow_files(count: int) -> None:
-    """Have this process open so many files at once, as far as the system lets it: a shell's default is often 1,024."""
+    """Raise the limit of open files if the system permits: a shell's default is often 1,024."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -240,7 +240,7 @@ def _listen(settings: ServerSettings) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Return the address at which a browser of this machine finds the server."""
+    """Return the server's address for a browser on this machine."""
     host, port = listener.getsockname()[:2]
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1"

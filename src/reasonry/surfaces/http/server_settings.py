@@ -1,4 +1,4 @@
-"""What an operator decides about the server."""
+"""The operator's settings of the server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ...regular_files import read_regular_file
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
 
 OPERATOR = ""
-"""The principal of all requests where no tokens are set, and the owner of what other surfaces do."""
+"""The principal of all requests if no tokens are set, and the owner of the work of other surfaces."""
 OPERATOR_NAME = "operator"
-"""How the operator is called where tokens are given to principals."""
+"""The operator's name among principals with tokens."""
 
 TOKENS = "REASONRY_TOKENS"
 ALLOWED_HOSTS = "REASONRY_ALLOWED_HOSTS"
@@ -29,28 +29,27 @@ EVERYONE = "*"
 
 _PRINCIPAL = re.compile(r"\w[\w.@-]{0,63}")
 _TOKEN = re.compile(r"[!-+\--~]+")
-"""What a header can carry; a comma ends a token in a list."""
+"""The characters that a header can carry, except the comma, which separates tokens."""
 _HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])")
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
-    """Settings of a server.
+    """The settings of a server.
 
     Attributes:
-        tokens: Principals by the SHA-256 of their token; none: whoever reaches the server is the operator.
-        allowed_hosts: Names by which the server may be called, besides those of this machine.
-        usd_a_day: US dollars that runs of a principal may cost in a day, by principal; `EVERYONE`: of each other one.
-        requests_per_minute: Requests of a principal in any minute; more are refused.
-        concurrency: Jobs that the server drives at once; 0: none.
-        max_queued: Jobs that wait; more are refused.
-        max_connections: Connections that are open at once; another ends the one that has waited for its client longest.
-        max_in_flight: Requests that are worked on at once; more are refused. Of several principals, each has half of
-            these places at most.
-        max_streams: Event streams that one principal may have open.
-        request_timeout_s: Until a request has come in whole.
-        send_timeout_s: How long a client may leave what is sent to it unread.
-        store_timeout_s: After so long without an answer of the store it counts as unavailable.
-        drain_s: How long what is under way may take to end when the server ends.
+        tokens: Principals by the SHA-256 of their token. Without tokens, every client is the operator.
+        allowed_hosts: Further names of the server, besides those of this machine.
+        usd_a_day: The daily limit in US dollars for a principal's runs. `EVERYONE` stands for all other principals.
+        requests_per_minute: The limit for a principal's requests in any minute.
+        concurrency: The number of jobs that the server drives at a time; 0 for no jobs.
+        max_queued: The limit for waiting jobs.
+        max_connections: The limit for open connections. A further one replaces the longest waiting connection.
+        max_in_flight: The limit for requests in progress. With several principals, each has at most half of it.
+        max_streams: The limit for a principal's open event streams.
+        request_timeout_s: The time for a request to arrive whole.
+        send_timeout_s: The time for a client to read a reply.
+        store_timeout_s: The time without an answer after which the store counts as unavailable.
+        drain_s: The time for pending work when the server ends.
     """
 
     host: str = "127.0.0.1"
@@ -73,10 +72,10 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     drain_s: float = 3.0
 
     def check(self) -> None:
-        """Make sure that the server is safe to start.
+        """Check that the server is safe to start.
 
         Raises:
-            UsageError: Others could reach it, and there is no token.
+            UsageError: The address is reachable from other machines, and no token is set.
         """
         for option, hosts in (("host", (self.host,)), ("allowed_hosts", sorted(self.allowed_hosts))):
             for host in hosts:
@@ -88,7 +87,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
                     )
 
     def usd_a_day_of(self, principal: str) -> float | None:
-        """Return how many dollars the runs of a principal may cost in a day; None: any number."""
+        """Return a principal's daily limit in dollars, or None for no limit."""
         return self.usd_a_day.get(principal, self.usd_a_day.get(EVERYONE))
 
 
@@ -96,13 +95,13 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
 
 
 def read_tokens(text: str, source: str) -> dict[bytes, str]:
-    """Read `PRINCIPAL=TOKEN` entries, between commas or line ends; return the principals by their token's digest.
+    """Read `PRINCIPAL=TOKEN` entries, separated by commas or line ends, into principals by token digest.
 
     Args:
-        source: The setting or file, to name it in errors. What it holds is not shown.
+        source: The setting or file to name in errors. Its content is never shown.
 
     Raises:
-        UsageError: There is no entry; one cannot be read, is too easily guessed, or stands twice.
+        UsageError: There are no entries, or an entry is malformed, easily guessed or repeated.
     """
     tokens: dict[bytes, str] = {}
     for number, entry in enumerate(_entries(text), 1):
@@ -127,10 +126,10 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
 
 
 def read_tokens_file(file: Path) -> dict[bytes, str]:
-    """Read a file of such entries, one a line; lines that begin with # say nothing.
+    """Read a file of `PRINCIPAL=TOKEN` lines. Lines that begin with # are comments.
 
     Raises:
-        UsageError: It cannot be read, or `read_tokens` refuses its entries.
+        UsageError: The file is unreadable, or `read_tokens` refuses its entries.
     """
     data = read_regular_file(file, MAX_TOKENS_FILE_BYTES, label="tokens file", option="tokens_file")
     text = data.decode("utf-8", "replace")
@@ -139,10 +138,10 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
 
 
 def read_allowed_hosts(text: str) -> frozenset[str]:
-    """Read names of hosts, without ports, between commas.
+    """Read names of hosts without ports, separated by commas.
 
     Raises:
-        UsageError: One is not a name.
+        UsageError: An entry is not a host name.
     """
     hosts = [entry.lower() for entry in _entries(text)]
     for host in hosts:
@@ -154,10 +153,10 @@ def read_allowed_hosts(text: str) -> frozenset[str]:
 
 
 def read_usd_a_day(text: str) -> dict[str, float]:
-    """Read `USD` for every principal, or `PRINCIPAL=USD` entries, between commas.
+    """Read `USD` for every principal, or `PRINCIPAL=USD` entries, separated by commas.
 
     Raises:
-        UsageError: An entry is neither.
+        UsageError: An entry has neither form.
     """
     limits: dict[str, float] = {}
     for entry in _entries(text):

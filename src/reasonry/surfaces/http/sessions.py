@@ -1,6 +1,6 @@
-"""Guided sessions: an agent's thoughts taken, read, searched, taken out and in.
+"""Operations on guided sessions: submit, read, search, export and import thoughts.
 
-A session is named by its whole id; who may not see it is told that there is none.
+A session is named by its complete id. To other principals it does not exist.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .operations import Operation
 
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
 Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
-"""What a place in a list, or in a journal, is written like."""
+"""The form of a position in a list or in a journal."""
 
 
 class SessionsQuery(ListSessions, frozen=True, kw_only=True):
-    """Which sessions are listed."""
+    """The filters of a list of sessions."""
 
     strategy: str | None = None
     guided: bool | None = None
@@ -46,14 +46,14 @@ class SessionsQuery(ListSessions, frozen=True, kw_only=True):
 
 
 class SearchQuery(SearchThoughts, frozen=True, kw_only=True):
-    """What is searched for."""
+    """A search in thoughts."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
     cursor: Position | None = None
 
 
 class SessionQuery(GetSession, frozen=True, kw_only=True):
-    """Which thoughts of a session are read."""
+    """The thoughts of a session to read."""
 
     cursor: Position | None = None
 
@@ -62,7 +62,7 @@ class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of a session."""
 
     pinned: bool
-    """A session that is pinned never expires."""
+    """Whether the session is pinned. A pinned session never expires."""
 
 
 # -- shown
@@ -112,14 +112,14 @@ class ThoughtDocument(_ThoughtMembers):
 
 
 class FoundThoughtDocument(_ThoughtMembers):
-    """A thought that contains a text, with what stands around it."""
+    """A thought that contains a text, with an excerpt around it."""
 
     session_id: str
     excerpt: str
 
 
 class SessionDocument(SessionHeadDocument):
-    """A session, where its lines stand, and a page of its thoughts."""
+    """A session, the state of its lines, and a page of its thoughts."""
 
     stage: NotRequired[str]
     latest_thought: NotRequired[Document]
@@ -144,7 +144,7 @@ class FoundThoughtsDocument(TypedDict):
 
 
 class SessionExportDocument(TypedDict):
-    """A session whole: as data that `import` takes, or as `text`."""
+    """A whole session: as data for `import`, or as `text`."""
 
     session_id: str
     format: Format
@@ -155,7 +155,7 @@ class SessionExportDocument(TypedDict):
 
 
 class DeletedSessionDocument(TypedDict):
-    """A session that is gone, or a run with its session."""
+    """A deleted session, or a deleted run with its session."""
 
     session_id: str
     run_id: NotRequired[str]
@@ -239,10 +239,10 @@ def _begun(document: Document) -> Response:
 
 
 async def _show(context: RequestContext, action: str, call: Any) -> Response:
-    """Do something with a session, and reply with what comes of it.
+    """Perform an act on a session, and reply with its result.
 
     Raises:
-        NotFoundError: Its id is only the beginning of one, which elsewhere stands for it.
+        NotFoundError: The id is incomplete. Prefixes are accepted on other surfaces only.
     """
     session_id = call.session_id
     if session_id is not None and (not session_id or may_be_short(session_id)):

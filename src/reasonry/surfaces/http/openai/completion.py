@@ -1,7 +1,7 @@
-"""A completion: the run that works for a request, its thoughts as one text that grows, and its end.
+"""A completion: the run behind a request, its thoughts as a growing text, and its end.
 
-Of answers that come in at the same time the first is passed on piece by piece, the others as the thoughts that they
-become. Where an answer is data, the texts in it are passed on and its punctuation is not; nor is the mark of an answer.
+Of simultaneous answers, the first is streamed piece by piece, the others as finished thoughts. Of an answer that is
+data, the texts are streamed without punctuation. The mark of an answer is left out.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .request import (
 )
 
 SAY_SPEND_MS: Final = 5_000
-"""After so long, run time, what a run has spent so far is said again."""
+"""Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
 _OPENS: Final = "<answer>"
 _CLOSES: Final = "</answer>"
@@ -57,13 +57,13 @@ _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
     *("duration_ms", "usage", "warnings"),
 )
-"""The members of a run's document that a reply has."""
+"""The members of a run's document in a reply."""
 
 
 def readable(raw: str, before: str = "") -> str:
-    """Return the texts in what has come of a reply: what its JSON holds as values, else all of it but its mark.
+    """Return the readable text of a partial reply: the values of its JSON, or all of it without the mark.
 
-    JSON that cannot be read yet gives the texts before.
+    Incomplete JSON yields the values before the break.
     """
     if not raw.startswith(("{", "[")):
         return _without_mark(raw)
@@ -76,7 +76,7 @@ def readable(raw: str, before: str = "") -> str:
 
 
 def _without_mark(raw: str) -> str:
-    """Return a text with the answer in its mark as a paragraph; an end that may become a tag is left out."""
+    """Replace the mark by a paragraph break. An end that may become a tag is left out."""
     lengths = range(min(len(raw), len(_CLOSES)), 0, -1)
     half = next((length for length in lengths if raw[-length:] in (_OPENS[:length], _CLOSES[:length])), 0)
     parts = raw[: len(raw) - half].replace(_CLOSES, "").split(_OPENS)
@@ -91,18 +91,18 @@ def _texts(value: Any) -> list[str]:
 
 
 class Thinking:
-    """The thoughts of a run, event by event; each thought is a paragraph of its own."""
+    """The thoughts of a run, event by event. Each thought is a paragraph."""
 
     def __init__(self) -> None:
         self._begun = set[str]()
-        """The replies that have begun to come in."""
+        """The replies that have begun to arrive."""
         self._speaker = self._raw = self._read = ""
-        """The reply that is passed on, what has come of it, and what can be read of that."""
+        """The streamed reply, its text so far, and the readable part of that text."""
         self._said, self._spend_said_ms = "", 0
-        """The last of what was passed on, without its spaces; and when the spending was said."""
+        """The end of the streamed text without spaces, and the time of the last report of the spending."""
 
     def take(self, event: RunEvent) -> Iterator[str]:
-        """Yield what an event adds."""
+        """Yield the text that an event adds."""
         data, effect = event.data, event.data.get("effect") or ""
         if event.kind == "text":
             if not self._speaker and effect not in self._begun:
@@ -132,14 +132,14 @@ class Thinking:
 
 
 class Completion(Struct):
-    """A run that works for a request, and its end: an answer, or calls to make.
+    """The run behind a request, and its end: an answer, or calls to make.
 
     Args:
-        results: The effects whose results the request brought: the events before them belong to earlier replies.
-        leaves: Whether the run continues where the client hangs up.
-        cut: Whether a limit cut the answer, or the run, short.
-        usage: Of this request alone.
-        run: The run, as it is told beside the reply.
+        results: The effects whose results the request brought. Earlier events belong to earlier replies.
+        leaves: Whether the run continues if the client hangs up.
+        cut: Whether a limit cut the answer or the run short.
+        usage: The usage of this request alone.
+        run: The run's document beside the reply.
     """
 
     context: RequestContext
@@ -156,14 +156,14 @@ class Completion(Struct):
 
     @property
     def name(self) -> str:
-        """The part of a reply's id that names its run, and the results that it continues with."""
+        """The part of a reply's id that names its run and the results it continues with."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
         return UUID(self.run_id).hex + (f"_{effects}" if effects else "")
 
     async def think(self) -> AsyncGenerator[str]:
-        """Yield the run's thoughts from the request on, until it has ended or waits for calls.
+        """Yield the run's thoughts since the request, until the run ends or waits for calls.
 
-        A client that hangs up ends the run, unless it asked to leave it.
+        A client that hangs up ends the run, unless it asked to let the run continue.
         """
         app, supervisor, shows = self.context.app, self.context.supervisor, self.fields.reasonry.reasoning
         thinking, awaited, after = Thinking(), set(self.results), 0
@@ -192,7 +192,7 @@ class Completion(Struct):
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
-        """Note the calls that the run waits for; whether there are any."""
+        """Note the calls that the run waits for. Returns whether there are any."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
         self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)
@@ -206,10 +206,10 @@ class Completion(Struct):
         return MadeCall(str(CallId(self.run_id, effect)), function)
 
     async def end(self) -> None:
-        """Note how it ends, once its thoughts are told.
+        """Note the end of the run after its thoughts.
 
         Raises:
-            ReasonryError: It ends without an answer.
+            ReasonryError: The run ended without an answer.
         """
         result, fields = self._result or await self.context.app.engine.result(self.run_id), self.fields
         is_stopped = result.outcome == "stopped" and result.status == "done"
@@ -239,15 +239,15 @@ class Completion(Struct):
 async def begin(
     context: RequestContext, fields: ChatFields, form: type[ChatFields | ResponseFields], *, background: bool
 ) -> Completion:
-    """Begin the run of a request, take the one that its key stands for, or continue the one it brings results for.
+    """Start the run of a request, find the run of its idempotency key, or continue the run it brings results for.
 
     Args:
-        form: The fields that its body may have.
-        background: Whether the run is a job, which is driven whatever becomes of this server.
+        form: The type of its body.
+        background: Whether the run is a job, which outlives this server.
 
     Raises:
-        UsageError: Something is wrong with what is asked for; then no run is begun.
-        OverloadedError: Too many runs are in work.
+        UsageError: The request is invalid. No run was started.
+        OverloadedError: Too many runs are active.
     """
     strategy, model = read_name(fields.model, context.app.strategies, context.app.allowed)
     enter_nested(context.request.headers.get(HEADER))
@@ -287,7 +287,7 @@ async def begin(
 
 
 async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
-    """Resume a run that stopped because its client hung up or its server ended, now that its client came again."""
+    """Resume a run that stopped when its client hung up or its server ended, for the returning client."""
     row = await context.app.store.run(run_id)
     is_left = row.status == "cancelled" and row.detail == HUNG_UP
     if is_left or (row.status == "active" and run_id in await context.app.resumable([row])):
@@ -296,10 +296,10 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
 
 
 async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text: bool) -> str:
-    """Give a run the results that a request brought, resume it and return its id.
+    """Give a run the results in a request, resume it and return its id.
 
     Raises:
-        UsageError: No run of the caller waits for them.
+        UsageError: No run of the caller waits for these results.
     """
     results, first = {call.effect: text for call, text in brought.items()}, next(iter(brought))
     run_id, engine = first.run_id, context.app.engine
@@ -325,7 +325,7 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
 
 
 def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
-    """Return the error of a run without an answer, in which the addresses of models are hidden."""
+    """Return the error of a run without an answer, without the addresses of models."""
     if result.status == "active":
         return OverloadedError(
             "the server is about to end; the same request with its Idempotency-Key resumes the run once the "
@@ -343,7 +343,7 @@ def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
 
 
 def cut_answer(answer: str, stops: Sequence[str], max_tokens: int | None) -> tuple[str, bool]:
-    """Return an answer up to the first of the texts that end it, and whether `max_tokens` cut it shorter still."""
+    """Cut an answer at the first stop sequence. Also returns whether `max_tokens` cut it further."""
     ends = [found for stop in stops if stop and (found := answer.find(stop)) >= 0]
     answer = answer[: min(ends, default=len(answer))]
     if max_tokens is None:

@@ -1,8 +1,8 @@
-"""What a request asks: its fields, the conversation in it as a problem, and the model it names, `STRATEGY@MODEL`.
+"""Reads a request: its fields, its conversation as a problem, and its model, `STRATEGY@MODEL`.
 
-A request for a response is read as one for a chat completion. The last message of the user is to be solved; what the
-system or the developer said are instructions for the answer; everything else is quoted below the problem, the latest
-first where not all of it fits.
+A request for a response is converted to a request for a chat completion. The user's last message is the problem;
+messages of the system and the developer are instructions for the answer; all other messages are quoted below the
+problem, and the oldest are left out if space runs out.
 """
 
 from __future__ import annotations
@@ -49,37 +49,37 @@ MAX_TOOLS = 128
 MAX_SHOWN_CHARS = 500
 
 MAX_TURN_CHARS = 20_000
-"""Of one earlier turn that is quoted."""
+"""The limit for a quoted turn."""
 _HISTORY_CHARS = MAX_QUOTED_CHARS - MAX_SCHEMA_CHARS - 2_000
-"""Of the quoted turns, where the instructions leave as much."""
+"""The limit for all quoted turns, less the space of the instructions."""
 
 FORM = """The answer is put into JSON that fits this schema afterwards, so it must have all that the schema asks for:
 {schema}"""
 
 ANSWER = "answer"
-"""In the place of an effect: the call is the answer of its run, which waits for nothing."""
+"""Stands for the effect in the id of a call that is the answer of its run. The run waits for nothing."""
 
 _CALL = re.compile(r"call_([A-Za-z0-9_-]{21}[AQgw])_(e\d{1,9}(?:-e\d{1,9}){0,8}|answer)")
-"""The last character of the run's part has two bits that mean something."""
+"""The last character of the run's part has two significant bits."""
 
 _OTHER_TOOLS = re.compile(
     r"custom|namespace|mcp|(web|file|tool)_search\w*|computer\w*|code_interpreter|image_generation|(local_)?shell|apply_patch"
 )
 _NEAR = 0.8
-"""How alike two names are of which one is the other misspelt."""
+"""The similarity at which a name counts as a misspelling of another."""
 _THINKING = ("reasoning_text", "reasoning", "thinking")
 _THOUGHTS = re.compile(
     r"\A(?:\s*<(?:(think|thinking)>.*?(?:</\1>|\Z)|details type=\"reasoning\".*?(?:</details>|\Z)))+\s*",
     re.DOTALL,
 )
-"""The thoughts that clients send back before what was said: they are no part of the conversation."""
+"""Thoughts that clients send back before a message. They are not part of the conversation."""
 
 
 class CallId(NamedTuple):
-    """The id of a tool call, which names the run and the effect that wait for its result.
+    """The id of a tool call. It names the run and the effect that wait for its result.
 
-    `call_`, the 16 bytes of the run's id in base64 for URLs, and the effect's id with `-` for `/`: at most 40 of the
-    characters that every provider takes, because clients carry a conversation from one to another.
+    `call_`, the 16 bytes of the run's id in URL-safe base64, and the effect's id with `-` for `/`: at most 40
+    characters that every provider accepts, because clients carry conversations between providers.
     """
 
     run_id: str
@@ -92,10 +92,10 @@ class CallId(NamedTuple):
 
 
 def read_call_id(text: str, field: str) -> CallId:
-    """Return the call that an id names.
+    """Read the id of a call.
 
     Raises:
-        UsageError: It is none of ours.
+        UsageError: The id is not from this server.
     """
     found = _CALL.fullmatch(text)
     if found is None:
@@ -104,7 +104,7 @@ def read_call_id(text: str, field: str) -> CallId:
 
 
 def unknown_call(text: str, field: str) -> UsageError:
-    """Return the error for an id that names no call that waits."""
+    """Return the error for the id of a call that no run waits for."""
     return UsageError(
         f"{field}: no call {text[:80]!r} waits for a result here; ids of calls come from this server's own replies",
         field=field,
@@ -115,7 +115,7 @@ def unknown_call(text: str, field: str) -> UsageError:
 
 
 class Part(Struct, frozen=True):
-    """A part of a message or of thinking; only text is served."""
+    """A part of a message or of thinking. Only text is supported."""
 
     type: Literal["text", "input_text", "output_text", "refusal", "reasoning_text", "reasoning", "thinking"]
     text: str = ""
@@ -126,21 +126,21 @@ Content = str | list[Part] | None
 
 
 class CalledFunction(Struct, frozen=True):
-    """A function that was called, and with what."""
+    """The function and the arguments of a call."""
 
     name: str
     arguments: str = ""
 
 
 class MadeCall(Struct, frozen=True):
-    """A call that was made."""
+    """A call in an assistant's message."""
 
     id: str
     function: CalledFunction
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A message of a chat; one of a tool brings what the call `tool_call_id` came to."""
+    """A message of a chat. A tool's message has the result of the call `tool_call_id`."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Content = None
@@ -151,7 +151,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What it says, without thoughts."""
+        """The text without thoughts."""
         text = self.content or self.refusal or ""
         if isinstance(text, list):
             text = "\n".join(part.text or part.refusal for part in text if part.type not in _THINKING)
@@ -174,7 +174,7 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
     @property
     def message(self) -> Message:
-        """The same as a message of a chat; reasoning becomes a message without text."""
+        """The item as a message of a chat. Reasoning becomes a message without text."""
         if self.type == "function_call":
             call = MadeCall(self.call_id, CalledFunction(self.name, self.arguments))
             return Message(role="assistant", tool_calls=[call])
@@ -187,12 +187,12 @@ class InputItem(Struct, frozen=True, kw_only=True):
 
 
 def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
-    """Return what the caller brought at a conversation's end for calls of a run that waits for it.
+    """Return the tool results at the end of a conversation, for a run that waits for them.
 
-    Nothing where another message is last, or where the call was a run's answer: that is a conversation like any other.
+    Empty if another message is last, or if the call was a run's answer: then it is an ordinary conversation.
 
     Raises:
-        UsageError: The calls are those of no run, or of several, or one of them has no result.
+        UsageError: The calls belong to no run or to several runs, or a result is missing.
     """
     before = [*itertools.dropwhile(lambda message: message.role == "tool", reversed(messages))]
     fields = [f"messages[{place}].tool_call_id" for place in range(len(before), len(messages))]
@@ -209,13 +209,13 @@ def results_in(messages: Sequence[Message]) -> dict[CallId, str]:
 
 
 def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> str:
-    """Return the problem that a conversation comes to.
+    """Turn a conversation into a problem.
 
     Args:
-        form: The schema that the answer is put into afterwards.
+        form: The schema of the answer.
 
     Raises:
-        UsageError: Nothing is asked in it.
+        UsageError: The conversation has no message of the user.
     """
     instructions = [each.text for each in messages if each.role in ("system", "developer")]
     asked = next((each for each in reversed(messages) if each.role == "user"), None)
@@ -234,7 +234,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
-    """Yield what was said, called and brought, with the message that has it."""
+    """Yield the texts, calls and results of a conversation, each with its message."""
     called = dict[str, str]()
     for message in messages:
         text, name = cut(message.text, MAX_TURN_CHARS), cut(message.name or "", 64).strip()
@@ -248,7 +248,7 @@ def _turns(messages: Sequence[Message]) -> Iterator[tuple[Message, str]]:
 
 
 def messages_of(problem: str, answer: str | None) -> list[Message]:
-    """Return the conversation that a run was about, its answer included."""
+    """Return the conversation of a run, its answer included."""
     asked = without_quoted(problem)
     messages = [Message(role="user", content=asked), Message(role="assistant", content=answer)]
     if quoted := problem[len(asked) :].partition(f"\n\n{HEADING}\n")[2]:
@@ -258,11 +258,11 @@ def messages_of(problem: str, answer: str | None) -> list[Message]:
 
 
 class OwnFields(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The field `reasonry`: what only this server takes.
+    """The field `reasonry`, with this server's own parameters.
 
     Args:
-        on_disconnect: The fate of a run whose client hangs up.
-        reasoning: Whether the thoughts come with the reply.
+        on_disconnect: Whether a run ends or continues when its client hangs up.
+        reasoning: Whether the reply includes the thoughts.
     """
 
     strategy: str | None = None
@@ -273,7 +273,7 @@ class OwnFields(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Function(Struct, frozen=True):
-    """A function of the caller: a run may call it, or its answer is a call of it."""
+    """A function of the caller. A run may call it, or its answer is such a call."""
 
     name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str | None = None
@@ -339,7 +339,7 @@ class ReasoningOptions(Struct, frozen=True):
 
 
 class WithoutEffect(Struct, frozen=True, kw_only=True):
-    """The fields that change nothing here, those of other servers among them; they must be legal all the same."""
+    """Fields without effect here, including fields of other servers. Their values must still be legal."""
 
     temperature: Annotated[float, Meta(ge=0, le=2)] = 1
     top_p: Annotated[float, Meta(ge=0, le=1)] = 1
@@ -374,7 +374,7 @@ class WithoutEffect(Struct, frozen=True, kw_only=True):
 
 
 class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
-    """The fields that requests of both APIs have."""
+    """The fields shared by both APIs."""
 
     model: str
     stream: bool = False
@@ -400,7 +400,7 @@ class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
 
 
 class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
-    """The fields of a request for a chat completion that are served."""
+    """The supported fields of a request for a chat completion."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]
     stop: str | Annotated[list[str], Meta(max_length=4)] | None = None
@@ -410,7 +410,7 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def forced(self) -> list[Function]:
-        """The functions of which the answer must call one."""
+        """The functions, one of which the answer must call."""
         choice = self.tool_choice
         named = choice.function.name if isinstance(choice, ChatTool) else None
         functions = [tool.function for tool in self.tools]
@@ -418,10 +418,10 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def form(self) -> Form | None:
-        """The JSON schema of the answer; None for text.
+        """The JSON schema of the answer, or None for text.
 
         Raises:
-            UsageError: There is no function of those of which one must be called.
+            UsageError: The request forces a call of a function it does not define.
         """
         if self.tool_choice in ("auto", "none"):
             return self.response_format.form
@@ -432,14 +432,14 @@ class ChatFields(SharedFields[ChatTool], frozen=True, kw_only=True):
 
     @property
     def callers_tools(self) -> list[CallersTool]:
-        """The tools that the run may ask its caller to call: none where the answer itself is a call."""
+        """The tools that the run may ask its caller to run; empty if the answer itself is a call."""
         functions = [tool.function for tool in self.tools if self.tool_choice == "auto"]
         cards = [ToolCard(each.name, each.description or "", each.parameters or {}) for each in functions]
         return [CallersTool(card) for card in cards]
 
 
 class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
-    """The fields of a request for a response that are served."""
+    """The supported fields of a request for a response."""
 
     input: str | Annotated[list[InputItem], Meta(min_length=1)]
     instructions: str | None = None
@@ -449,10 +449,10 @@ class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
     text: TextOptions = TextOptions()
 
     def as_chat(self, earlier: Sequence[Message]) -> ChatFields:
-        """Return the same as a request for a chat completion.
+        """Convert to a request for a chat completion.
 
         Args:
-            earlier: The conversation up to the response that this one continues.
+            earlier: The conversation up to the response that this request continues.
         """
         items = [InputItem(role="user", content=self.input)] if isinstance(self.input, str) else self.input
         instructions = [Message(role="system", content=self.instructions)] if self.instructions else []
@@ -474,12 +474,12 @@ class ResponseFields(SharedFields[ResponseTool], frozen=True, kw_only=True):
 
 
 def read_fields(body: Any, form: type[Fields]) -> Fields:
-    """Return the fields that are served, as the Struct that has them.
+    """Read the supported fields into a Struct.
 
-    Others change nothing, and are passed over with a warning: how a model is sampled is the strategy's business.
+    Other fields are ignored with a warning: the strategy decides how a model is sampled.
 
     Raises:
-        UsageError: One is not as it must be, is misspelt, or is a field of the other API.
+        UsageError: A field is invalid, misspelt, or belongs to the other API.
     """
     fields = {name: value for name, value in read_form(body, Form).items() if value is not None}
     if fields.get("logprobs") is False:
@@ -497,7 +497,7 @@ def read_fields(body: Any, form: type[Fields]) -> Fields:
 
 
 def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
-    """Return warnings about the parts of a request that are passed over."""
+    """Return warnings about the ignored parts of a request."""
     fields = {name for name in body.keys() - {*form.__struct_fields__} if body[name] is not None}
     kinds = {tool["type"] for tool in body.get("tools") or () if _is_other_tool(tool)}
     found = ("without effect here: ", fields), ("tools: only functions are served, not ", kinds)
@@ -505,7 +505,7 @@ def passed_over(body: Mapping[str, Any], form: type[Struct]) -> list[str]:
 
 
 def _is_other_tool(tool: Any) -> bool:
-    """Whether it is a tool that is no function, such as those that OpenAI's own servers run."""
+    """Whether a tool is not a function, such as a tool run by OpenAI's servers."""
     kind = tool.get("type") if isinstance(tool, dict) else None
     return isinstance(kind, str) and _OTHER_TOOLS.fullmatch(kind) is not None
 
@@ -514,9 +514,9 @@ def _is_other_tool(tool: Any) -> bool:
 
 
 def form_of_call(functions: Sequence[Function]) -> Form:
-    """Return the schema of the answer that is a call of one of the functions.
+    """Return the schema of an answer that is a function call.
 
-    That of a single function is what it takes; that of several says which is called too.
+    For a single function it is the schema of the arguments; for several it also holds the function's name.
     """
     if len(functions) == 1:
         return functions[0].form
@@ -535,7 +535,7 @@ def _object_of(**members: Form) -> Form:
 
 
 def read_call(functions: Sequence[Function], answer: str) -> tuple[str, Form] | None:
-    """Return the name and the arguments of the call that an answer is; None: it is none, and was cut short."""
+    """Read an answer as the name and the arguments of a call, or None for an answer that was cut short."""
     try:
         written = msgspec.json.decode(answer, type=Form)
     except msgspec.DecodeError:

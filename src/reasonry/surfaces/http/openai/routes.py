@@ -1,4 +1,4 @@
-"""The routes of chats and responses, and how the two APIs tell a run: as events, the last of which has it whole."""
+"""The routes of chats and responses, and the events of a run in both APIs. The last event has the complete reply."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .request import (
 )
 
 Events = AsyncGenerator[Document]
-"""What comes of a request; the last of them has it whole."""
+"""The events of a request. The last event has the complete reply."""
 
 _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
@@ -47,7 +47,7 @@ _RESPONSE_ID = re.compile(r"resp_([0-9a-f]{32})(?:_([e\d.-]+))?")
 
 
 class ChatCompletionDocument(TypedDict):
-    """The answer, or the calls to make; `reasonry` has the run behind it."""
+    """The answer, or the calls to make. `reasonry` has the run behind it."""
 
     id: str
     object: Literal["chat.completion"]
@@ -59,7 +59,7 @@ class ChatCompletionDocument(TypedDict):
 
 
 class ResponseDocument(Struct, kw_only=True):
-    """The answer, or the calls to make; or where the run stands that is to bring it."""
+    """The answer, the calls to make, or the state of the run in progress."""
 
     id: str
     object: Literal["response"] = "response"
@@ -88,7 +88,7 @@ class ResponseDocument(Struct, kw_only=True):
 
 
 class DeletedResponseDocument(TypedDict):
-    """A response that is gone, with its run."""
+    """A deleted response, with its run."""
 
     id: str
     object: Literal["response"]
@@ -120,7 +120,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
 async def _answer(
     completion: Completion, events: Events, response: ResponseDocument | None = None
 ) -> Response:
-    """Return the reply to a request: as a stream, or whole once its run has ended."""
+    """Reply to a request: with a stream, or at once after its run has ended."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
         return EventStream(context, _lines(context, events, response), headers)
@@ -138,7 +138,7 @@ async def _answer(
 async def _lines(
     context: RequestContext, events: Events, response: ResponseDocument | None
 ) -> AsyncGenerator[Document]:
-    """Yield events as a stream has them: numbered where they have a type; the whole chat is but a mark at its end."""
+    """Format events for a stream. Typed events are numbered; a chat ends with its own mark."""
     numbers, scope = itertools.count(), context.request.scope
 
     def line_of(event: Document) -> Document:
@@ -168,21 +168,21 @@ async def _whole(events: Events) -> Any:
 
 
 def respond(name: str, fields: ResponseFields, created: float | None = None) -> ResponseDocument:
-    """Return the response to a request as it begins; `name` is that of the completion."""
+    """Return the response at its beginning. `name` is the name of the completion."""
     names = {*ResponseDocument.__struct_fields__} & {*ResponseFields.__struct_fields__} - {"reasonry"}
     echoed = {each: getattr(fields, each) for each in names}
     return ResponseDocument(id=f"resp_{name}", created_at=int(created or time.time()), **echoed)
 
 
 def fail_response(response: ResponseDocument, error: ReasonryError) -> Document:
-    """Return the event that ends a response of which nothing comes."""
+    """Return the event that ends a failed response."""
     response.status = "cancelled" if error.code == "cancelled" else "failed"
     response.error = {"code": error.code, "message": error.message}
     return {"type": "response.failed", "response": response}
 
 
 async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
-    """Yield a chat completion in chunks, and last whole."""
+    """Yield a chat completion in chunks, then the complete one."""
     fields, thoughts = completion.fields, list[str]()
     head = {"id": f"chatcmpl-{completion.name}", "created": int(time.time()), "model": fields.model}
     usage = {"usage": None} if fields.stream_options.get("include_usage") else {}
@@ -215,7 +215,7 @@ async def tell_chat(completion: Completion) -> AsyncGenerator[Document]:
 
 
 async def tell_response(completion: Completion, response: ResponseDocument) -> AsyncGenerator[Document]:
-    """Yield the events of a response; the last of them has it whole."""
+    """Yield the events of a response. The last event has the complete response."""
     for kind in ("created", "in_progress"):
         yield {"type": f"response.{kind}", "response": response}
     item: Document = {"id": f"rs_{response.id}", "type": "reasoning"}
@@ -276,7 +276,7 @@ def _end_item(response: ResponseDocument, item: Document, status: str = "complet
 
 
 def _usage(completion: Completion, read: str, written: str) -> Document:
-    """Return the usage of a request in the words of an API; all output that is no answer counts as reasoning."""
+    """Return the usage of a request in the API's form. All output besides the answer counts as reasoning."""
     used = completion.usage
     thought = used.output_tokens - (estimate_tokens(completion.answer) if completion.answer else 0)
     return {
@@ -327,7 +327,7 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
     """Return the run of a response, and the results it continues with.
 
     Raises:
-        NotFoundError: It is the id of none.
+        NotFoundError: The id belongs to no response.
     """
     found = _RESPONSE_ID.fullmatch(response_id)
     if found is None:
@@ -336,10 +336,10 @@ def _run_behind(response_id: str) -> tuple[str, frozenset[str]]:
 
 
 async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
-    """Return an item, or the one of an earlier response that it refers to; ids name the run.
+    """Resolve a reference to an item of an earlier response. Other items stay unchanged.
 
     Raises:
-        UsageError: There is no such item.
+        UsageError: The item does not exist.
     """
     if item.type != "item_reference":
         return item
