@@ -1,10 +1,10 @@
-"""Comparisons: every strategy on every problem, each as a run of its own, found again by what was asked for.
+"""Comparisons: every strategy on every problem, each as a run that is found again by its request.
 
-Rule 1: a run is known by its question: strategy, problem, options, budget, participants. Its session's id is made from
-        these, so the store itself says which runs are there already. The table of trials is for those who look on.
-Rule 2: what has ended is not run again, what was interrupted is continued, so a comparison that is called again pays
-        only for what is missing. Problems and strategies may be added between two calls.
-Rule 3: answers are judged when a comparison is called, so another judge costs nothing; only the judge `model` has runs.
+Rule 1: a run is identified by its request: strategy, problem, options, budget, participants. The id of its session is
+        derived from these, so the store knows the existing runs. The table of trials is for observers.
+Rule 2: ended runs are not repeated and interrupted runs continue, so a repeated comparison pays only for missing runs.
+        Problems and strategies may be added between two calls.
+Rule 3: answers are judged at each call, so another judge costs nothing; only the judge `model` needs runs.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from .standings import Report, Trial
 from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
-"""How much of an answer the judge `model` is shown."""
+"""The characters of an answer shown to the judge `model`."""
 
 REPLY_TOKENS = 200
-"""Of a reply, where the shown one is shorter."""
+"""The least tokens assumed for a reply in an estimate."""
 
 VERDICT = """Problem: {problem}
 
@@ -63,7 +63,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """One strategy on one problem: a run that is wanted; its session's id is the key."""
+    """A requested run of a strategy on a problem. Its session's id is the key."""
 
     item: Item
     strategy: str
@@ -74,12 +74,12 @@ class Job(NamedTuple):
 
 
 class Spending(Observer):
-    """Counts what the runs of a comparison take in this call, and notes why nothing moves."""
+    """Counts the usage of a comparison's runs in this call, and notes reasons for delays."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
-        """What is being run or was cut off, and what each had spent before."""
+        """Runs that are active or were cut off, and the earlier spending of each."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -96,13 +96,13 @@ class Spending(Observer):
 
     @property
     def spent(self) -> Usage:
-        """The usage of all runs: ended, at work and cut off."""
+        """The usage of all runs: ended, active and cut off."""
         running = (_difference(run.usage, before) for run, before in self._open.values())
         return sum(running, self._ended)
 
 
 def check_strategies(names: Iterable[str], app: App) -> list[str]:
-    """Return the names of strategies to compare, each as the registry writes it; `auto` is one.
+    """Return the canonical names of the strategies to compare, `auto` included.
 
     Raises:
         UsageError: No strategy is named, or a strategy is unknown or named twice.
@@ -121,20 +121,20 @@ def check_strategies(names: Iterable[str], app: App) -> list[str]:
 
 
 class Comparison:
-    """One comparison over the store of an app.
+    """A comparison over the store of an app.
 
     Args:
-        strategies: Names as `check_strategies` returns them.
-        request: Each run, but for its problem and its strategy; every strategy must have the prompts.
-        judge: As a user writes it after `--judge`; empty: that of the data set, or `exact`.
-        parallel: Runs at once.
-        series: Another name runs everything again beside what is there.
-        retry_failed: Run once more what failed because the world did: a provider, a tool. Verdicts too.
-        total_usd: No run is begun once this call has spent so much.
-        note: Told what came of each run, and why nothing moves.
+        strategies: Names returned by `check_strategies`.
+        request: The request of each run, without problem and strategy. Every strategy must have its prompts.
+        judge: A value of `--judge`; empty for the judge of the data set, or `exact`.
+        parallel: The number of runs at a time.
+        series: A name. A new name runs everything again beside earlier runs.
+        retry_failed: Whether to repeat runs and verdicts that failed because of a provider or a tool.
+        total_usd: The spending of this call after which no run is started.
+        note: Called with the result of each run, and with reasons for delays.
 
     Raises:
-        UsageError: A problem, a strategy or the judge is not valid; nothing was run.
+        UsageError: A problem, a strategy or the judge is invalid. Nothing was run.
     """
 
     def __init__(
@@ -184,10 +184,10 @@ class Comparison:
             seen[item.problem] += 1
 
     def _plan_job(self, item: Item, strategy: str, request: RunRequest, same: int = 0) -> Job:
-        """Return a run that is wanted.
+        """Return the job for a problem and a strategy.
 
         Args:
-            same: How many equal problems stand before it in the data set.
+            same: The number of equal problems before it in the data set.
         """
         order, performers = self.app.order(request)
         return Job(item, strategy, order, performers, request.participants, self._key(order, same))
@@ -201,7 +201,7 @@ class Comparison:
             check_priced("total_usd", performers.models, performers.prices)
 
     def _key(self, order: Begun, same: int) -> str:
-        """Return the id of an order's session."""
+        """Return the session id of a request."""
         participants = order.participants
         if dollar_limit(order.budget, order.options) is None:
             # What a run costs changes nothing about it then.
@@ -212,12 +212,12 @@ class Comparison:
 
     @property
     def id(self) -> str:
-        """The id under which the table of this comparison is kept: the same runs and the same judge have the same."""
+        """The id of this comparison's table. The same runs with the same judge share it."""
         asked = (self.problems.name, self.judged_by, [job.key for job in self.jobs])
         return COMPARISON + hashlib.sha256(msgspec.json.encode(asked)).hexdigest()[:16]
 
     def report(self) -> Report:
-        """Return what is there so far."""
+        """Return the report so far."""
         order = self.jobs[0].order
         facts = {
             "kind": "comparison",
@@ -244,16 +244,16 @@ class Comparison:
         )
 
     async def missing(self) -> list[Job]:
-        """Return what has not been run to its end."""
+        """Return the jobs without an ended run."""
         rows = {job.key: (await self._find(job.key))[0] for job in self.jobs}
         return [job for job in self.jobs if (row := rows[job.key]) is None or row.status not in ENDED]
 
     async def run(self) -> Report:
-        """Run what is missing.
+        """Run the missing jobs.
 
         Raises:
-            ReasonryError: The store cannot be used, or somebody else drives one of the runs.
-            asyncio.CancelledError: The caller was cancelled; `report` has what is there.
+            ReasonryError: The store cannot be used, or another process drives one of the runs.
+            asyncio.CancelledError: The caller was cancelled; `report` has the results so far.
         """
         table = TrialTable(self.engine.store, self.id)
         await table.begin(self.report())
@@ -281,7 +281,7 @@ class Comparison:
         self.note(f"{len(self.trials)}/{len(self.jobs)} {came}")
 
     async def _result(self, job: Job, *, is_counted: bool = False) -> Result | None:
-        """Return what came of a run, from the store if it is there; None where nothing may be spent any more."""
+        """Return the result of a job, from the store or by running it. None if the spending limit is reached."""
         row, session_id = await self._find(job.key)
         if row is not None and row.status in ENDED:
             self.reused += is_counted
@@ -294,7 +294,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the last run of a key unless it is to be repeated, and the id of the session of a new one."""
+        """Return the last run of a key unless it has to be repeated, and the session id for a new run."""
         found, session_id = "", key
         for attempt in count(2):
             try:
@@ -308,7 +308,7 @@ class Comparison:
         return None if is_again else await self.engine.store.run(found), session_id
 
     async def _failure(self, result: Result) -> str | None:
-        """Return the code of the failure of the world that made a run fail, if there was one."""
+        """Return the code of the external failure (provider, tool) behind a failed run, if any."""
         if result.status != "failed":
             return None
         if result.termination.code is not None:
@@ -321,7 +321,7 @@ class Comparison:
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
-        """Return what came of a run, with the judge's verdict; None where nothing may be spent any more."""
+        """Return the trial of a run with the judge's verdict. None if the spending limit is reached."""
         document, usage, code = result.document(), result.usage, await self._failure(result)
         answer, right, any_right = judged_answer(document), None, None
         if self.judge is not None:
@@ -397,7 +397,7 @@ def _difference(after: Usage, before: Usage) -> Usage:
 
 
 async def estimate(comparison: Comparison) -> tuple[int, Usage]:
-    """Return how many runs are missing, and about what they take."""
+    """Return the number of missing runs, and an estimate of their usage."""
     missing = await comparison.missing()
     orders = {job.strategy: job.order for job in missing}
     rehearsed = {name: _rehearse(comparison.app, order) for name, order in orders.items()}
@@ -411,7 +411,7 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
 
 
 def _rehearse(app: App, order: Begun) -> Usage:
-    """Return the usage of a run whose replies are the examples of its stages."""
+    """Return the usage of a run that answers every question with the stage's example."""
     stages = [stage for strategy in reversed(app.strategies_in(order)) for stage in strategy.stages]
     shown = {stage.name: dict(stage.example) for stage in stages if stage.example}
     run, limit = Run(order, app.strategies), order.budget.calls or inf
@@ -422,7 +422,7 @@ def _rehearse(app: App, order: Begun) -> Usage:
 
 
 def _answer(effect: Effect, shown: Mapping[str, Any]) -> Event:
-    """Return what comes of an effect."""
+    """Return the example event for an effect."""
     if isinstance(effect, Verify):
         return Verified("right" if effect.final else "unknown")
     if not isinstance(effect, Ask):

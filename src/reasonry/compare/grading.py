@@ -1,8 +1,8 @@
-"""Judging: a data set of problems, and whether what was found for one is right.
+"""Grading: the problems of a data set, and the judges of answers.
 
-Rule 1: answers are compared by what they say (`vote.normalise`), never by how they are written.
-Rule 2: a judge is pure: the same answer gets the same verdict, and judging again costs nothing. Only the judge `model`
-        is not here, since it has to be asked.
+Rule 1: answers are compared by meaning (`vote.normalise`), never by spelling.
+Rule 2: a judge is pure: the same answer gets the same verdict, and judging again costs nothing. The judge `model` is
+        elsewhere, since it has to be asked.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..regular_files import read_problems
 from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)
-"""How far apart, relatively, two numbers may be that count as the same."""
+"""The relative difference below which two numbers are equal."""
 
 
 # -- the data set
 
 
 class Item(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of a data set.
+    """A line of a data set.
 
     Attributes:
-        id: What it is called in reports: the number of the line where the line names no other.
-        answer: What is right; not needed by every judge.
+        id: The name in reports. Defaults to the number of the line.
+        answer: The right answer, which not every judge needs.
     """
 
     problem: Annotated[str, Meta(min_length=1)]
@@ -50,7 +50,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_dataset(text: str, name: str) -> list[Item]:
-    """Read a data set, one JSON object a line; raises as `read_problems`."""
+    """Read a data set with a JSON object per line. Raises like `read_problems`."""
 
     def take(number: int, item: Item) -> Item:
         return msgspec.structs.replace(item, id=str(number if item.id is None else item.id))
@@ -62,16 +62,16 @@ def read_dataset(text: str, name: str) -> list[Item]:
 
 
 Judge = Callable[[Item, str], bool]
-"""Says whether an answer is right. Pure; a judge that asks a model is not one of these."""
+"""Decides whether an answer is right. Pure; the judge `model` is not of this type."""
 
 
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
-    """Return the judge that reads the right answer and the other one alike, and wants the same of both."""
+    """Return a judge that parses both answers and compares the results."""
     return lambda item, answer: read(answer) == read(item.expected or "")
 
 
 def finds_the_same(pattern: str) -> Judge:
-    """Return the judge that finds the same matches of a pattern in both, in any order; it looks at lower-case text."""
+    """Return a judge that compares the matches of a pattern in both lower-cased answers, in any order."""
     return reads_the_same(lambda text: sorted(re.findall(pattern, text.lower())))
 
 
@@ -92,12 +92,12 @@ def check_items(items: Sequence[Item], spec: str) -> None:
 
 
 def says_the_same(item: Item, answer: str) -> bool:
-    """`exact`: it says what the right answer says, whatever the case, the units' names and the way to write numbers."""
+    """`exact`: the answers agree apart from case, names of units and number formats."""
     return agree(normalise(item.expected or ""), normalise(answer))
 
 
 def is_the_number(item: Item, answer: str) -> bool:
-    """`numeric`: the last number in it is the last number in the right answer; units are not looked at."""
+    """`numeric`: the last numbers of both answers are equal. Units are ignored."""
     wanted, found = number_in(item.expected or ""), number_in(answer)
     if wanted is None or found is None:
         return False
@@ -105,7 +105,7 @@ def is_the_number(item: Item, answer: str) -> bool:
 
 
 def makes(target: Fraction, problem: str, answer: str) -> bool:
-    """`arithmetic:TARGET`: it makes the target from the problem's numbers, each used once; moves that lead there do."""
+    """`arithmetic:TARGET`: the answer, or its moves, make the target from the problem's numbers, each used once."""
     puzzle = read_puzzle(problem)
     claim = Verify(problem, (*answer.splitlines(), answer), final=True)
     return puzzle is not None and judge(Puzzle(puzzle.numbers, target), claim).verdict == "right"
@@ -121,13 +121,13 @@ def number_in(text: str) -> Fraction | None:
 
 
 def judged_answer(document: Mapping[str, Any]) -> str | None:
-    """Return what is judged: the answer, or the best so far of a run that a limit stopped, for all had the same one."""
+    """Return the text to judge: the answer, or the best so far if a limit stopped the run."""
     is_stopped = (document.get("outcome"), document.get("status")) == ("stopped", "done")
     return document.get("best_answer" if is_stopped else "answer")
 
 
 def all_found(document: Mapping[str, Any]) -> list[str]:
-    """Return all that a result document says was found: the answer first, thoughts with and without their paths."""
+    """Return every candidate in a result document: the answer first, then thoughts with and without their paths."""
     found = document.get("candidates") or ()
     return [
         *filter(None, [judged_answer(document)]),

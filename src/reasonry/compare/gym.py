@@ -1,7 +1,7 @@
-"""`gym/NAME`: problems of the package `reasoning-gym`, made and judged by a process of their own.
+"""`gym/NAME`: problems of the package `reasoning-gym`, made and judged in a separate process.
 
-The package takes seconds to import and brings 300 MB, so this process never imports it. Only those data sets are
-offered whose own answers get the full score and whose empty answers get none; `bench/gym_whitelist.py` checks the list.
+The package takes seconds to import and 300 MB, so this process never imports it. A data set is offered only if its own
+answers get the full score and empty answers get none; `bench/gym_whitelist.py` checks the list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..extras import check_extra
 from .grading import Item, Judge
 
 WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())
-"""The names that may stand behind `gym/`."""
+"""The legal names after `gym/`."""
 
 SERVER = """
 import json, sys
@@ -36,11 +36,11 @@ for line in sys.stdin:
         score = 0  # It expects another form of answer.
     print(json.dumps(score), file=out, flush=True)
 """
-"""The process: it prints all problems, then the score of each answer; its standard output is no one else's."""
+"""The program of the process: it prints all problems, then the score of each answer."""
 
 
 def open_gym(name: str, seed: int, size: int) -> tuple[list[Item], Judge]:
-    """Return the problems of a data set and their judge, with which its process ends.
+    """Return the problems of a data set and their judge. Closing the judge ends the process.
 
     Raises:
         MissingExtraError: The package is not installed.

@@ -1,4 +1,4 @@
-"""The problems of a comparison: those of a user's file, or of a data set that brings its own judge and tools."""
+"""The problems of a comparison, from a user's file or from a data set with its own judge and tools."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .grading import Item, Judge, is_the_number, makes, number_in, says_the_same
 from .gym import WHITELIST, open_gym
 
 DEFAULT_SIZE, MAX_SIZE = 30, 10_000
-"""Problems where a data set is named without a size, and at most."""
+"""The default and the largest number of problems from a data set."""
 
 
 class ProblemSet(Struct, frozen=True):
-    """Problems, and what belongs to them.
+    """Problems with their judge and tools.
 
     Attributes:
-        name: As reports call it.
-        judge: Of the data set; None: the one that the user names, or `exact`.
-        tools: Those that the problems tell of; every run gets them.
-        strategies: Compared where the user names none, as after `--strategies`.
+        name: The name in reports.
+        judge: The judge of the data set. Without it, the user's judge or `exact` is used.
+        tools: The tools that the problems mention. Every run gets them.
+        strategies: The default of `--strategies`.
     """
 
     name: str
@@ -37,10 +37,10 @@ class ProblemSet(Struct, frozen=True):
 
 
 def find_judge(name: str) -> Judge | None:
-    """Return the judge by its name, as after `--judge`, or that of a data set; None where it has to be asked.
+    """Find the judge by a value of `--judge`, or the judge of a data set. None for the judge `model`.
 
     Raises:
-        UsageError: There is no such judge; `choices` has the forms.
+        UsageError: The judge is unknown; `choices` has the forms.
     """
     kind, _, rest = name.partition(":")
     judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
@@ -55,11 +55,11 @@ def find_judge(name: str) -> Judge | None:
 
 
 def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
-    """Open the data set that a user names, as NAME, NAME:SIZE or gym/NAME:SIZE.
+    """Open a data set by NAME, NAME:SIZE or gym/NAME:SIZE.
 
     Raises:
-        UsageError: There is no such data set (`choices` has the names), or the size is none.
-        MissingExtraError: `gym/…`, and reasoning-gym is not installed.
+        UsageError: The data set is unknown (`choices` has the names), or the size is illegal.
+        MissingExtraError: `gym/…` needs reasoning-gym, which is not installed.
     """
     name, colon, number = written.strip().partition(":")
     choices = [*DATASETS, *(f"gym/{known}" for known in WHITELIST)]

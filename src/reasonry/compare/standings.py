@@ -1,11 +1,11 @@
-"""Comparing strategies: how sure an accuracy is, and which strategy is worth its price.
+"""Standings of strategies: their accuracy with its uncertainty, and their price.
 
-Rule 1: an accuracy is given with its interval. Two strategies are told apart by the problems that only one of them
-        solved: all problems are the same for both, so a problem that both solved, or neither, says nothing.
-Rule 2: `right` is about the answer that was given; `any_right` about all that was found: the answer, the candidates of
-        a search, the answers that were voted on.
-Rule 3: a run without an answer, and an answer nobody could judge, count as not right.
-Rule 4: what was right nowhere is not worth its price, however low: it is on no front.
+Rule 1: an accuracy has an interval. Two strategies differ by the problems that only one of them solved: a problem that
+        both solved, or neither, says nothing about their difference.
+Rule 2: `right` is about the given answer, `any_right` about every candidate: the answer, the candidates of a search,
+        the answers in a vote.
+Rule 3: a run without an answer, and an answer without a verdict, count as not right.
+Rule 4: a strategy that was never right is not worth its price, however low: it is on no front.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from ..text import clip
 from .grading import Item
 
 SIGNIFICANT = 0.05
-"""How likely chance may make a difference that is still called one."""
+"""The significance level."""
 MAX_REASONS, REASON_CHARS = 5, 200
-"""How many reasons for missing answers are shown for each strategy, and how much of each."""
+"""The most reasons for missing answers per strategy, and the most characters of each."""
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """One run of one strategy on one problem.
+    """A run of a strategy on a problem.
 
     Attributes:
-        right: None where the judge could not say.
-        any_right: None where it was not looked at.
-        usd: None where the price is not known.
+        right: The verdict, or None if the judge could not decide.
+        any_right: Whether any candidate was right, or None if not checked.
+        usd: The cost, or None if the price is unknown.
     """
 
     item: str
@@ -52,45 +52,45 @@ class Trial(Struct, frozen=True, kw_only=True):
     usd: float | None
     seconds: float
     samples: int = 0
-    """Replies of models, each of several drawn in one call counted."""
+    """Replies of models. Each of several samples in a call counts."""
     asked_again: int = 0
-    """Of these, the replies to a question that was asked again since a reply could not be used."""
+    """Replies to questions that were asked again after an unusable reply."""
     unread: int = 0
-    """First replies that could not be used."""
+    """Unusable first replies."""
     ran: str = ""
-    """The strategy that ran, where `auto` chose it."""
+    """The strategy that `auto` chose."""
     code: str | None = None
-    """What the world did, where there is no answer, or no verdict, because of it."""
+    """The code of an external failure that prevented the answer or the verdict."""
     detail: str = ""
-    """Why the run ended so, for people."""
+    """The reason for the run's end, for people."""
 
     @property
     def verdict(self) -> str:
-        """What came of it, in a few words."""
+        """The result in a few words."""
         verdict = {True: "right", False: "wrong", None: "not judged"}[self.right]
         return f"no answer · {self.why_no_answer}" if self.answer is None else f"{verdict} · {self.answer}"
 
     @property
     def why_no_answer(self) -> str:
-        """Why there is no answer: the reason the run ended for, and what is known about it."""
+        """The reason for a missing answer: the termination reason with its details."""
         reasons = [] if self.reason == "error" and (self.code or self.detail) else [self.reason]
         reasons += [self.code] if self.code and self.code != self.reason else []
         return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """What a strategy did over all its runs; means are per run.
+    """The results of a strategy over all its runs. Means are per run.
 
     Attributes:
-        low: Lower end of the accuracy's 95 % interval.
-        unjudged: Answers the judge could not say anything about; they count as not right.
+        low: The lower end of the accuracy's 95 % interval.
+        unjudged: Answers that the judge could not decide. They count as not right.
         failed: Runs without an answer.
-        any_accuracy: Part of the problems for which anything found was right; None where it was not looked at.
-        samples: Replies of models; several drawn in one call count each.
-        in_form: Share of first replies that followed their question; None where nothing was asked.
-        asked_again: Calls lost to asking again.
-        front: Whether it was right at least once, and no other strategy is both at least as accurate and at least as
-            cheap, and better in one.
+        any_accuracy: The share of problems with any right candidate, or None if not checked.
+        samples: Replies of models. Each of several samples in a call counts.
+        in_form: The share of first replies in the requested form, or None without questions.
+        asked_again: Calls spent on asking again.
+        front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
+            without being worse in the other.
     """
 
     strategy: str
@@ -114,14 +114,14 @@ class Standing(Struct, frozen=True, kw_only=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """A comparison: the runs it takes, and what came of them so far.
+    """A comparison: its runs and their results so far.
 
     Attributes:
-        facts: How the runs are made and judged, as the document has it.
-        keys: The sessions of the runs of each problem, one for each strategy.
-        found: Every trial that is there, by problem and strategy.
-        reused: How many of them were there before.
-        spent: By this call alone, judging included, and what was cut off in flight.
+        facts: The settings of the runs and the judge, as in the document.
+        keys: The sessions of each problem's runs, one per strategy.
+        found: The trials so far, by problem and strategy.
+        reused: The number of trials from earlier calls.
+        spent: The spending of this call, with judging and calls cut off in flight.
     """
 
     facts: dict[str, Any]
@@ -140,7 +140,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def trials(self) -> list[Trial]:
-        """What is there, problem by problem."""
+        """The trials so far, problem by problem."""
         return [self.found[place] for place in self.places if place in self.found]
 
     @property
@@ -178,15 +178,15 @@ def wilson(right: int, runs: int) -> tuple[float, float]:
 
 
 def sign_test(won: int, lost: int) -> float:
-    """Return how likely chance alone divides so many problems at least so unevenly (exact, two-sided; McNemar 1947)."""
+    """Return the p-value of an exact two-sided sign test (McNemar 1947)."""
     outcomes = won + lost
     return min(1.0, 2 * sum(comb(outcomes, at) for at in range(min(won, lost) + 1)) / 2**outcomes)
 
 
 def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
-    """Return the positions of the points (cost, gain) that no other point beats.
+    """Return the positions of the points (cost, gain) that no other point dominates.
 
-    One point beats another if it costs no more and gains no less, and one of both strictly.
+    A point dominates another if it costs no more and gains no less, and at least one of these strictly.
     """
     return {
         at
@@ -196,7 +196,7 @@ def pareto_front(points: Sequence[tuple[float, float]]) -> set[int]:
 
 
 def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standing]:
-    """Return how the strategies stand, in the order given; one without runs is left out."""
+    """Return the standings in the given order. Strategies without runs are left out."""
     by_strategy: dict[str, list[Trial]] = {name: [] for name in strategies}
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
@@ -208,13 +208,13 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
 
 
 def cost_of(rows: Sequence[Standing]) -> str:
-    """Return what tells what is cheap: dollars where every price is known and something cost any, else calls."""
+    """Return the measure of cost: dollars if every price is known and any run cost money, else calls."""
     is_priced = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
     return "usd" if is_priced else "calls"
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
-    """Return which strategies the best one beats, and which it cannot be told apart from; rule 1."""
+    """Describe which strategies the best one beats, and which it cannot be told apart from (rule 1)."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
@@ -236,7 +236,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
 
 
 def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator[str]:
-    """Yield how many answers could not be judged, and how many problems have none, and why."""
+    """Yield the numbers of undecided and missing answers, with reasons."""
     codes = [trial.code for trial in trials if trial.right is None]
     if codes:
         yield f"{len(codes)} of the answers are not judged (?) and count as not right"

@@ -1,8 +1,8 @@
-"""The table of a comparison, problems by strategies, which is kept in the store while it fills.
+"""The table of a comparison, problems by strategies, kept in the store while it grows.
 
-Rule 1: it is a session: its first thought is the plan, every other one is a trial that was judged or a repeat that was
-        begun. So it is listed, copied and deleted like any other session, and whoever reads it needs no judge.
-Rule 2: of several trials in one place the latest counts.
+Rule 1: the table is a session. Its first thought is the plan; every other thought is a judged trial or a started
+        repeat. It is thus listed, copied and deleted like any other session, and can be read without a judge.
+Rule 2: of several trials for the same problem and strategy, the latest counts.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .problem_set import find_judge
 from .standings import Report, Trial
 
 ENDED = ("done", "failed")
-"""The status of a run that is not run again."""
+"""The statuses of runs that are not repeated."""
 
 _PAGE = 500
 
 
 class Repeat(Struct, frozen=True):
-    """One more run of a strategy on a problem; or the first one, while it is at work."""
+    """A repeated run of a strategy on a problem, or the first run while active."""
 
     item: str
     strategy: str
@@ -41,17 +41,17 @@ class Repeat(Struct, frozen=True):
 
 
 class TrialTable:
-    """The table of one comparison.
+    """The table of a comparison.
 
     Args:
-        id: Of the comparison, and of the session.
+        id: The id of the comparison and of its session.
     """
 
     def __init__(self, store: Store, id: str) -> None:
         self.store, self.id = store, id
 
     async def begin(self, report: Report) -> None:
-        """Write the plan, which is the report without its trials, unless it is there."""
+        """Write the plan (the report without trials) unless it exists."""
         problems = f"{len(report.items)} problems of {report.facts['dataset']}"
         purpose = f"Comparison: {problems} × {', '.join(report.strategies)}"
         await self._append(purpose, {"plan": to_builtins(replace(report, found={}))}, is_first=True)
@@ -81,10 +81,10 @@ class TrialTable:
         await self.store.change(self.id, decide)
 
     async def read(self) -> tuple[Report, list[Repeat]]:
-        """Return the comparison as it stands, and the repeats.
+        """Return the current comparison and its repeats.
 
         Raises:
-            NotFoundError: There is no such comparison.
+            NotFoundError: The comparison does not exist.
         """
         entries = list[dict[str, Any]]()
         while page := await self.store.thoughts(self.id, after_seq=len(entries), limit=_PAGE):
@@ -98,10 +98,10 @@ class TrialTable:
 
 
 async def read_comparison(app: App, id: str) -> dict[str, Any]:
-    """Return the document of a comparison as it stands: its report, the runs at work, and the repeats.
+    """Return the current document of a comparison: its report, active runs and repeats.
 
     Raises:
-        NotFoundError: There is no such comparison.
+        NotFoundError: The comparison does not exist.
     """
     report, repeats = await TrialTable(app.store, id).read()
     judge, items = find_judge(report.facts["judge"]), {str(item.id): item for item in report.items}

@@ -1,11 +1,10 @@
-"""Data sets of our own: problems made by rule, so that everybody gets the same ones, each with an exact judge.
+"""Generated data sets: the same problems for everybody, each data set with an exact judge.
 
 Each file here has `make`, the generator of a data set, and the judge `is_right`; the table below says the rest.
 
-Rule 1: an item depends on the data set's name and version, the seed, the level and its index, and on nothing else: the
-        first 20 of 50 are those of 20.
-Rule 2: a judge is exact: it accepts every way to write the right answer that it knows, and nothing else. No model is
-        asked.
+Rule 1: an item depends only on the data set's name and version, the seed, the level and its index: the first 20 of 50
+        items are the same as 20 items.
+Rule 2: a judge is exact: it accepts the known spellings of the right answer and nothing else. No model is asked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One client's conversation over standard input and output, in whichever protocol version it speaks.
+"""A client's conversation over standard input and output, in the client's protocol version.
 
-The first request that is well made decides: `initialize` opens a handshake version, an envelope in `_meta` the
-stateless one. From then on the connection serves that alone.
+The first valid request decides: `initialize` opens a handshake version, an envelope in `_meta` the stateless version.
+From then on the connection serves that version alone.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _INFO_KEY = f"{_META}clientInfo"
 
 
 class ClientInfo(Struct, frozen=True):
-    """Who the client says it is."""
+    """The name and version that the client reports."""
 
     name: str
     version: str
 
 
 class InitializeParams(Struct, frozen=True, rename="camel"):
-    """What opens a handshake version."""
+    """The parameters of `initialize`."""
 
     protocol_version: str
     capabilities: dict[str, Any]
@@ -55,7 +55,7 @@ class InitializeParams(Struct, frozen=True, rename="camel"):
 
 
 class Envelope(Struct, frozen=True):
-    """What every request of the stateless version carries in `_meta`."""
+    """The `_meta` of every request in the stateless version."""
 
     version: str = msgspec.field(name=_VERSION_KEY)
     capabilities: dict[str, Any] = msgspec.field(name=_CAPABILITIES_KEY)
@@ -63,10 +63,10 @@ class Envelope(Struct, frozen=True):
 
 
 class Connection:
-    """One client's side of the conversation.
+    """A client's conversation.
 
     Args:
-        send: Takes each line that goes out.
+        send: Sends a line to the client.
     """
 
     def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
@@ -75,11 +75,11 @@ class Connection:
         self._context = CallContext(Thinker(gate=asyncio.Lock()))
         self._about = server_info()
         self._is_stateless: bool | None = None
-        """Whether it is served in the stateless version, or in one of the handshake; None: neither yet."""
+        """Whether the stateless version or a handshake version is spoken; None before the first request."""
         self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
-        """Take in one line; every request is answered, whatever it says."""
+        """Process a line. Every request gets a reply."""
         try:
             message = frames.read(line)
         except frames.UnreadableError as error:
@@ -94,7 +94,7 @@ class Connection:
             self._send(frames.error(message["id"], refusal))
 
     def refuse(self, error: frames.UnreadableError) -> None:
-        """Answer a line that could not be read; for a tool call, as a tool's error."""
+        """Reply to an unreadable line; to a tool call, with a tool's error."""
         if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
             self._send_tool_error(error.id, error.cause or UsageError(error.message))
         else:
@@ -105,7 +105,7 @@ class Connection:
         self._send(frames.result(id, self._encode("tools/call", result)))
 
     async def finish(self) -> None:
-        """Return once every request that was read is answered."""
+        """Wait until every request is answered."""
         for task, (_, method) in list(self._working.items()):
             if method == LISTEN:
                 task.cancel()
@@ -113,7 +113,7 @@ class Connection:
             await asyncio.wait(list(self._working))
 
     def abandon(self, why: str) -> list[str]:
-        """Answer what is still at work with an error, and give it up; return what that was, for people."""
+        """Cancel pending requests, answer them with an error, and return their descriptions for people."""
         error = WorldError(why, code="deadline_exceeded", retryable=True)
         left: list[str] = []
         for task, (id, name) in list(self._working.items()):
@@ -154,10 +154,10 @@ class Connection:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
     def _check_version(self, method: str, params: Document) -> None:
-        """Check that a request is made in the version of the connection, which the first one decides.
+        """Check that a request uses the version of the connection. The first request decides the version.
 
         Raises:
-            RefusedError: It is another one, or none.
+            RefusedError: The request uses another version or none.
         """
         meta, why = params.get("_meta"), ""
         if not isinstance(meta, dict | None):
@@ -210,7 +210,7 @@ class Connection:
         return self._encode("server/discover", answer)
 
     def _encode(self, method: str, result: Document) -> bytes:
-        """Return a result as JSON, with what every result carries in the connection's version of the protocol."""
+        """Encode a result as JSON, with the members that the connection's version requires."""
         if self._is_stateless:
             about = {"resultType": "complete", "_meta": {f"{_META}serverInfo": self._about}}
             hint = CACHE_HINTS.get(method)
@@ -247,7 +247,7 @@ class Connection:
         self._send(frames.notification("notifications/progress", known))
 
     async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
-        """Tell the client of its tasks, until all of them have ended."""
+        """Notify the client of its tasks until all have ended."""
         async with aclosing(tasks.listen(id, params, self._context)) as notices:
             async for method, content in notices:
                 self._send(frames.notification(method, content))

@@ -39,7 +39,7 @@ from .tools import CallContext, Document, McpTool, Report
 BEAT_S: Final = 5.0
 _MESSAGE_CHARS: Final = 200
 _STEPS: Final = ("answered", "failed", "tool_returned", "verified")
-"""The events that a run's steps come of."""
+"""The events that complete a step of a run."""
 
 _RUNS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
 _STRING, _OBJECT = {"type": "string"}, {"type": "object"}
@@ -60,7 +60,7 @@ _SOLVE_OUTPUT = {
     "required": ["answer", "status", "termination"],
 }
 _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
-"""Actions after which a run is one of the connection's."""
+"""Actions that make a run the connection's own."""
 
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
@@ -80,27 +80,27 @@ SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the a
 
 
 class RunWork:
-    """Works on the runs that are begun and looked at, by way of a supervisor.
+    """Drives and follows runs through a supervisor.
 
-    Rule 1: a call that waits says how far its run has got at least every `BEAT_S`; one whose client takes no progress
-            is answered after `patience_s`, with the run's id.
-    Rule 2: a run ends with its call only where the protocol says that who gives a call up cancels it.
+    Rule 1: a waiting call reports progress at least every `BEAT_S`. For a client without support for progress, the call
+            returns after `patience_s` with the run's id.
+    Rule 2: a run ends with its call only if the protocol says that an abandoned call is cancelled.
 
     Args:
-        supervisor: As in `RunTasks`.
+        supervisor: See `RunTasks`.
     """
 
     def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
         self.app, self.tasks = app, RunTasks(app, supervisor)
 
     async def status(self, run_id: str, context: CallContext) -> Document:
-        """Return where a run stands; of one that is driven here, where no call may take long, wait for its end."""
+        """Return the state of a run. If the run is driven here and calls must be short, wait for its end."""
         if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
             await self._wait(run_id, context)
         return await self.app.coach(brief=True).status(run_id)
 
     async def see_through(self, run_id: str, context: CallContext) -> Document:
-        """Return a run's result document, or where it stands when the call has waited long enough."""
+        """Return a run's result document, or its state if the call has waited long enough."""
         with self.tasks.supervisor.attending(self.app, run_id, leaves=not context.ends_when_left):
             result = await self._wait(run_id, context)
         if result is not None:
@@ -109,7 +109,7 @@ class RunWork:
         return {**so_far, "note": STILL_AT_WORK}
 
     async def _wait(self, run_id: str, context: CallContext) -> Result | None:
-        """Return where the run stands when nobody drives it here any more; None: the caller has waited long enough."""
+        """Wait for the end of the drive and return the run's state, or None if the caller has waited long enough."""
         telling = asyncio.ensure_future(self._tell(run_id, context.report)) if context.report else None
         try:
             async with asyncio.timeout(None if telling else context.patience_s):
@@ -124,7 +124,7 @@ class RunWork:
                 telling.cancel()
 
     async def _tell(self, run_id: str, report: Report) -> None:
-        """Tell the caller the run's id, then of each of its steps, and that it continues where it takes long."""
+        """Report the run's id to the caller, then each step, and signs of life in between."""
         numbers, message = itertools.count(1), f"run {run_id}"
 
         async def beat() -> None:

@@ -1,4 +1,4 @@
-"""JSON-RPC frames as bytes: one line each, read leniently enough that every request gets an answer."""
+"""JSON-RPC frames as bytes, one per line, read leniently so that every request gets a reply."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
 
 
 class _Request(Struct):
-    """A request that is well made."""
+    """A valid request."""
 
     jsonrpc: Literal["2.0"]
     id: str | Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -40,11 +40,11 @@ class _Request(Struct):
 
 
 class RefusedError(Exception):
-    """A request that is answered with an error of the protocol.
+    """A request answered with a protocol error.
 
     Attributes:
         code: The JSON-RPC code.
-        data: What a program may want to know.
+        data: Details for programs.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -55,10 +55,10 @@ class RefusedError(Exception):
 
 
 def read_params(form: type[T], params: dict[str, Any]) -> T:
-    """Return the parameters of a request, read; members that are not known are passed over.
+    """Read the parameters of a request. Unknown members are ignored.
 
     Raises:
-        RefusedError: They are not of the form.
+        RefusedError: The parameters have another form.
     """
     try:
         return msgspec.convert(params, form)
@@ -67,12 +67,12 @@ def read_params(form: type[T], params: dict[str, Any]) -> T:
 
 
 class UnreadableError(RefusedError):
-    """A line that cannot be taken in; its code is that of the protocol, where no tool was called.
+    """An unreadable line. Unless a tool was called, its code is a protocol code.
 
     Attributes:
-        id: Of the request, where it could be made out, else None.
-        method: Likewise.
-        cause: What a tool's caller is told, where it is more than bad input.
+        id: The id of the request, if readable.
+        method: The method of the request, if readable.
+        cause: The error for a tool's caller, if it is more than bad input.
     """
 
     cause: ReasonryError | None = None
@@ -85,10 +85,10 @@ class UnreadableError(RefusedError):
 
 
 def read(line: bytes) -> dict[str, Any]:
-    """Return the message on a line.
+    """Read the message on a line.
 
     Raises:
-        UnreadableError: It is not JSON, not an object, too deep, holds half a character, or is no valid request.
+        UnreadableError: The line is not JSON, not an object, too deep, malformed text, or not a valid request.
     """
     try:
         message = _decode(line)
@@ -112,7 +112,7 @@ def read(line: bytes) -> dict[str, Any]:
 
 
 def oversize_error(head: bytes, limit: int) -> UnreadableError:
-    """Return the refusal of a line over the limit, of which only the head was kept."""
+    """Return the refusal of a line over the limit. Only its head was kept."""
     why = f"a message may be at most {limit:,} bytes long"
     found = _skim(head, INVALID_REQUEST, why)
     found.cause = TooLargeError(why, limit=limit)
@@ -120,7 +120,7 @@ def oversize_error(head: bytes, limit: int) -> UnreadableError:
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:
-    """Make out id and method of a message that cannot be decoded, reading its outermost keys only."""
+    """Find the id and the method of an undecodable message among its outermost keys."""
     found: dict[bytes, Any] = {}
     depth = 0
     for match in _TOKEN.finditer(line, 0, _SKIM_BYTES):
@@ -139,19 +139,19 @@ def _skim(line: bytes, code: int, why: str) -> UnreadableError:
 
 
 def is_id(value: Any) -> bool:
-    """Whether a value may stand as the id of a request."""
+    """Whether a value is a legal request id."""
     if isinstance(value, int):
         return not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
     return isinstance(value, str)
 
 
 def result(id: Any, encoded: bytes) -> bytes:
-    """Return the line that answers a request with an encoded result."""
+    """Return the line of a reply with an encoded result."""
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (_encode(id), encoded)
 
 
 def error(id: Any, refusal: RefusedError) -> bytes:
-    """Return the line that refuses a request."""
+    """Return the line of an error reply."""
     body: dict[str, Any] = {"code": refusal.code, "message": SECRETS.mask(refusal.message)}
     if refusal.data is not None:
         body["data"] = SECRETS.mask_data(refusal.data)

@@ -1,6 +1,6 @@
 """The official SDK's server over the same tools, resources and prompts, for HTTP.
 
-Importing this takes half a second; nothing over standard input and output does.
+Importing this takes half a second. The stdio server does not import it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
 from .tools import CallContext, Document
 
 PATIENCE_S = 45.0
-"""Many clients give a call up after a minute."""
+"""The longest wait of a call. Many clients abandon a call after a minute."""
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
@@ -36,11 +36,11 @@ def sdk_server(
     *,
     has_tasks: bool = False,
 ) -> Server[Any]:
-    """Return the SDK's server, which asks ours for every answer.
+    """Return the SDK's server, which delegates every request to ours.
 
     Args:
-        server_for: The server of whoever made an HTTP request.
-        context_for: What is known of whoever made it; by default nothing, so that no two calls share a session.
+        server_for: Returns our server for the principal of an HTTP request.
+        context_for: Returns the context of the caller. By default it is empty, so that calls share no session.
         has_tasks: Whether these servers have tasks.
     """
     about, bridge = server_info(), _Bridge(server_for, context_for)
@@ -69,7 +69,7 @@ def sdk_server(
 
 
 class _Bridge:
-    """The SDK's handlers of requests, answered by ours; the arguments are those of `sdk_server`."""
+    """Handlers for the SDK that delegate to our server. For the arguments see `sdk_server`."""
 
     def __init__(
         self, server_for: Callable[[Any], McpServer], context_for: Callable[[Any], CallContext]
@@ -91,7 +91,7 @@ class _Bridge:
         return _complete(context, result)
 
     async def listen(self, context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
-        """Tell a client of its tasks, until all of them have ended."""
+        """Notify a client of its tasks until all have ended."""
         server, params = self._server_for(context.request), dict(context.params or {})
         assert server.tasks is not None, "only then listening is served"
         call = _note_abilities(context, CallContext())
@@ -117,7 +117,7 @@ def _note_abilities(context: RequestContext, call: CallContext) -> CallContext:
 
 @contextmanager
 def _protocol_errors() -> Generator[None]:
-    """Have our errors be errors of the SDK."""
+    """Translate our errors into errors of the SDK."""
     try:
         yield
     except (RefusedError, ReasonryError) as error:

@@ -1,4 +1,4 @@
-"""What the server offers, the same over standard input and output and over HTTP: its tools, resources and prompts."""
+"""The tools, resources and prompts of the server, the same over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Fal
 
 
 def app_server(work: RunWork, sessions: Sessions) -> McpServer:
-    """Return all that a server over an app offers.
+    """Build the server for an app.
 
     Args:
-        work: Works on the app's runs.
+        work: Drives the app's runs.
     """
     app = work.app
     extras = [*run_tools(work), page_tool(app)]
@@ -38,7 +38,7 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
 def open_server(
     sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), *, is_brief: bool = False
 ) -> McpServer:
-    """Return all that a server over some sessions offers: thinking, without runs.
+    """Build a server for sessions alone, without runs.
 
     Args:
         is_brief: Whether the thinking tool has its short description.
@@ -71,7 +71,7 @@ def open_server(
 
 
 def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:
-    """Return the official SDK's server over the same, for one user; its calls share no session."""
+    """Build the official SDK's server for a single user. Its calls share no session."""
     check_extra("mcp", "MCP over HTTP")
     from .http_server import sdk_server
 

@@ -1,6 +1,6 @@
-"""All the server offers as plain protocol documents: tools, a document per strategy and session, a prompt per strategy.
+"""The server's content as protocol documents: tools, a resource per strategy and session, a prompt per strategy.
 
-The connection over standard input and output and the SDK's server for HTTP both answer from here.
+The stdio connection and the SDK's server for HTTP both get their replies here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ CACHE_HINTS = {
     "resources/list": 0,
     "resources/read": 0,
 }
-"""How long, in milliseconds, a client may take an answer for fresh (protocol 2026-07-28)."""
+"""Milliseconds for which a client may cache a reply (protocol 2026-07-28)."""
 STRATEGY_URI = "reasonry://strategies/"
 SESSION_URI = "reasonry://sessions/"
 _LISTED_SESSIONS = 50
@@ -61,26 +61,26 @@ _JSON = "application/json"
 
 
 class ListParams(Struct, frozen=True):
-    """Of a listing, which has one page."""
+    """The parameters of a listing, which has a single page."""
 
     cursor: str | None = None
 
 
 class ToolCallParams(Struct, frozen=True):
-    """Of `tools/call`."""
+    """The parameters of `tools/call`."""
 
     name: str
     arguments: dict[str, Any] | None = None
 
 
 class ResourceParams(Struct, frozen=True):
-    """Of `resources/read`."""
+    """The parameters of `resources/read`."""
 
     uri: str
 
 
 class PromptParams(Struct, frozen=True):
-    """Of `prompts/get`."""
+    """The parameters of `prompts/get`."""
 
     name: str
     arguments: dict[str, str] | None = None
@@ -89,7 +89,7 @@ class PromptParams(Struct, frozen=True):
 def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
-    """Return the context of a client with what it declares that it can do."""
+    """Add a client's declared capabilities to its context."""
     elicitation = capabilities.get("elicitation")
     return replace(
         context,
@@ -100,7 +100,7 @@ def note_abilities(
 
 
 def server_info() -> Document:
-    """Return who the server is."""
+    """Return the name and version of the server."""
     from importlib.metadata import version
 
     return {"name": NAME, "title": "Reasonry", "version": version("reasonry")}
@@ -110,13 +110,13 @@ class McpServer:
     """The tools, resources and prompts of one server.
 
     Args:
-        strategies: By canonical name; aliases are known to the tools, not listed here.
+        strategies: Strategies by canonical name. The tools know aliases; they are not listed here.
 
     Attributes:
-        guard: Makes the context manager that each tool call is worked on in, which may give it up.
-        watch: Told of every successful tool call: tool, arguments, document.
-        methods: What `answer` answers.
-        tasks: The runs that are tasks; None: there are none.
+        guard: Makes the context manager around each tool call, which may cancel the call.
+        watch: Called after every successful tool call: tool, arguments, document.
+        methods: The methods of `answer`.
+        tasks: The runs that are tasks, if tasks are supported.
     """
 
     def __init__(self, tools: Sequence[McpTool], sessions: Sessions, strategies: Registry) -> None:
@@ -136,11 +136,11 @@ class McpServer:
         }
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
-        """Return the result of one of `methods`.
+        """Return the result of a method.
 
         Raises:
-            RefusedError: The parameters are not of the method's form, or the client does not declare what it takes.
-            NotFoundError: They name something that there is not; of tools, `choices` has the names.
+            RefusedError: The parameters have another form, or the client lacks a required capability.
+            NotFoundError: A named object does not exist; for tools, `choices` has the names.
         """
         if method in TASK_METHODS and self.tasks is not None:
             return await self.tasks.answer(method, params, context)
@@ -148,7 +148,7 @@ class McpServer:
         return await handler(read_params(form, params), context)
 
     async def _call_tool(self, wanted: ToolCallParams, context: CallContext) -> Document:
-        """Return the result of the call, or the task that stands for it."""
+        """Return the result of the call, or a task in its place."""
         tool = self.tools.get(wanted.name)
         if tool is None:
             raise NotFoundError(
@@ -174,7 +174,7 @@ class McpServer:
         return {"tools": listings}
 
     async def _list_resources(self, _: ListParams, context: CallContext) -> Document:
-        """Return every strategy, and the sessions used last."""
+        """Return every strategy, and the latest sessions."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
             {
@@ -257,7 +257,7 @@ def strategy_document(strategy: Strategy[Any, Any]) -> Document:
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
-    """Return the text that teaches a strategy, built from its table alone."""
+    """Build the text that teaches a strategy from its table."""
     task = f"Think about this problem:\n\n{problem}\n\n" if problem else "Think about the problem at hand. "
     head = (
         f"{task}Work by the strategy **{strategy.title}** ({strategy.source}). {strategy.summary}\n\n"
@@ -281,7 +281,7 @@ def _stage_lesson(stage: Stage[Any]) -> str:
 
 
 def protocol_error(error: Exception) -> RefusedError:
-    """Return an error of a request as one of the protocol; an unexpected one goes to the log, not to the client."""
+    """Translate an error into a protocol error. An unexpected error goes to the log, not to the client."""
     if isinstance(error, RefusedError):
         return error
     code = INVALID_PARAMS if isinstance(error, ReasonryError) else INTERNAL_ERROR

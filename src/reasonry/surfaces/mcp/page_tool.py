@@ -1,7 +1,7 @@
-"""The tool `show`: a run or a session as a page, in the client where that can show one, else as a file.
+"""The tool `show`: a run or a session as a page, inside the client if it supports pages, else as a file.
 
-A client that shows pages says so in its capabilities (the extension MCP Apps). It reads the page once, as a resource
-without data, and hands it each result of the tool; of a result, the model is given the summary alone.
+A client declares support for pages in its capabilities (the extension MCP Apps). It reads the page once, as a resource
+without data, and passes it each result of the tool. The model gets only the summary of a result.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
 
-Rule 1: a task is a job of the store, its id the run's. Nothing else is stored of it: status, message, question and
-        result are read off the run's record.
-Rule 2: a met limit, or a question of the run, waits for its user for `ASK_MS`; then, or where the user declines, the
+Rule 1: a task is a job of the store, and its id is the run's. Status, message, question and result are derived from
+        the run's record; nothing else is stored.
+Rule 2: a reached limit or a question of the run waits `ASK_MS` for the user. After that, or if the user declines, the
         run is stopped. Secrets are never asked for.
-Rule 3: a task that has ended stays so, unless a call of its own resumes its run.
+Rule 3: an ended task stays ended, unless a separate call resumes its run.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from .frames import MISSING_CAPABILITY, RefusedError, read_params
 from .tools import CallContext, Document, TaskDocument, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
-"""The extension, which only the stateless version has."""
+"""The extension, available in the stateless version only."""
 TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
 LISTEN: Final = "subscriptions/listen"
 ASK_MS: Final = 3_600_000
-"""How long a task waits for its user."""
+"""Milliseconds for which a task waits for its user."""
 RETRY_S: Final = 0.02
-"""After how long a run that another client, or the drive that has just ended, still holds is tried again."""
+"""Seconds until another try for a run held by another client or by a drive that has just ended."""
 POLL_MS, LOOK_S = 1_000, 0.5
-"""How often a client is to ask for a task, and how often a task that is listened to is looked at."""
+"""The poll interval of clients, and the interval at which followed tasks are read."""
 
 ASK_USER = ToolCard(
     "ask_user",
@@ -63,35 +63,35 @@ _SECRET = lazy_pattern(
 )
 _UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
 _LIMITS: Final = {f"max_{name}": name for name in ("calls", "tokens", "usd", "seconds", "thoughts", "nodes")}
-"""The limit of a budget that has ended a run, by the reason of its end."""
+"""The budget's limit behind each termination reason."""
 
 
 class ElicitReply(Struct, frozen=True):
-    """What a user does with a question."""
+    """The user's reply to a question."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
 
 class TaskParams(Struct, frozen=True, rename="camel"):
-    """Of a request about a task."""
+    """The parameters of a request about a task."""
 
     task_id: str
     input_responses: dict[str, ElicitReply] = {}
 
 
 class ListenParams(Struct, frozen=True):
-    """Of `subscriptions/listen`; other kinds of notifications are passed over."""
+    """The parameters of `subscriptions/listen`. Other kinds of notifications are ignored."""
 
     notifications: dict[str, Any]
 
 
 class UserQuestion(NamedTuple):
-    """A question that a task puts to its user.
+    """A task's question to its user.
 
     Attributes:
-        key: Of no other question of the task.
-        raised: The limits that a yes gives to a run which met one of its own; None: a tool of the run asks.
+        key: The key, unique within the task.
+        raised: The new limits after a yes, if the run reached a limit. None if a tool of the run asks.
     """
 
     key: str
@@ -99,7 +99,7 @@ class UserQuestion(NamedTuple):
     raised: Budget | None = None
 
     def request(self) -> Document:
-        """Return the question as the protocol puts it to a user."""
+        """Return the question in the protocol's form."""
         properties = {} if self.raised else {"answer": {"type": "string", "title": "Answer"}}
         schema = {"type": "object", "properties": properties, "required": [*properties]}
         params = {"mode": "form", "message": self.message, "requestedSchema": schema}
@@ -107,7 +107,7 @@ class UserQuestion(NamedTuple):
 
 
 def without_search(document: Document) -> Document:
-    """Return what the text of a result says of a run's document, or of one with such a document as its `result`."""
+    """Return a run's document without its search tree, for the text of a result."""
     kept = {
         name: part for name, part in document.items() if name not in ("candidates", "tree", "diagnostics")
     }
@@ -116,10 +116,11 @@ def without_search(document: Document) -> Document:
 
 
 class RunTasks:
-    """The tasks of one principal.
+    """The tasks of a principal.
 
     Args:
-        supervisor: Its process drives the jobs of the store; None: this object drives those tasks that it is asked for.
+        supervisor: The supervisor of a process that drives the store's jobs. Without it, this object drives the tasks
+            it is asked for.
     """
 
     def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
@@ -127,7 +128,7 @@ class RunTasks:
         self.supervisor = supervisor or Supervisor(app)
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
-        """Return the result of one of `TASK_METHODS`; raises as `McpServer.answer`."""
+        """Return the result of a method in `TASK_METHODS`. Raises like `McpServer.answer`."""
         _check_takes_tasks(context)
         wanted = read_params(TaskParams, params)
         match method:
@@ -142,7 +143,7 @@ class RunTasks:
     # -- begun
 
     async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
-        """Accept a run as a task; `can_ask` lets the run ask its user. Returns the task once it is durable."""
+        """Accept a run as a task, and return the task once durable. `can_ask` lets the run ask its user."""
         order, performers = await self._app.receive(request)
         if can_ask and order.strategy == INQUIRER:
             parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
@@ -157,7 +158,7 @@ class RunTasks:
         return TaskDocument(await self.read(run_id))
 
     async def _attend(self, run_id: str) -> None:
-        """Drive a task that nobody drives, where no server or worker does."""
+        """Drive an idle task if no server or worker drives the jobs."""
         if self._drives and not self.supervisor.is_driven(run_id):
             with suppress(ConflictError, OverloadedError):
                 await self.supervisor.take_up(run_id)
@@ -167,7 +168,7 @@ class RunTasks:
     async def listen(
         self, id: Any, params: Document, context: CallContext
     ) -> AsyncGenerator[tuple[str, Document]]:
-        """Yield the messages for a client that listens to tasks, until all have ended; `id` is its request's."""
+        """Yield messages about tasks until all have ended. `id` is the id of the client's request."""
         _check_takes_tasks(context)
         wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
         shown, left = dict[str, Document](), list[str]()
@@ -187,13 +188,13 @@ class RunTasks:
             await asyncio.sleep(LOOK_S if left else 0)
 
     async def read(self, run_id: str, *, can_ask: bool = True) -> Document:
-        """Return a task as it stands.
+        """Return the current state of a task.
 
         Args:
-            can_ask: Whether the client can ask its user; otherwise a limit that was met is not raised.
+            can_ask: Whether the client can ask its user. Otherwise a reached limit is not raised.
 
         Raises:
-            NotFoundError: There is no such task.
+            NotFoundError: The task does not exist.
         """
         row, run, question = await self._settle(run_id, can_ask=can_ask)
         if question is not None:
@@ -213,7 +214,7 @@ class RunTasks:
     # -- steered
 
     async def _cancel(self, run_id: str) -> None:
-        """End a task as cancelled; one that has ended stays as it is."""
+        """Cancel a task. An ended task stays unchanged."""
         row, _, question = await self._settle(run_id)
         while question is not None:
             await self._stop(run_id, question, "cancelled", BY_USER)
@@ -223,7 +224,7 @@ class RunTasks:
                 await self.supervisor.cancel(self._app, run_id)
 
     async def _update(self, run_id: str, replies: Mapping[str, ElicitReply]) -> None:
-        """Take what the user says to the open question of a task; any other key is passed over."""
+        """Accept the user's reply to the open question of a task. Other keys are ignored."""
         _, _, question = await self._settle(run_id)
         while question is not None and (reply := replies.get(question.key)) is not None:
             if reply.action != "accept":
@@ -241,7 +242,7 @@ class RunTasks:
     async def _settle(
         self, run_id: str, *, can_ask: bool = True
     ) -> tuple[RunRow, Run | None, UserQuestion | None]:
-        """Return how a task stands, and its open question, if it has one that is still to be asked."""
+        """Return the state of a task, and its open question, if any."""
         while True:
             row = await self._row(run_id)
             is_met = row.outcome == "stopped" and row.reason in _LIMITS
@@ -268,7 +269,7 @@ class RunTasks:
         return row
 
     async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
-        """End a run that waits for its user, for good as far as its task goes."""
+        """Stop a run that waits for its user. Its task cannot continue."""
         with suppress(ConflictError):
             async with self._app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:
@@ -276,7 +277,7 @@ class RunTasks:
                 await opened.stop(reason, detail)
 
     async def _answer(self, run_id: str, key: str, text: str) -> None:
-        """Give a run what its user says, unless it has been told already, and have it continue."""
+        """Give a run its user's reply once, and let it continue."""
         with suppress(ConflictError):
             async with self._app.engine.open(run_id) as opened:
                 at_ms = max(opened.run.snapshot.at_ms, 0)
@@ -286,7 +287,7 @@ class RunTasks:
 
 
 def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
-    """Return what the user of a run has to say before it can continue, if anything."""
+    """Return the open question to the user of a run, if any."""
     if row.status == "active":
         calls = [] if run.paused or row.outcome != "waiting" else waiting_calls(run)
         asked = [(call.id, call.effect) for call in calls if isinstance(call.effect, CallTool)]
@@ -304,7 +305,7 @@ def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
 
 
 def _message(run: Run) -> str:
-    """Return the line that a terminal has printed last for a run."""
+    """Return the line that a terminal would show last for a run."""
     if not run.thoughts:
         return f"{run.strategy.name} at the stage {run.snapshot.stage}"
     thought = run.thoughts[-1]
@@ -313,12 +314,12 @@ def _message(run: Run) -> str:
 
 
 def about_subscription(id: Any) -> Document:
-    """Return the metadata of what is sent for a request to listen."""
+    """Return the metadata of messages for a subscription."""
     return {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
 
 
 def _check_takes_tasks(context: CallContext) -> None:
-    """Raise a RefusedError unless a client declares that it takes tasks."""
+    """Raise a RefusedError unless a client declares support for tasks."""
     if not context.takes_tasks:
         data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", data)

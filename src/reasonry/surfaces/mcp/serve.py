@@ -1,4 +1,4 @@
-"""Runs the server over standard input and output until the client leaves, and logs each thought on standard error."""
+"""Runs the server over standard input and output until the client leaves, and logs thoughts to standard error."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from .tools import Document
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
-"""How long calls in flight may take to finish once the input has ended."""
+"""Seconds for calls in flight to finish after the input has ended."""
 _LEAVING_S = 0.8
-"""The same, once a signal has come."""
+"""Seconds for calls in flight to finish after a signal."""
 _LET_GO_S = 1.5
-"""The same of runs: a task stays a job of the store, the run of a call that was given up is cancelled."""
+"""Seconds for runs to finish. A task stays a job of the store; the run of an abandoned call is cancelled."""
 _DRAIN_S = 0.5
-"""How long the client may take to read its last answers."""
+"""Seconds for the client to read its last replies."""
 _MAX_TOLD = 20
 _COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
 _MAX_CHARS = 20_000
 _MAX_WAITING = 256
-"""Lines of the log that wait to be written."""
+"""The most waiting lines of the log."""
 _FINISH_S = 0.2
-"""How long the last of them may take."""
+"""Seconds for the last lines of the log."""
 
 
 async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
-    """Serve the process's standard input and output until the client leaves or a signal comes.
+    """Serve standard input and output until the client leaves or a signal arrives.
 
-    Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that nothing else can
-    read from or write into the conversation.
+    Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that other code cannot read from or write
+    into the conversation.
     """
     log = ThoughtLog(2, environ)
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
@@ -72,12 +72,12 @@ def main(
     """Run the server over standard input and output until the client leaves.
 
     Args:
-        store_spec: What `--store` takes; None: `REASONRY_STORE`, else the user's data folder.
-        environ: None: that of the process.
-        strategies: By canonical name; None: the registry with those of installed packages.
+        store_spec: A value of `--store`. Defaults to `REASONRY_STORE`, else the user's data folder.
+        environ: The environment. Defaults to that of the process.
+        strategies: Strategies by canonical name. Defaults to the registry with installed packages.
 
     Raises:
-        UsageError: A setting or the store's name is no legal one.
+        UsageError: A setting or the store's name is illegal.
     """
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
@@ -112,7 +112,7 @@ def _conversation() -> Generator[tuple[int, int]]:
 
 
 async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
-    """Serve until the input ends or a signal comes; return the requests that could not be done, for people."""
+    """Serve until the input ends or a signal arrives. Returns descriptions of unfinished requests for people."""
     over, hurry = asyncio.Event(), asyncio.Event()
 
     def end_soon() -> None:
@@ -134,7 +134,7 @@ async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
 
 
 async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
-    """Let calls in flight finish, within their grace, which a signal cuts short; return what was left."""
+    """Let calls in flight finish in time (less after a signal), and return the unfinished calls."""
     hurried = asyncio.ensure_future(hurry.wait())
     finishing = asyncio.ensure_future(connection.finish())
     await asyncio.wait({finishing, hurried}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
@@ -153,10 +153,10 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
 
 
 class ThoughtLog:
-    """Writes each thought to a descriptor that may have no reader: nothing waits for it, it leaves out instead.
+    """Writes thoughts to a descriptor that may have no reader. It drops lines rather than wait.
 
     Args:
-        environ: `NO_COLOR` and `FORCE_COLOR` are heeded.
+        environ: The environment, for `NO_COLOR` and `FORCE_COLOR`.
     """
 
     def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
@@ -173,12 +173,12 @@ class ThoughtLog:
             self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
-        """Write a text, unless too much waits already; None: there are no more."""
+        """Queue a text unless the queue is full. None marks the end."""
         with contextlib.suppress(queue.Full):
             self._waiting.put_nowait(text)
 
     def finish(self) -> None:
-        """Give what was written a moment to be read."""
+        """Wait briefly for the queued lines to be read."""
         self.write(None)
         self._thread.join(_FINISH_S)
 
@@ -189,7 +189,7 @@ class ThoughtLog:
 
 
 def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool) -> str:
-    """Return a thought as the log shows it: a heading, and below it the text."""
+    """Format a thought for the log: a heading, and the text below it."""
     kind, title = heading(arguments, document)
     title = inert(title.replace("\n", " "))
     head = f"\x1b[{_COLOURS[kind]}m{title}\x1b[0m" if colour else title
@@ -198,7 +198,7 @@ def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bo
 
 
 def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
-    """Return the kind of a thought, and its heading."""
+    """Return the heading of a thought, and its kind."""
     place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"

@@ -1,4 +1,4 @@
-"""Lines over file descriptors, without ever blocking the event loop: one thread reads and one writes.
+"""Lines over file descriptors without blocking the event loop: a thread reads and another writes.
 
 Descriptors keep their blocking mode, which they may share with a terminal or another process.
 """
@@ -16,13 +16,13 @@ from typing import Any
 
 _READ = 1 << 16
 _HIGH_WATER = 1 << 20
-"""Reading stops while this much waits for a client that does not read."""
+"""The bytes waiting for a slow client at which reading pauses."""
 
 OnLine = Callable[[bytes], None]
 
 
 class StdioTransport:
-    """Reads lines from one descriptor and writes them to another.
+    """Reads lines from a descriptor and writes lines to another.
 
     Args:
         on_end: Called once, when the other side closes either descriptor.
@@ -36,13 +36,13 @@ class StdioTransport:
         self._ended = False
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._waiting = 0
-        """Bytes handed to the writing thread and not yet written."""
+        """Bytes queued for the writing thread."""
         self._may_read = threading.Event()
         self._may_read.set()
         self._writer = threading.Thread(target=self._write, daemon=True)
 
     def start(self, on_line: OnLine, on_long_line: OnLine) -> None:
-        """Begin to read.
+        """Start reading.
 
         Args:
             on_line: Called with each line, without its end.
@@ -54,16 +54,16 @@ class StdioTransport:
             threading.Thread(target=work, daemon=True).start()
 
     def stop(self) -> None:
-        """Read no more; what waits to be written may still go out."""
+        """Stop reading. Queued lines are still written."""
         self._ended = True
 
     async def close(self, timeout_s: float) -> None:
-        """Let go of both descriptors, which stay open, once all is written, but in time."""
+        """Release both descriptors, which stay open, after the queued lines are written or time is up."""
         self._outgoing.put(None)
         await asyncio.to_thread(self._writer.join, timeout_s)
 
     def send(self, line: bytes) -> None:
-        """Write a line, as soon as the other side reads."""
+        """Queue a line for writing."""
         self._waiting += len(line)
         if self._waiting > _HIGH_WATER:
             self._may_read.clear()
@@ -95,7 +95,7 @@ class StdioTransport:
             self._tell(self._lose_sink)
 
     def _watch(self) -> None:
-        """Wait until nobody can read any more, where a system can tell."""
+        """Wait until the other side has closed its end, on systems that can tell."""
         if hasattr(select, "poll"):
             sink = select.poll()
             sink.register(self._sink, 0)
@@ -128,7 +128,7 @@ class StdioTransport:
 
 
 def write_whole(sink: int, data: bytes) -> None:
-    """Write all of the data to a descriptor, however long that takes."""
+    """Write all data to a descriptor, blocking as long as necessary."""
     view = memoryview(data)
     while view:
         view = view[os.write(sink, view) :]

@@ -1,6 +1,6 @@
-"""A tool of the server, and the facts it gets about the connection that calls.
+"""A tool of the server, and its view of the calling connection.
 
-A tool takes the arguments as they came and returns a document or raises; it knows nothing of the protocol.
+A tool takes raw arguments and returns a document or raises an error. It does not know the protocol.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...masking import SECRETS
 
 Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Tells the caller how far a long call has got: progress, total, message."""
+"""Reports the progress of a long call: progress, total, message."""
 
 
 MAX_RUNS = 100
@@ -26,18 +26,18 @@ MAX_RUNS = 100
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who calls.
+    """The caller.
 
     Args:
-        thinker: The sessions of the connection; None: calls share none.
-        report: Takes word of progress.
-        runs: The runs that the connection has begun, taken up or answered, the latest last.
-        shows_pages: Whether the client shows the pages of tools.
-        page_url: Where the page of the server stands, to which `#/runs/ID` is added; None: nowhere.
-        ends_when_left: Whether a call that the client gives up ends the run that it began.
-        patience_s: How long a call may take whose client takes no progress; None: as long as its run.
-        takes_tasks: Whether the client takes a task in place of a result.
-        can_ask: Whether the client puts questions to its user.
+        thinker: The sessions of the connection, or None if calls share none.
+        report: Reports progress.
+        runs: The runs that the connection has started, resumed or answered, the latest last.
+        shows_pages: Whether the client shows pages of tools.
+        page_url: The address of the server's page, to which `#/runs/ID` is added, if there is one.
+        ends_when_left: Whether an abandoned call ends the run that it started.
+        patience_s: The longest call for a client without support for progress. None means as long as its run.
+        takes_tasks: Whether the client accepts a task in place of a result.
+        can_ask: Whether the client can ask its user.
     """
 
     thinker: Thinker | None = None
@@ -51,16 +51,16 @@ class CallContext:
     can_ask: bool = False
 
     def add_run(self, run_id: str) -> None:
-        """Take a run as the latest of the connection; the oldest are forgotten beyond `MAX_RUNS`."""
+        """Make a run the connection's latest. Beyond `MAX_RUNS` the oldest is forgotten."""
         self.runs[:] = [*(known for known in self.runs if known != run_id), run_id][-MAX_RUNS:]
 
 
 class TaskDocument(Document):
-    """A task of the protocol, which stands for the document that a call will come to."""
+    """A task of the protocol, in place of a call's future document."""
 
 
 def declared_extension(capabilities: Mapping[str, Any], name: str) -> Document | None:
-    """Return what a client declares of an extension; None: it does not know it."""
+    """Return a client's declaration of an extension, or None if it does not support the extension."""
     extensions = capabilities.get("extensions")
     declared = extensions.get(name) if isinstance(extensions, dict) else None
     return declared if isinstance(declared, dict) else None
@@ -68,13 +68,13 @@ def declared_extension(capabilities: Mapping[str, Any], name: str) -> Document |
 
 @dataclass(frozen=True)
 class McpTool:
-    """A tool as the server offers it.
+    """A tool of the server.
 
     Args:
-        call: Does the work and returns a JSON document; what it raises becomes a result marked as an error.
-        annotations: The protocol's hints, by their wire names.
-        page_uri: The page that shows the tool's results, in clients that show pages.
-        shorten: Returns what the text of a result says of the document.
+        call: Does the work and returns a JSON document. Its exceptions become error results.
+        annotations: The protocol's hints by wire name.
+        page_uri: The page for the tool's results, in clients that show pages.
+        shorten: Shortens the document for the text of a result.
     """
 
     name: str
@@ -88,7 +88,7 @@ class McpTool:
     shorten: Callable[[Document], Document] = lambda document: document
 
     def listing(self, *, shows_pages: bool = False) -> Document:
-        """Return the tool's entry in `tools/list`; the page's address stands in it twice, as older clients look."""
+        """Return the tool's entry in `tools/list`. It has the page's address twice, for older clients."""
         page = {"ui": {"resourceUri": self.page_uri}, "ui/resourceUri": self.page_uri}
         return {
             "name": self.name,
@@ -102,9 +102,9 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Return the output schema with the error document as the other possibility.
+    """Add the error document to an output schema as an alternative.
 
-    Clients hold error results, too, against the schema.
+    Clients validate error results against the schema, too.
     """
     error = {
         "type": "object",
@@ -122,11 +122,11 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
 
 def tool_result(document: Document, *, is_error: bool = False, shown: Document | None = None) -> Document:
-    """Return the result of a call: a tool's document as text and as structure.
+    """Build the result of a call: the document as text and as structured content.
 
     Args:
         is_error: Whether the document describes an error.
-        shown: What the text says in its place; None: the document.
+        shown: The document for the text, if it differs.
     """
     text = msgspec.json.encode(document if shown is None else shown).decode()
     content = [{"type": "text", "text": text}]
@@ -134,7 +134,7 @@ def tool_result(document: Document, *, is_error: bool = False, shown: Document |
 
 
 def brief_error(document: Document) -> Document:
-    """Return what the text of an error says: choices that its message has already are not said again."""
+    """Shorten an error for the text: choices that the message already names are left out."""
     error: Document = document["error"]
     message, choices = error["message"], error.get("choices", ())
     is_listed = all(str(choice) in message for choice in choices)
@@ -143,7 +143,7 @@ def brief_error(document: Document) -> Document:
 
 
 def error_document(error: Exception) -> Document:
-    """Return the document of an error result; an unexpected error goes to the log, not to the client."""
+    """Return the document of an error result. An unexpected error goes to the log, not to the client."""
     if isinstance(error, RecursionError):
         error = UsageError("the arguments are nested too deeply")
     if isinstance(error, ReasonryError):

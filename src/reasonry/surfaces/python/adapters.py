@@ -1,6 +1,6 @@
-"""The thinking tool in the forms that agent loops take: plain functions, OpenAI, Anthropic.
+"""The thinking tool for agent loops: as a plain function, for OpenAI's API, for Anthropic's API.
 
-What the tool refuses goes back to the model as an error document, so that it can do better. No library is needed.
+A refused call goes back to the model as an error document, so that it can correct itself. No library is needed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .tool import Document, ThinkingTool
 
 
 def return_errors(tool: ThinkingTool) -> ThinkingTool:
-    """Return the tool as one that returns an error where it would raise it, for loops that stop at an exception."""
+    """Wrap the tool so that it returns errors instead of raising them, for loops that stop at an exception."""
 
     async def think(**arguments: Any) -> Document:
         document, _ = await _perform(tool, arguments)
@@ -30,7 +30,7 @@ def openai_tool(tool: ThinkingTool) -> Document:
 
 
 async def answer_openai(tool: ThinkingTool, call: Any) -> Document:
-    """Perform one entry of a message's `tool_calls` and return the message that answers it."""
+    """Perform an entry of a message's `tool_calls` and return the reply message."""
     document, _ = await _perform(tool, call.function.arguments)
     return {"role": "tool", "tool_call_id": call.id, "content": json.dumps(document)}
 
@@ -41,7 +41,7 @@ def anthropic_tool(tool: ThinkingTool) -> Document:
 
 
 async def answer_anthropic(tool: ThinkingTool, block: Any) -> Document:
-    """Perform one `tool_use` block and return the `tool_result` block that answers it."""
+    """Perform a `tool_use` block and return its `tool_result` block."""
     document, failed = await _perform(tool, block.input)
     return {
         "type": "tool_result",
@@ -52,7 +52,7 @@ async def answer_anthropic(tool: ThinkingTool, block: Any) -> Document:
 
 
 async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:
-    """Call the tool; return its document, or the error's, and whether it is an error."""
+    """Call the tool. Returns its document or the error's, and whether it is an error."""
     try:
         read = json.loads(arguments) if isinstance(arguments, str) else arguments
         if not isinstance(read, dict):

@@ -55,32 +55,33 @@ async def solve(
     Args:
         output_type: The type of `result.output`: a Pydantic model, dataclass, msgspec Struct, TypedDict, another type
             that JSON can hold, or a JSON schema. A reply that does not fit is asked for again.
-        problem: None: the first thought of the session.
-        session: A session of the store whose thoughts come with the problem, as quoted text: its id, the beginning of
-            it, or `last`.
+        problem: The problem. Defaults to the first thought of the session.
+        session: A session of the store whose thoughts are quoted below the problem: its id, the beginning of its id,
+            or `last`.
         strategy: A name of the registry, or a strategy of your own.
-        model: A value of `--model`, or an `async (messages) -> str`, a model object of pydantic-ai or
-            LangChain, or of the `Model` port; None: the environment's model.
+        model: A value of `--model`, an `async (messages) -> str`, a model object of pydantic-ai or LangChain, or an
+            object of the `Model` port. Defaults to the environment's model.
         options: Options of the strategy, by name.
-        prompts: Questions of stages in place of their own, by `STRATEGY.STAGE`; `{prompt}` and `{system}` stand
-            for those, `{problem}` for the problem.
-        budget: Hard limits; a run that meets one ends with the best so far. None: 30 calls; `Budget()`: no limit.
-        store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        prompts: Replacements for questions of stages, by `STRATEGY.STAGE`. `{prompt}` and `{system}` stand for the
+            original texts, `{problem}` for the problem.
+        budget: Hard limits. A run ends with an answer before it exceeds a limit. Defaults to 30 calls; `Budget()` sets
+            no limit.
+        store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
         verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | Retry | None`, which may take
             `final`, whether the candidate claims to be the answer, as a third parameter.
-        judge_model: Scores thoughts; None: the model does.
-        draft_model: Proposes thoughts that are valued afterwards; None: the model does.
+        judge_model: The model that scores thoughts. Defaults to `model`.
+        draft_model: The model that proposes thoughts. Defaults to `model`.
         tools: Python callables, or objects of the `Tool` port.
-        mcp: Servers whose tools may be called, as `--mcp` takes them.
+        mcp: Servers whose tools may be called, as values of `--mcp`.
         context: Files that a strategy may search.
-        sandbox: Sandbox for code from a model; None: the default.
-        price: Price of the models, in dollars per million tokens: `IN/OUT`, or `MODEL=IN/OUT`, or several of these. A
-            limit on dollars needs it where no price list has the price; it counts whatever a list or a provider says.
-        policy: Concurrency, timeouts, attempts and rate limits; calls with the same policy share its rate limits.
+        sandbox: The sandbox for code from a model.
+        price: The price in dollars per million tokens: `IN/OUT`, `MODEL=IN/OUT`, or several of these. It overrides
+            price lists and providers. A limit on dollars requires it if no price list has the model.
+        policy: Concurrency, timeouts, attempts and rate limits. Calls with the same policy share its rate limits.
         observer: Called as the run proceeds.
 
     Raises:
-        UsageError: An argument is wrong; nothing was written or paid.
+        UsageError: An argument is wrong. Nothing was written or paid.
         StoreError: The store cannot be used.
     """
     named = Participants(
@@ -118,7 +119,7 @@ async def solve(
 
 
 def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a function that awaits another in an event loop of its own; its signature is that function's."""
+    """Return a synchronous function with the same signature, which runs its own event loop."""
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -137,7 +138,7 @@ class Coaching:
     """A coached run: the engine runs the algorithm, you answer its questions.
 
     Attributes:
-        document: Where the run stands: `run_id`, `status`, `questions` [{`id`, `stage`, `prompt`, `answer_schema`}],
+        document: The state of the run: `run_id`, `status`, `questions` [{`id`, `stage`, `prompt`, `answer_schema`}],
             `progress`, and `result` once it has ended.
     """
 
@@ -147,15 +148,15 @@ class Coaching:
 
     @property
     def questions(self) -> list[dict[str, Any]]:
-        """What is asked now; none once the run has ended."""
+        """The open questions; empty once the run has ended."""
         return self.document["questions"]
 
     async def answer(self, answers: Any) -> dict[str, Any]:
-        """Answer questions, as `{id: answer}`; an unusable answer's question comes again, with the reason.
+        """Answer questions, as `{id: answer}`. An unusable answer brings its question again, with the reason.
 
         Raises:
-            ConflictError: One answers what is not asked (any more). None of them is taken.
-            UsageError: They do not say which questions they are to.
+            ConflictError: A question is not open. No answer was accepted.
+            UsageError: The answers do not name their questions.
         """
         self.document = await self._app.coach_answer(self.document["run_id"], answers, self._participants)
         return self.document
@@ -167,7 +168,7 @@ class Coaching:
         return self.document
 
     async def close(self) -> None:
-        """Give the store back; the run stays and can be resumed."""
+        """Release the store. The run stays and can be resumed."""
         await self._app.close()
 
     async def __aenter__(self) -> Coaching:
@@ -192,14 +193,14 @@ async def coach(
     context: Sequence[str] = (),
     sandbox: str | None = None,
 ) -> Coaching:
-    """Start a run whose questions you answer, or with `run_id` resume one.
+    """Start a run whose questions you answer, or resume a run with `run_id`.
 
-    The arguments are those of `solve`. A run that is resumed keeps its strategy and options; it needs the tools
-    it began with, the verifier if that was an object, and the strategy if it is one of your own.
+    The arguments are those of `solve`. A resumed run keeps its strategy and options. It needs its original tools, its
+    verifier if that was an object, and its strategy if that is your own.
 
     Raises:
-        UsageError: An argument is wrong; nothing was written.
-        NotFoundError: There is no such run.
+        UsageError: An argument is wrong. Nothing was written.
+        NotFoundError: The run does not exist.
     """
     has_text = problem is not None or session is not None or bool(options and options.get("claims"))
     if has_text == (run_id is not None):

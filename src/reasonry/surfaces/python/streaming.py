@@ -1,4 +1,4 @@
-"""`reasonry.stream`: what happens in a run, as typed events for `async for`."""
+"""`reasonry.stream`: a run as typed events for `async for`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ StreamEvent = ThoughtEvent | ScoreEvent | CallEvent | VerdictEvent | BudgetEvent
 
 
 class _StreamObserver(Observer):
-    """Puts what happens into a queue."""
+    """Puts events into a queue."""
 
     def __init__(self, queue: asyncio.Queue[StreamEvent | None]) -> None:
         self._put, self._run_id, self._usage = queue.put_nowait, "", Usage(calls=0)
@@ -117,15 +117,15 @@ class _StreamObserver(Observer):
 def _as_stream(
     function: Callable[P, Coroutine[Any, Any, Result]],
 ) -> Callable[P, AsyncGenerator[StreamEvent]]:
-    """Return a generator function that yields what happens while another works; its parameters are that function's."""
+    """Return a generator function with the parameters of another, which yields the events of that function's run."""
 
     async def stream(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[StreamEvent]:
-        """Solve a problem and yield what happens, in the end an `EndEvent` with the result.
+        """Solve a problem and yield its events. The last one is an `EndEvent` with the result.
 
-        The arguments are those of `solve`, without `observer`. A generator that is closed cancels the run.
+        The arguments are those of `solve`, without `observer`. Closing the generator cancels the run.
 
         Raises:
-            UsageError: An argument is wrong; nothing was written or paid.
+            UsageError: An argument is wrong. Nothing was written or paid.
         """
         if kwargs.get("observer") is not None:
             raise UsageError("a stream has no observer: its events say the same", option="observer")

@@ -1,4 +1,4 @@
-"""The thinking tool for Python programs: one object for any agent loop, and the sessions it leaves behind.
+"""The thinking tool for Python programs: an object for any agent loop, and access to its sessions.
 
     tool = reasonry.thinking_tool()
     reply = await tool(thought="…", thoughtNumber=1, totalThoughts=2, nextThoughtNeeded=True)
@@ -6,8 +6,8 @@
         thought="…", thoughtNumber=2, totalThoughts=2, nextThoughtNeeded=False, sessionId=reply["sessionId"]
     )
 
-The agent owns the session: it passes the id on. Tools over the same store share it, and a store is opened
-once in a process, so a tool made again for each call continues where the last one was.
+The agent owns the session: it passes the id on. Tools over the same store share their sessions, and a process opens a
+store once, so even a new tool for each call continues the session.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Where = str | SessionStore | None
 
 _opened: dict[str | None, Store] = {}
 _sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings, Sessions]] = WeakKeyDictionary()
-"""Of each store, by their settings."""
+"""The sessions of each store, by their settings."""
 
 
 class StageFields(dict[str, Any]):
-    """An object of any members. Its schema asks for it as text: strict schemas have no such objects."""
+    """An object with arbitrary members. Its schema asks for text, since strict schemas lack such objects."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
@@ -64,14 +64,14 @@ _KINDS: dict[Any, Any] = {
 
 
 class ThinkingTool(Protocol):
-    """A tool as agent loops want it: a function with a name, a docstring and typed parameters, awaited with keywords.
+    """A tool for agent loops: an async function with a name, a docstring and typed keyword parameters.
 
     Attributes:
         name: `sequentialthinking`.
-        description: For the model.
-        input_schema: JSON schema of the arguments.
-        session_id: The one session the tool thinks in; None: the one each call names, or a new one.
-        history: How many thoughts a reply shows where the call does not say; None: all.
+        description: The description for the model.
+        input_schema: The JSON schema of the arguments.
+        session_id: The tool's only session, or None to use each call's session or a new one.
+        history: The default number of thoughts shown in a reply; None for all.
     """
 
     name: str
@@ -81,12 +81,12 @@ class ThinkingTool(Protocol):
     history: int | None
 
     async def __call__(self, **arguments: Any) -> Document:
-        """Take one thought and return where the session stands.
+        """Submit a thought and return the state of the session.
 
-        An optional argument that is None counts as left out.
+        An optional argument that is None counts as omitted.
 
         Raises:
-            UsageError: The call breaks a rule; nothing has changed.
+            UsageError: The call breaks a rule. Nothing has changed.
             StoreError: The store cannot be used.
         """
         ...
@@ -119,7 +119,7 @@ def _tool_over(
 
 
 def _signature_of(schema: Mapping[str, Any]) -> inspect.Signature:
-    """Return the signature of a function whose arguments have a schema."""
+    """Build a signature from the schema of the arguments."""
     parameters = list[inspect.Parameter]()
     for name, part in schema["properties"].items():
         kinds = [_KINDS[form["type"]] for form in part.get("anyOf", [part])]
@@ -143,18 +143,18 @@ def thinking_tool(
     """Return the thinking tool.
 
     Args:
-        session_id: Binds the tool to one session, which is begun under exactly this id if need be.
-        store: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        ttl_s: Seconds of disuse after which a session that this tool begins expires. None: `REASONRY_SESSION_TTL_S`,
-            else 1,800; so do the next three.
-        on_expiry: `archive` or `delete` for sessions that expire.
-        max_thoughts: Thoughts in a session at most.
-        max_thought_chars: Characters in a thought at most.
-        history: How many thoughts a reply shows where the call does not say, the latest; None: all.
-        strategies: Strategies of your own by name, besides the others, as `stages.from_mapping` returns them.
+        session_id: Binds the tool to a session, which is created under exactly this id if missing.
+        store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
+        ttl_s: Seconds of disuse after which a session of this tool expires. Defaults to `REASONRY_SESSION_TTL_S`, else
+            1,800. The next three also have settings as defaults.
+        on_expiry: `archive` or `delete` for expired sessions.
+        max_thoughts: The most thoughts in a session.
+        max_thought_chars: The most characters in a thought.
+        history: The default number of latest thoughts shown in a reply; None for all.
+        strategies: Further strategies by name, as returned by `stages.from_mapping`.
 
     Raises:
-        UsageError: An argument is no legal value; `option` names it.
+        UsageError: An argument has an illegal value; `option` names it.
     """
     if session_id is not None and not read_text("session_id", session_id):
         raise UsageError("session_id is empty; leave it out, or give the id of a session", field="session_id")
@@ -179,7 +179,7 @@ def thinking_tool(
 
 
 async def get_session(session_id: str, *, store: Where = None) -> Document | None:
-    """Return a session with all its thoughts; None if there is none of that id."""
+    """Return a session with all its thoughts, or None if the id is unknown."""
     try:
         return await sessions_of(store).export({"session_id": session_id})
     except NotFoundError:
@@ -202,7 +202,7 @@ async def list_sessions(*, status: str = "active", store: Where = None) -> list[
 
 
 async def clear_session(session_id: str, *, store: Where = None) -> bool:
-    """Delete a session; return whether there was one."""
+    """Delete a session. Returns whether it existed."""
     try:
         await sessions_of(store).delete({"session_id": session_id})
     except NotFoundError:
@@ -211,13 +211,13 @@ async def clear_session(session_id: str, *, store: Where = None) -> bool:
 
 
 async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> int:
-    """Delete all sessions of the store but those of runs; return how many.
+    """Delete all sessions of the store except those of runs, and return their number.
 
     Args:
-        confirm: Must be true for a store that outlives the process: it may hold the work of others.
+        confirm: Must be true for a durable store, which may hold the work of others.
 
     Raises:
-        UsageError: The store outlives the process, and `confirm` is false; nothing has changed.
+        UsageError: The store is durable and `confirm` is false. Nothing has changed.
     """
     return await sessions_of(store).clear(confirm=confirm)
 
@@ -225,11 +225,11 @@ async def clear_all_sessions(*, store: Where = None, confirm: bool = False) -> i
 def sessions_of(
     where: Where, settings: SessionSettings | None = None, strategies: Registry | None = None
 ) -> Sessions:
-    """Return the sessions of a store; what is named by text is opened once in a process.
+    """Return the sessions of a store. A store named by text is opened once per process.
 
     Args:
-        settings: None: those of the environment.
-        strategies: None: those that are installed.
+        settings: The settings. Defaults to those of the environment.
+        strategies: The strategies. Defaults to the installed ones.
     """
     from ...app.wiring import App
 
@@ -247,7 +247,7 @@ def sessions_of(
 
 
 async def close_stores() -> None:
-    """Close the stores that were opened by name; the next use opens them again."""
+    """Close the stores opened by name. The next use opens them again."""
     while _opened:
         _, store = _opened.popitem()
         _sessions.pop(store, None)
