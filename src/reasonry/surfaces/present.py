@@ -1,6 +1,6 @@
-"""How things are shown: errors as exit codes and documents, results, text from models made inert.
+"""Presentation: errors as exit codes, HTTP statuses and documents; results; inert text of models.
 
-The one place where an error's code meets what a surface makes of it.
+Every surface maps error codes here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXITS: Mapping[int, str] = {
 }
 
 EXIT_CODES = {code: number for number, codes in _EXITS.items() for code in codes.split()}
-"""The exit code of each error code; one not listed exits with 1."""
+"""The exit code of each error code. Other codes exit with 1."""
 
 _STATUSES: Mapping[int, str] = {
     401: "unauthorized",
@@ -57,7 +57,7 @@ _STATUSES: Mapping[int, str] = {
 _HTTP_STATUSES = {code: status for status, codes in _STATUSES.items() for code in codes.split()}
 
 OUTCOME_EXIT_CODES = {"solved": 0, "answered": 0, "waiting": 0, "stopped": 10, "unsolved": 11}
-"""The exit code of each outcome but `error`, where the code of the error decides."""
+"""The exit code of each outcome. For `error` the error's own code decides."""
 
 
 def exit_code(code: str) -> int:
@@ -66,7 +66,7 @@ def exit_code(code: str) -> int:
 
 
 def http_status(code: str) -> int:
-    """Return the HTTP status of an error code; one not listed is the request's fault."""
+    """Return the HTTP status of an error code. Other codes are 400."""
     return _HTTP_STATUSES.get(code, 400)
 
 
@@ -81,7 +81,7 @@ def exit_code_of(result: Mapping[str, Any]) -> int:
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
-    """Return an error as the one document a surface answers with."""
+    """Return an error as a document."""
     return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 
@@ -103,7 +103,7 @@ class _MaskedStream:
 
 @contextmanager
 def masked_output(environ: Mapping[str, str]) -> Generator[None]:
-    """Keep keys out of all that is printed meanwhile, whoever prints it: commands, warnings, logs, tracebacks."""
+    """Mask keys in everything printed inside the context: commands, warnings, logs, tracebacks."""
     SECRETS.keep_environment(environ)
     output: Any = _MaskedStream(sys.stdout)
     errors: Any = _MaskedStream(sys.stderr)
@@ -112,7 +112,7 @@ def masked_output(environ: Mapping[str, str]) -> Generator[None]:
 
 
 def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
-    """Return a thought on one line, and under it, indented, its plan or its actions, if it has any, a line each.
+    """Return a thought on a line, with its plan or its actions indented below.
 
     All lines are inert and at most `width` characters long.
     """
@@ -129,7 +129,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return the actions that a thought takes, a line each, and what each of several brought."""
+    """Return the actions of a thought, a line each, with the result of each if there are several."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
     for pair in brought if isinstance(brought, list) else ():
@@ -139,7 +139,7 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def end_text(run: Mapping[str, Any]) -> str:
-    """Return how a run ended, in one line: its outcome, the reason and what there is to say about it.
+    """Describe the end of a run in a line: its outcome, the reason and the details.
 
     Args:
         run: A document with `outcome`, `status` and `termination`.
@@ -150,12 +150,12 @@ def end_text(run: Mapping[str, Any]) -> str:
 
 
 def count_of(number: int, noun: str, plural: str = "s") -> str:
-    """Return a number of things: `1 call`, `2 calls`."""
+    """Format a count: `1 call`, `2 calls`."""
     return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def spend(document: dict[str, Any]) -> str:
-    """Return what a run took, in one line: calls, rounds, tokens, dollars, time."""
+    """Format the usage of a run in a line: calls, rounds, tokens, dollars, time."""
     usage = document["usage"]
     parts = [count_of(usage["calls"], "call"), count_of(document["rounds"], "round")]
     if usage["input_tokens"] or usage["output_tokens"]:

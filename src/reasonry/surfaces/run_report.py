@@ -1,7 +1,7 @@
-"""What there is to report of a run, as blocks that a terminal, Markdown and HTML draw alike.
+"""The report of a run, as blocks for a terminal, Markdown and HTML.
 
-`outline` tells how the work went and what came of it, from the strategy's own part of the result document; `run_report`
-is the whole: problem, answer, outline, warnings, path and every thought. Text stays text on a terminal and in Markdown.
+`outline` summarises the work and its result from the strategy's part of the result document. `run_report` has
+everything: problem, answer, outline, warnings, path and every thought. Text stays text in a terminal and in Markdown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TITLE_CHARS = 120
 
 
 class Heading(Struct, frozen=True, tag_field="kind", tag="heading"):
-    """A heading; the title of a report has level 1."""
+    """A heading. The title of a report has level 1."""
 
     text: str
     level: int = 2
@@ -44,19 +44,19 @@ Block = Heading | Prose | Bullets
 
 
 def run_report(record: Record) -> list[Block]:
-    """Return all there is to report of a run, the answer first."""
+    """Return the whole report of a run, the answer first."""
     trace: dict[str, Any] = {**record.result.document(), **record.head}
     return [*report_head(trace), *report_answer(trace), *report_work(record, trace)]
 
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the title, what the run was, and its problem."""
+    """Return the title, the strategy and model of the run, and its problem."""
     title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
     return [Heading(title, 1), Bullets(tuple(_facts(trace))), Heading("Problem"), Prose(trace["problem"])]
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the answer, or why there is none, and the best so far."""
+    """Return the answer, or the reason why it is missing with the best so far."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
     blocks: list[Block] = [Heading("Answer"), Prose(text)]
@@ -64,7 +64,7 @@ def report_answer(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
-    """Return how the work went: prompts of the user's own, outline, warnings, path and thoughts."""
+    """Return the course of the work: the user's own prompts, outline, warnings, path and thoughts."""
     blocks, warnings = list[Block](), trace["warnings"]
     for stage, prompt in trace.get("prompts", {}).items():
         blocks += [Heading(f"Prompt of {stage}"), Prose(prompt)]
@@ -93,20 +93,20 @@ def _facts(trace: Mapping[str, Any]) -> Iterator[str]:
 
 
 def thought_title(number: int, thought: Thought) -> str:
-    """Return what a thought is called: its number, where it stands, its score."""
+    """Return the title of a thought: its number, stage or branch, and score."""
     score = thought.score
     shown = None if score is None else f"score {score:.2f}" if score <= 1 else f"score {score:g}"
     return " · ".join(filter(None, (f"Thought {number}", thought.stage, thought.branch, shown)))
 
 
 def whole_thought(title: str, thought: Thought) -> list[str]:
-    """Return a thought as lines under its title, nothing cut: its text, its plan in it, and the actions it takes."""
+    """Return a whole thought as lines: its text, its plan, and its actions."""
     lines = [*thought.text.splitlines(), *present.action_lines(thought.data)]
     return [title, *(f"  {line}".rstrip() for line in lines)]
 
 
 def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
-    """Return the stages of a run in order; one that repeats is written once, with how often."""
+    """Return the stages of a run in order. A repeated stage is written once with its count."""
     stages = itertools.chain((edge[0] for edge in edges), [last])
     runs = ((stage, sum(1 for _ in same)) for stage, same in itertools.groupby(stages))
     return " → ".join(stage if times == 1 else f"{stage} ×{times}" for stage, times in runs)
@@ -116,7 +116,7 @@ def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
 
 
 def outline(document: Mapping[str, Any]) -> list[Block]:
-    """Return how the work went and what came of it, as far as the result document of a strategy has it."""
+    """Summarise the work and its result from the parts that the result document has."""
     blocks: list[Block] = []
     plan = _text(document.get("plan_text"))
     if plan:
@@ -135,7 +135,7 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
 
 
 def findings(document: Mapping[str, Any]) -> list[Block]:
-    """Return what came of the work: title, headline, key findings, final answer."""
+    """Return the findings: title, headline, key findings, final answer."""
     heads = [text for name in ("title", "headline") if (text := _text(document.get(name)))]
     synthesis = document.get("synthesis")
     found = synthesis.get("key_findings") if isinstance(synthesis, Mapping) else None
@@ -176,7 +176,7 @@ def _iteration(iteration: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]])
 
 
 def score_of(score: Any) -> str:
-    """Return a score of a plan as people write it; empty without one."""
+    """Format the score of a plan, if any."""
     return f"{round(score, 1):g}/100" if isinstance(score, int | float) else ""
 
 
@@ -205,7 +205,7 @@ def _text(value: Any) -> str:
 
 
 def markdown_page(blocks: Iterable[Block]) -> str:
-    """Return a page that holds no link, image or tag of what was thought."""
+    """Return a Markdown page without links, images or tags from the thoughts."""
     return "\n\n".join("\n".join(_markdown_block(block)) for block in blocks) + "\n"
 
 

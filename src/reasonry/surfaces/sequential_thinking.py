@@ -1,6 +1,6 @@
-"""The thinking tools as every surface describes them, and the sessions behind them.
+"""The thinking tools: their descriptions for every surface, and their schemas.
 
-Descriptions are paid for in every request of an agent, so they are short.
+An agent pays for descriptions in every request, so they are short.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ You should:
 5. Mark thoughts that revise previous thinking or branch into new paths
 6. Ignore information that is irrelevant to the current step
 7. Only set nextThoughtNeeded to false when truly done, with a satisfactory answer"""
-"""Seed 003's advice, and what a strategy adds; the reference's hypothesis and its verification too."""
+"""Advice on thinking, with hypotheses and their verification, and a paragraph about strategies."""
 
 THINKING_BRIEFLY = """\
 Think a problem through in steps, one thought a call; each is kept. Adjust totalThoughts, revise (revisesThought), \
@@ -56,7 +56,7 @@ on a revised thought, which equation is false, and before the end what is open.
 - strategy leads through stages: name the thought's stage, the present one or one of nextStages; its fields go into data
 - sessionId: say it where several sessions are open
 Set nextThoughtNeeded to false only with a satisfactory answer."""
-"""For MCP where tokens count: clients pay for it in every request."""
+"""The short description, for clients that count tokens."""
 _KNOWN = (
     "thought",
     "nextThoughtNeeded",
@@ -67,7 +67,7 @@ _KNOWN = (
     "branchFromThought",
     "needsMoreThoughts",
 )
-"""Parameters of the reference server, which explain themselves where tokens count."""
+"""Parameters of the reference server, without a description in the short list."""
 
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
@@ -77,16 +77,16 @@ SESSIONS_DESCRIPTION = (
 )
 
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
-"""Steps that an agent loop with the thinking tool should be given, by its phase (seed 003)."""
+"""The steps to give an agent loop with the thinking tool, by phase."""
 
 _SPELLINGS = {"analyze": "analyse", "analyse_code": "analyse", "analyze_code": "analyse"}
 
 
 def loop_limit(phase: str) -> int:
-    """Return how many steps to give an agent's loop in a phase: design 20, research 15, analyse 1.
+    """Return the number of steps for an agent's loop in a phase: design 20, research 15, analyse 1.
 
     Raises:
-        UsageError: There is no such phase; `choices` has them.
+        UsageError: The phase is unknown; `choices` has the phases.
     """
     name = phase.strip().lower().replace("-", "_")
     name = _SPELLINGS.get(name, name)
@@ -103,8 +103,8 @@ def thinking_input(strategies: Iterable[str], *, is_brief: bool = False) -> Sche
     """Return the JSON schema of the thinking tool's arguments, in camel case.
 
     Args:
-        strategies: The names a thinker may choose from.
-        is_brief: Whether parameters that explain themselves have no description.
+        strategies: The legal names of strategies.
+        is_brief: Whether to leave out the descriptions of self-explanatory parameters.
     """
     schema = in_camel_case(tool_schema(ThinkingCall))
     for name in _KNOWN if is_brief else ():
@@ -115,7 +115,7 @@ def thinking_input(strategies: Iterable[str], *, is_brief: bool = False) -> Sche
 
 
 def sessions_output() -> Schema:
-    """Return the JSON schema of what the tool `sessions` replies, whichever the action."""
+    """Return the JSON schema for the replies of the tool `sessions`, for all actions."""
     items = {"type": "array", "items": {"type": "object"}}
     lists = ("sessions", "thoughts", "matches", "thought_history", "notices")
     properties: Schema = {
@@ -134,11 +134,11 @@ _CAMEL = {
     for name in form.__struct_fields__
 }
 _NAMING = ("field", "fields", "required")
-"""Members that hold names of members."""
+"""Members whose values are names of members."""
 
 
 async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], **how: Any) -> Schema:
-    """Take a thought as `Sessions.think` does; the reply has members in camel case, and errors name them so."""
+    """Submit a thought like `Sessions.think`, with camel-case members in replies and errors."""
     try:
         return in_camel_case(await sessions.think(arguments, **how))
     except UsageError as error:
@@ -148,10 +148,10 @@ async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], 
 
 
 def in_camel_case(document: Any, member: str = "") -> Any:
-    """Return a schema or a reply of the thinking tool, or part of one, with members in camel case.
+    """Convert the members of a schema or a reply of the thinking tool, or of a part, to camel case.
 
     Args:
-        member: What the part is of.
+        member: The member that holds the part.
     """
     match document:
         case dict() if member != "requires":

@@ -1,4 +1,4 @@
-"""Signals that ask a process to end, on systems whose event loops take signals and on those that do not."""
+"""Signals that ask a process to end, on systems with and without signal support in event loops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ENDINGS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREA
 
 
 def on_ending(act: Callable[[], object]) -> None:
-    """Have `act` called on the running loop whenever one of `ENDINGS` comes."""
+    """Call `act` on the running loop at every signal of `ENDINGS`."""
     loop = asyncio.get_running_loop()
 
     def came(number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The command line: runs a command, and says what went wrong."""
+"""The command line: runs a command and reports its errors."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command.
+    """Run a command.
 
     Returns:
-        The exit code; 0 only when what was asked for is done.
+        The exit code; 0 only if the command succeeded.
     """
     as_json = "--json" in arguments
     with present.masked_output(os.environ):

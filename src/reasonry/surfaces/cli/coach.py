@@ -107,7 +107,7 @@ def answer_(
 
 
 def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()) -> int:
-    """Say where a run stands and what it asks."""
+    """Show the state of a run and its open questions."""
 
     async def work(app: App) -> dict[str, Any]:
         return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
@@ -117,7 +117,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
 
 
 def _parse_answers(text: str, place: str) -> Any:
-    """Return answers that are JSON as data; what does not begin like JSON is the text of a single answer."""
+    """Parse answers. A text that does not begin like JSON is a single answer."""
     if not text.strip():
         raise UsageError(f"there are no answers in {place}; {SHAPE}", option="answers")
     try:
@@ -129,7 +129,7 @@ def _parse_answers(text: str, place: str) -> Any:
 
 
 def show_coached(document: dict[str, Any], output: OutputOptions) -> int:
-    """Show where a coached run stands; return the exit code."""
+    """Show the state of a coached run, and return the exit code."""
     output.show(document, lambda: _print_status(document))
     result = document.get("result")
     return 0 if result is None else present.exit_code_of(result)
@@ -156,7 +156,7 @@ def _print_status(document: dict[str, Any]) -> None:
 
 
 def _answer_command(document: dict[str, Any]) -> str:
-    """Return the command that answers what is asked, with the places of the answers in capitals."""
+    """Return the command that answers the open questions, with placeholders in capitals."""
     questions, command = document["questions"], f"reasonry coach answer {document['run_id']}"
     if len(questions) == 1 and ".." not in questions[0]["id"]:
         return f"{command} ANSWER"

@@ -1,4 +1,4 @@
-"""The commands, each with the module that is loaded when it is used, so that `--help` is quick; and their help."""
+"""The commands and their help. A command's module is loaded at use, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, str] = {
     "completion install": "Install the script for your shell.",
     "completion show": "Print the script for a shell.",
 }
-"""The commands and their groups, and what each does."""
+"""The commands and groups, with a sentence for each."""
 
 _ELSEWHERE: Mapping[str, str] = {
     "strategies": "inventory:strategies",
@@ -90,15 +90,15 @@ _ELSEWHERE: Mapping[str, str] = {
     "completion install": "setup:install_completion",
     "completion show": "setup:show_completion",
 }
-"""The places of commands that are not in the module of their own name, or of their group's."""
+"""The modules of commands whose module has neither their own name nor their group's."""
 
 
 @cache
 def read_examples() -> dict[str, str]:
-    """Return an example for every command, by its name: the input, and the output in 80 columns.
+    """Read an example for every command by name: the input, and the output in 80 columns.
 
-    They stand in `examples.txt`, in the order in which they were run one after another, over one store; a test runs
-    them again. Parts that an example omits, and parts that differ each time, are "…".
+    The examples in `examples.txt` ran one after another over a single store; a test runs them again. "…" stands for
+    omitted parts and for parts that differ each time.
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
@@ -128,10 +128,10 @@ app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
-    """Run one command and return its exit code; help ends with an example.
+    """Run a command and return its exit code. Help ends with an example.
 
     Raises:
-        UsageError: There is no such command, or it does not take these arguments.
+        UsageError: The command is unknown, or its arguments are wrong.
     """
     asks_help = not {"--help", "-h"}.isdisjoint(takewhile(lambda word: word != "--", arguments))
     command = complete_help(arguments) if asks_help else ""
@@ -145,7 +145,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Give a command's page of help the description of its docstring, beyond the sentence that lists have.
+    """Add the whole description of its docstring to a command's help. Lists show only the first sentence.
 
     Returns:
         The name of the command.
@@ -159,7 +159,7 @@ def complete_help(arguments: list[str]) -> str:
 
 
 def _usage_error(error: CycloptsError) -> UsageError:
-    """Return an error with the legal values of an option that has a list of them, else with what the command takes."""
+    """Build an error with the legal values of the option, if listed, or else with the command's usage."""
     from cyclopts.help import format_usage
 
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:

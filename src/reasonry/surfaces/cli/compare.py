@@ -126,7 +126,7 @@ def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int
 
 
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
-    """Yield what is compared, and about what that takes."""
+    """Yield lines about the comparison and its estimated usage."""
     model, why = comparison.jobs[0].order.participants.model, comparison.app.pool.model_why
     size = (
         f"{present.count_of(len(comparison.problems.items), 'problem')} × {', '.join(comparison.strategies)}"
@@ -181,7 +181,7 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
 
 
 def _exit_code(report: Report) -> int:
-    """Return 0, or why there is nothing to compare: a strategy failed on every problem for reasons outside it."""
+    """Return 0, or the code of the external failure if a strategy failed on every problem."""
     for name in report.strategies:
         codes = [trial.code for trial in report.trials if trial.strategy == name]
         if codes[-1] is not None and None not in codes:

@@ -1,4 +1,4 @@
-"""`reasonry doctor`: what is installed, what would be used and why, and whether Reasonry works in the agents."""
+"""`reasonry doctor`: the installation, the defaults and their reasons, and Reasonry's state in the agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 class _Part(NamedTuple):
-    """Something that was looked at, its state, and what there is to say about it; a fault has a remedy."""
+    """A checked part, its state, and a note. A fault has a remedy."""
 
     name: str
     state: str
@@ -97,7 +97,7 @@ def _try(look: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _agents(machine: Machine) -> list[dict[str, Any]]:
-    """Return the agents that are here, each with its entries, tried out."""
+    """Return the installed agents with their entries, each tried."""
     entries, installed = find_entries(machine), machine.agents()
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}

@@ -53,11 +53,11 @@ _CODE: Final = re.compile(
 """Signs that a text is code, which is no Markdown."""
 
 MAX_DRAWN = 200
-"""Nodes of a run that has been: a larger tree is cut to its latest and those that lead to the answer."""
+"""The most nodes of an ended run. A larger tree shows its latest nodes and the path to the answer."""
 _DATA_CHARS = 500
-"""Of one field; `--json` has it whole."""
+"""The limit for a field. `--json` has the whole field."""
 _LABEL_CHARS = 400
-"""Of a node's text, before it is cut to the width of the terminal."""
+"""The limit for a node's text, before the width of the terminal applies."""
 
 Document = Mapping[str, Any]
 
@@ -66,10 +66,10 @@ Document = Mapping[str, Any]
 
 
 def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) -> None:
-    """Print an answer, or another text: drawn on a terminal, otherwise as it is but inert.
+    """Print an answer or another text: formatted in a terminal, otherwise unchanged but inert.
 
     Args:
-        stream: None: standard output.
+        stream: Defaults to standard output.
     """
     out = stream or sys.stdout
     for part in parts_of(inert(answer)) if out.isatty() else answer.split("\n"):
@@ -80,7 +80,7 @@ def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) ->
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks of a report: prose as `print_answer` does, all else in lines of which nothing is cut."""
+    """Print blocks of a report: prose like `print_answer`, everything else in uncut lines."""
     for block in blocks:
         match block:
             case Heading(text):
@@ -92,7 +92,7 @@ def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
 
 
 def plain_latex(text: str) -> str:
-    """Return a text with the LaTeX of the list written plainly; text without a command of the list is left as it is."""
+    """Replace the listed LaTeX commands by plain text. Text without them stays unchanged."""
     if not _LATEX.search(text):
         return text
 
@@ -108,7 +108,7 @@ def plain_latex(text: str) -> str:
 
 
 def _plain_group(match: re.Match[str]) -> str:
-    r"""Return `\frac{a}{b}` as `a/b`, and `\text{…}` as what stands in it."""
+    r"""Return `\frac{a}{b}` as `a/b`, and `\text{…}` as its content."""
     text, above, below = match.groups()
     if text is None:
         return f"{_with_brackets(above)}/{_with_brackets(below)}"
@@ -121,7 +121,7 @@ def _with_brackets(term: str) -> str:
 
 
 def parts_of(text: str) -> Iterator[Any]:
-    """Yield the parts of an answer: strings as they are to be printed, the rest as rich draws it."""
+    """Yield the parts of an answer: plain strings, and parts drawn by rich."""
     lines = text.split("\n")
     if not any(map(_FENCE.match, lines)) and _CODE.search(text):
         yield from lines
@@ -147,7 +147,7 @@ def parts_of(text: str) -> Iterator[Any]:
 
 
 def drawn_line(line: str, style: str = "") -> Text:
-    """Return a line with its bold words and its code in their styles, without their marks."""
+    """Style bold words and code in a line, and remove their marks."""
     text, end = Text(style=style), 0
     for span in _SPAN.finditer(line):
         text.append(line[end : span.start()])
@@ -170,11 +170,11 @@ def _table(rows: Sequence[str]) -> Any:
 
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
-    """Return the tree to be drawn.
+    """Build the tree to draw.
 
     Args:
-        nodes: Parents first.
-        limit: How many nodes to draw; those that lead to the best one always are.
+        nodes: The nodes, parents first.
+        limit: The most nodes to draw. The path to the best node is always drawn.
     """
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if _is_on_path(node)}
     places: dict[str | None, Tree] = {}
@@ -191,7 +191,7 @@ def _is_on_path(node: PageNode) -> bool:
 
 
 def print_tree(trace: Document) -> None:
-    """Print the tree of a run, if its document has one, or one inside a sample."""
+    """Print the tree of a run, if its document or a sample in it has a tree."""
     nodes = [*first_nodes(trace, trace["problem"], ()).values()]
     if not any(node.kind == "thought" for node in nodes):
         return
@@ -202,7 +202,7 @@ def print_tree(trace: Document) -> None:
 
 
 def _label(node: PageNode) -> Text:
-    """Return the score and the beginning of a node's text, drawn as an answer is."""
+    """Return the score and the beginning of a node's text, formatted like an answer."""
     score = node.score
     text = clip(plain_latex(_HEADING_MARK.sub("", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
@@ -218,7 +218,7 @@ def _one_line(text: str, style: str) -> Text:
 
 
 def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
-    """Draw the main line, and under the thought it left each branch."""
+    """Draw the main line, with each branch under the thought where it begins."""
     console, recorded = open_console(), list(thoughts)
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['session_id']}{strategy}  {present.count_of(len(recorded), 'thought')}"
@@ -229,7 +229,7 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
 
 
 def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[str]:
-    """Draw a text beside a margin, line for line."""
+    """Draw the lines of a text beside a margin."""
     left = " " * min(indent, console.width // 2) + margin
     lines = text.wrap(console, max(console.width - len(left), 8), overflow="fold")
     starts = (left if place == 0 else " " * len(left) for place in range(len(lines)))
@@ -238,10 +238,10 @@ def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[st
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the main line with each branch under the thought it left, then the branches that left none of it.
+    """Yield the main line with each branch under its first thought's parent, then branches without a parent there.
 
     Returns:
-        Rows: how far each is indented, its margin and its text.
+        Rows: the indentation, the margin and the text.
     """
     # What a row is sorted by: the `seq` of the thought a branch left, that of its first thought, that of the row's.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}
@@ -262,7 +262,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
 
 
 def _thought(thought: Document, indent: int) -> Iterator[tuple[int, str, Text]]:
-    """Yield a row for a thought, one for each field of its stage, and one for the score a run gave it."""
+    """Yield a row for a thought, a row for each field of its stage, and a row for its score."""
     text = Text()
     if thought.get("stage"):
         text.append(f"[{inert(' → '.join(stages_of(thought)))}] ", "cyan")

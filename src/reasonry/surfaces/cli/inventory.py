@@ -1,4 +1,4 @@
-"""`reasonry strategies`, `plugins`, `tools` and `datasets`: what there is to think with, for people and programs."""
+"""`reasonry strategies`, `plugins`, `tools` and `datasets`: lists for people and programs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def run_tool(
     max_output_bytes: WholeNumber = 64 * 1024,
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Run code in a sandbox and show what became of it.
+    """Run code in a sandbox and show its result.
 
     Args:
         name: The tool: py_executor.

@@ -39,12 +39,12 @@ def print_document(document: Any) -> None:
 
 
 def print_part(document: Any, path: str) -> None:
-    """Print a part of a document, as `--field` names it: members and places in lists, with dots between.
+    """Print the part of a document that `--field` names: members and list positions, separated by dots.
 
-    A text is printed as it is but inert, null not at all, all else as JSON.
+    A text is printed unchanged but inert, null is not printed, and everything else is JSON.
 
     Raises:
-        UsageError: The document has no such part; `choices` has the names there are.
+        UsageError: The document has no such part; `choices` has the existing names.
     """
     found = msgspec.to_builtins(document)
     for name in path.split("."):
@@ -63,30 +63,30 @@ def print_part(document: Any, path: str) -> None:
 
 
 def print_line(*lines: str, stream: TextIO | None = None) -> None:
-    """Print lines, inert, on standard output where no stream is named; a terminal breaks no word of them."""
+    """Print inert lines, by default on standard output. Lines are wrapped between words in a terminal."""
     out = stream or sys.stdout
     print_inert_lines(wrap_lines(map(inert, lines), out), out)
 
 
 def print_note(*lines: str) -> None:
-    """Print lines for people on standard error, as `print_line` does."""
+    """Print lines for people on standard error, like `print_line`."""
     print_line(*lines, stream=sys.stderr)
 
 
 def print_text(text: str) -> None:
-    """Print a text that is to be used elsewhere, as it is but inert."""
+    """Print a text for use elsewhere, unchanged but inert."""
     _write(sys.stdout, inert(text))
 
 
 def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> None:
-    """Print lines that are inert already, or drawn in colours, as they are."""
+    """Print lines that are already inert or coloured."""
     rest = iter(lines)
     while batch := list(itertools.islice(rest, 1_000)):
         _write(stream or sys.stdout, "\n".join(batch))
 
 
 def write_text(path: Path, content: Any) -> None:
-    """Write a document as JSON, without characters that act unseen, or text as it is, to a file.
+    """Write a document as JSON without invisible control characters, or a text unchanged, to a file.
 
     Raises:
         UsageError: The file cannot be written.
@@ -107,7 +107,7 @@ def _json_text(document: Any) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Check that `write_text` can write to a path; nothing is left there, and what is there stays as it is.
+    """Check that `write_text` can write to a path. Leaves the path unchanged.
 
     Raises:
         UsageError: The file cannot be written.
@@ -130,7 +130,7 @@ def _refuse_unwritable(path: Path) -> Generator[None]:
 
 
 def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
-    """Yield lines that a terminal does not break inside words; what is no terminal gets them as they are."""
+    """Wrap lines between words for a terminal. Other streams get them unchanged."""
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
     for line in (part for text in lines for part in text.split("\n")):
         if width < 20 or (len(line) <= width and line.isascii()):
@@ -140,7 +140,7 @@ def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
-    """Yield the parts of a line that fit; a longer word, such as a path, is left whole, so that it can be copied."""
+    """Split a line to a width. A longer word, such as a path, stays whole so that it can be copied."""
     from rich.cells import cell_len
 
     if cell_len(line) <= width:
@@ -157,7 +157,7 @@ def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
 
 
 def confirm(question: str) -> bool | None:
-    """Ask for a yes in the terminal; None: nobody is there to ask."""
+    """Ask for a yes in the terminal. Returns None without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
     print_note(question)
@@ -166,7 +166,7 @@ def confirm(question: str) -> bool | None:
 
 
 def confirm_deletion(question: str) -> bool:
-    """Ask for a yes before something is deleted; without a terminal, raise `UsageError`."""
+    """Ask for a yes before a deletion. Without a terminal, raise `UsageError`."""
     confirmed = confirm(question)
     if confirmed is None:
         raise UsageError("no terminal to confirm the deletion; --yes deletes without asking", option="yes")
@@ -229,7 +229,7 @@ _MEMBERS = (
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Any]) -> None:
-    """Print rows on standard output: as a table in a terminal, elsewhere as tab-separated values."""
+    """Print rows on standard output: a table in a terminal, tab-separated values elsewhere."""
     forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
     cells = [
         [inert(form(column.read(row))) for column, form in zip(columns, forms, strict=True)] for row in rows
@@ -241,7 +241,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any]) -> None:
 
 
 def print_record(record: Mapping[str, Any]) -> None:
-    """Print the members of a document as a table, and each list of records in it as one below."""
+    """Print the members of a document as a table, and each list of records as a table below."""
     tables = {
         name: rows
         for name, rows in record.items()
@@ -261,7 +261,7 @@ def columns_of(*names: str) -> list[Column]:
 
 
 def local_time(instant: str, now: datetime | None = None) -> str:
-    """Return an instant as people say it: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
+    """Format an instant for people: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
 
     Args:
         instant: ISO 8601 text with its offset.
@@ -321,9 +321,9 @@ def _narrowest(column: Column, widest: int) -> int:
 
 
 def open_console(stream: TextIO | None = None) -> Console:
-    """Return what draws on a stream, standard output where none is named, as wide as its terminal.
+    """Return a rich console for a stream, by default standard output, with the terminal's width.
 
-    Left to itself rich takes every terminal that calls itself dumb to be 80 columns wide.
+    Rich by itself assumes 80 columns for every dumb terminal.
     """
     from rich.console import Console
 
@@ -332,7 +332,7 @@ def open_console(stream: TextIO | None = None) -> Console:
 
 
 def draw_lines(console: Console, drawing: Any) -> list[str]:
-    """Return what rich draws, as lines."""
+    """Render with rich and return the lines."""
     with console.capture() as drawn:
         console.print(drawing)
     return [line.rstrip() for line in drawn.get().splitlines()]

@@ -74,10 +74,10 @@ def open_(
 
 
 def check_report(path: Path | None) -> None:
-    """Check that a report can be written to a path, before any work is done for it.
+    """Check that a report can be written to a path, before any other work.
 
     Raises:
-        UsageError: It has no ending of a report, or cannot be written.
+        UsageError: The path has no suffix of a report, or cannot be written.
     """
     if path is None:
         return

@@ -1,6 +1,7 @@
-"""Arguments that several commands take: ids, strategies, whole numbers, instants, filters; and what a shell offers.
+"""Arguments shared by commands (ids, strategies, whole numbers, instants, filters), and shell completion.
 
-The shell asks while somebody waits, so little is read, and what cannot be read offers nothing. No store is made for it.
+Completion reads little, because a person waits for it. If it cannot read something it offers nothing, and it never
+creates a store.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ _AGO: Final = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 Candidates = dict[str, str]
-"""Words that may be typed, each with a description."""
+"""Completions with their descriptions."""
 
 
 def list_strategies(context: Any) -> Candidates:
-    """Return the strategies that come with Reasonry."""
+    """Return the built-in strategies."""
     return {name: strategy.summary for name, strategy in STRATEGIES.items()}
 
 
 def list_agents(context: Any) -> Candidates:
-    """Return the agents that Reasonry can be set up in."""
+    """Return the agents supported by setup."""
     from ..setup.agents import AGENTS
 
     return {agent.name: agent.title for agent in AGENTS}
@@ -94,7 +95,7 @@ def _check_above_0(_: Any, value: float | None) -> None:
 
 
 WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
-"""A whole number, such as `30` (or `30.0`): nothing is rounded to one."""
+"""A whole number such as `30` or `30.0`. Other numbers are refused, not rounded."""
 ABOVE_0: Final = Parameter(validator=_check_above_0)
 Count = Annotated[WholeNumber, ABOVE_0]
 PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
@@ -139,13 +140,13 @@ Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous pag
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
-    """Return `k=v` options as a dictionary.
+    """Read `k=v` values into a dictionary.
 
     Args:
-        kind: The option of the command that they are values of.
+        kind: The command's option.
 
     Raises:
-        UsageError: One has no `=`, or stands twice.
+        UsageError: A value has no `=`, or a key is repeated.
     """
     values: dict[str, str] = {}
     for option in options:
@@ -159,17 +160,17 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
 
 
 def read_prompts(files: Sequence[str]) -> dict[str, str]:
-    """Return the texts of files that are named as STRATEGY.STAGE=FILE, by STRATEGY.STAGE."""
+    """Read the files in values of the form STRATEGY.STAGE=FILE, by STRATEGY.STAGE."""
     pairs = read_pairs(files, "prompt", "STRATEGY.STAGE=FILE")
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 
 
 def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
-    """Return the text of a file; `-` is standard input.
+    """Read the text of a file; `-` is standard input.
 
     Raises:
-        UsageError: It cannot be read, or is no UTF-8 text.
-        TooLargeError: It has more bytes than the limit.
+        UsageError: The file is unreadable or not UTF-8 text.
+        TooLargeError: The file exceeds the limit.
     """
     place = "standard input" if file == "-" else f"the file {file!r}"
     try:
@@ -185,14 +186,14 @@ def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
 
 
 def read_instant(option: str, text: str | None, forms: str) -> int | None:
-    """Return the instant of an option, if it is set, in milliseconds since 1970.
+    """Read the instant of an option, if set, as milliseconds since 1970.
 
     Args:
-        text: ISO 8601, of the local clock unless it has an offset.
-        forms: The forms that the option takes, for people.
+        text: ISO 8601, in local time unless it has an offset.
+        forms: The forms of the option, for people.
 
     Raises:
-        UsageError: It is no instant.
+        UsageError: The text is not an instant.
     """
     if text is None:
         return None
@@ -227,7 +228,7 @@ class Filters:
     until: str | None = None
 
     def read(self) -> dict[str, Any]:
-        """Return the filters as a list takes them.
+        """Return the filters for a list.
 
         Raises:
             UsageError: An instant cannot be read.

@@ -1,4 +1,4 @@
-"""`reasonry runs`: what was run, and continuing it."""
+"""`reasonry runs`: lists, shows and steers runs."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _print_record(record: Record) -> None:
 
 
 def _question_lines(question: dict[str, Any]) -> list[str]:
-    """Return a question, how its reply was read, and the reply where it could not be read."""
+    """Return a question, the reading of its reply, and the reply if it was unreadable."""
     read, reply = question["read"] or "read", question["reply"]
     asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
     width = 2_000 if read.startswith("unreadable") else 120
@@ -227,7 +227,7 @@ def resume_(
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
-    """Show where a run stands that a model drove, or, as a document, one whose caller answers."""
+    """Show the state of a driven run, or, as a document, of a coached run."""
     return show_coached(ending, output) if isinstance(ending, dict) else show_result(*ending, output, shown)
 
 
@@ -377,10 +377,10 @@ def delete_(
 def _chosen(
     common: Common, which: RunChoice, model: str | None, fits: Callable[[RunRow], bool]
 ) -> list[RunRow]:
-    """Return the runs of the filters that fit, newest first.
+    """Return the runs that fit the filters, newest first.
 
     Raises:
-        UsageError: There is neither a run nor a filter.
+        UsageError: Neither a run nor a filter is named.
     """
     filters: dict[str, Any] = {**which.read(), "model": model}
     if not any(value is not None for value in filters.values()):
@@ -403,7 +403,7 @@ def _chosen(
 def _do_on_all(
     common: Common, rows: Sequence[RunRow], act: Callable[[App, RunRow], Awaitable[object]], done: str
 ) -> int:
-    """Do something to each run; show how many it was done to, and why not to the others."""
+    """Perform an act on each run. Shows the number of successes, and the reason of each failure."""
     refused = dict[str, str]()
 
     async def work(app: App) -> None:
@@ -426,7 +426,7 @@ def _do_on_all(
 
 
 _AROUND = 60
-"""How many characters that two texts share are shown before their first difference."""
+"""The common characters shown before the first difference of two texts."""
 _SHOWN = 300
 _WHATS: Mapping[str, str] = {
     "question": "the runs ask different questions",
@@ -483,7 +483,7 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
 
 
 def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
-    """Print the text of each side, from a little before the first difference."""
+    """Print both texts from shortly before their first difference."""
     a, b = (_diff_text(sides[side]) for side in ("a", "b"))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
     start = max(0, same - _AROUND)

@@ -198,7 +198,7 @@ _LINES = {
     "before_you_end": "before you end",
     "left_open": "left open",
 }
-"""Parts of a reply that are shown besides its numbers, each with its label."""
+"""Members of a reply shown in addition to its numbers, with their labels."""
 
 
 @Parameter(name="*")
@@ -286,7 +286,7 @@ def think(
 
 
 def _as_options(arguments: dict[str, Any]) -> Iterator[str]:
-    """Yield the arguments of a correction as options of the command; "no" comes before one to leave out."""
+    """Yield the arguments of a correction as options of the command. "no" precedes an option to leave out."""
     for name, value in arguments.items():
         option = f"--{name.removesuffix('_id').removesuffix('_thought').replace('_', '-')}"
         text = ",".join(value) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""Options that several commands share, in groups as `--help` shows them, and running a command's work."""
+"""Options shared by commands, grouped as in `--help`, and the execution of a command's work."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class OutputOptions:
 
     @property
     def as_data(self) -> bool:
-        """Whether a program reads the output, and not a person."""
+        """Whether a program, not a person, reads the output."""
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document, for people as a line or what a function prints, else a member a line; then a note.
+        """Print a document: for people as a line, by a given function, or with a member per line; then a note.
 
         Returns:
             The exit code 0.
@@ -85,7 +85,7 @@ class Common(OutputOptions):
     strategies_dir: str | None = None
 
     def strategies(self) -> Registry:
-        """Return the registry, with those of installed packages and the user's own tables if a folder is named."""
+        """Return the registry with strategies of installed packages and, if a folder is named, the user's own."""
         known = installed_strategies()
         return known if self.strategies_dir is None else read_strategies(self.strategies_dir, known)
 
@@ -96,7 +96,7 @@ class Common(OutputOptions):
         environ: Mapping[str, str] = os.environ,
         make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
     ) -> T:
-        """Do a command's work with an app, and close it whatever happens."""
+        """Do a command's work with an app, and close the app afterwards."""
 
         async def main() -> T:
             async with App(self.store, policy, environ, self.strategies()) as app:
@@ -115,8 +115,8 @@ class Common(OutputOptions):
         """Print a document with a page of `runs`, `sessions` or `matches`, for people with short ids.
 
         Args:
-            columns: The first one has the ids.
-            none: The note where there are no rows.
+            columns: The columns. The first one has the ids.
+            none: The note for an empty list.
         """
         id_column, *others = columns
 
@@ -133,7 +133,7 @@ class Common(OutputOptions):
         return self.show(document, lambda: print_table([shown, *others], document[name]), note)
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
-        """Do the same on a run, named by its id, how that begins, or `last`; return its id, too."""
+        """Do work on a run named by its id, the beginning of its id, or `last`. Also returns its id."""
 
         async def on_run(app: App) -> tuple[str, T]:
             run_id = await app.run_id(run)
@@ -164,12 +164,12 @@ class Listed:
     retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
-        """Return the environment with the options that are named laid over it."""
+        """Return the environment, overridden by the named options."""
         return overlay(os.environ, vars(self))
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
-    """Return the environment with the options that are named laid over their variables."""
+    """Return the environment, overridden by the named options."""
     named = {name: [value] if isinstance(value, str) else value for name, value in options.items() if value}
     return {**environ, **{f"REASONRY_{name.upper()}": ",".join(values) for name, values in named.items()}}
 
@@ -212,13 +212,13 @@ class Limits:
     at_limit: Literal["answer", "stop"] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the parts of a budget that are named."""
+        """Return the named limits of the budget."""
         named = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
         at_limit = named.pop("at_limit", None)
         return named if at_limit is None else {**named, "closes": at_limit == "answer"}
 
     def budget(self) -> Budget | None:
-        """Return the budget, or None if no limit was named."""
+        """Return the budget, or None without a named limit."""
         named = self.as_dict()
         if named.keys() == {"closes"}:
             named["calls"] = DEFAULT_CALLS
@@ -243,10 +243,10 @@ class ProviderRates:
         """Return the limits these options name.
 
         Args:
-            models: All that are asked, if that is known; a limit of a provider of none of them is a mistake.
+            models: All models of the run, if known. A limit for any other provider is an error.
 
         Raises:
-            UsageError: One of them is not valid.
+            UsageError: A limit is illegal.
         """
         known = sorted({provider_of(model).partition(":")[0] for model in models})
         return RateLimits(*(self._read(name, known) for name in ProviderRates.__annotations__))
@@ -379,10 +379,10 @@ class RunSettings(CoachSettings):
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Refuse options about models, where the caller answers the questions.
+        """Refuse options about models in a run whose questions the caller answers.
 
         Raises:
-            UsageError: An option is set that would do nothing.
+            UsageError: An option without effect is set.
         """
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
@@ -396,13 +396,13 @@ class RunSettings(CoachSettings):
 def run_async(
     work: Coroutine[Any, Any, T], make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
 ) -> T:
-    """Run a command's work; Ctrl-C and SIGTERM cancel it once, so that it can clean up.
+    """Run a command's work. Ctrl-C and SIGTERM cancel it once, so that it can clean up.
 
     Args:
-        make_loop: Returns the event loop to run it on; None: Python's own.
+        make_loop: Makes the event loop. Defaults to Python's own.
 
     Raises:
-        KeyboardInterrupt: It was cancelled and returned nothing.
+        KeyboardInterrupt: The work was cancelled without a result.
     """
 
     async def main() -> T:

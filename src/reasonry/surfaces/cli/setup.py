@@ -96,10 +96,10 @@ def setup(
 def server_options(
     store: str | None, model: str | None, models: Sequence[str], folder: Path
 ) -> tuple[str, ...]:
-    """Return the options of `reasonry mcp` that an entry passes on; a path is made one that holds in every folder.
+    """Return the options of `reasonry mcp` for an entry. Paths become absolute.
 
     Raises:
-        UsageError: There is no such store, or a model cannot be what it is listed as.
+        UsageError: The store's name or a listed model is illegal.
     """
     open_store(store)
     AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})

@@ -70,7 +70,7 @@ def solve(
 
 
 async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:
-    """Drive a run; return where it stands, and whether Ctrl-C or SIGTERM ended the command."""
+    """Drive a run. Returns its state, and whether Ctrl-C or SIGTERM ended the command."""
     try:
         return await opened.drive(performers, watch), False
     except asyncio.CancelledError:
@@ -78,14 +78,14 @@ async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) 
 
 
 def show_result(result: Result, is_interrupted: bool, output: OutputOptions, shown: Shown) -> int:
-    """Print a result: one document, or what `print_result` prints. Return the exit code."""
+    """Print a result as a document or with `print_result`, and return the exit code."""
     document = result.document()
     output.show(document, lambda: print_result(document, shown))
     return present.EXIT_CODES["cancelled"] if is_interrupted else present.exit_code_of(document)
 
 
 def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
-    """Print the outline of a result, its end, the usage, and last, alone on standard output, the answer."""
+    """Print the outline of a result, its end and its usage, and last the answer, alone on standard output."""
     from .draw import print_answer, print_blocks
 
     blocks = outline(document)
@@ -107,7 +107,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
 
 
 def resume_command(document: Mapping[str, Any]) -> str:
-    """Return the command that resumes a run, from its result document; at a limit, with the option that raises it."""
+    """Return the command that resumes a run, with the option that raises the reached limit, if any."""
     reason = document["termination"]["reason"]
     raised = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
     return f"reasonry runs resume {document['run_id']}{' --coach' * (document['model'] == CALLER)}{raised}"

@@ -1,4 +1,4 @@
-"""`reasonry store`: looking after the place where runs and sessions are kept."""
+"""`reasonry store`: checks, backups and copies of the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .output import print_note
 from .settings import Common, run_async
 
 _MANY = 1_000
-"""Runs and sessions whose check takes so long that its progress is shown."""
+"""The number of runs and sessions from which progress is shown."""
 
 
 def verify_(*, all: bool = False, common: Common = Common()) -> int:
@@ -137,7 +137,7 @@ def vacuum_(*, common: Common = Common()) -> int:
 
 
 def _note_progress(word: str) -> OnProgress | None:
-    """Return a function that says how far the work has come, every tenth, where a person looks on."""
+    """Return a function that reports every tenth of the progress to a person in a terminal."""
     if not sys.stderr.isatty():
         return None
     shown = [0]

@@ -1,4 +1,4 @@
-"""`reasonry submit` and `reasonry runs start`: problems as jobs of a store, and what came of each."""
+"""`reasonry submit` and `reasonry runs start`: problems as jobs of a store, and their results."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ MAX_FILE_BYTES: Final = 1 << 28
 LOOK_EVERY_S: Final = 0.5
 DRAIN_S: Final = 3.0
 TOGETHER: Final = 100
-"""Runs that are looked at at a time."""
+"""The number of runs read at a time."""
 PATIENCE_S: Final = 60
-"""A batch that runs for hours outlives a store that is started again."""
+"""Seconds to wait for a store that restarts, since batches run for hours."""
 
 T = TypeVar("T")
 
 
 class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
-    """One problem of a file; what it does not name is as the command says."""
+    """A problem in a file. The command's options are the defaults."""
 
     problem: str
     id: str | int | None = None
@@ -73,10 +73,10 @@ class Waiting:
     queue: str | None = None
 
     def read(self, store: RowStore) -> JobOptions:
-        """Return the options as a store takes them.
+        """Return the options in the store's form.
 
         Raises:
-            UsageError: One of them is not valid, or there are no workers that it could be for.
+            UsageError: An option is illegal, or needs workers that this store cannot have.
         """
         asked = [name for name, value in vars(self).items() if value is not None]
         if not asked:
@@ -195,7 +195,7 @@ def start_(
 def _read_line(
     app: App, terms: RunRequest, number: int, line: ProblemLine
 ) -> tuple[ProblemLine, Begun, RequestKey]:
-    """Return a line with its order, in the settings that all share, and the key that it begins once by."""
+    """Read a line with its order in the shared settings, and its idempotency key."""
     request = replace(
         terms,
         problem=line.problem,
@@ -219,7 +219,7 @@ async def _accept(app: App, number: int, order: Begun, key: RequestKey, job: Job
 
 
 async def _persist(action: Callable[[], Awaitable[T]]) -> T:
-    """Do what may be done twice; as long as the store does not answer, up to a minute, try again."""
+    """Do idempotent work, and retry for up to a minute while the store does not answer."""
     end = None
     while True:
         try:
@@ -234,7 +234,7 @@ async def _persist(action: Callable[[], Awaitable[T]]) -> T:
 
 
 async def note_who_drives(app: App, *, here: bool) -> None:
-    """Say so if nobody drives the jobs of the store but, perhaps, this command."""
+    """Warn if no server or worker drives the jobs of the store."""
     if (await app.store.queue_status()).workers:
         return
     if app.store.has_workers:
@@ -247,13 +247,13 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 async def drive_to_end(
     app: App, run_ids: Iterable[str], *, or_paused: bool = False
 ) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs when it has ended; those that nobody else drives are driven here.
+    """Yield each of these runs at its end. Runs without a driver are driven here.
 
     Args:
-        or_paused: A run that is paused is yielded too.
+        or_paused: Whether to yield paused runs too.
 
     Raises:
-        ReasonryError: One of them cannot be driven.
+        ReasonryError: A run cannot be driven.
     """
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)

@@ -1,4 +1,4 @@
-"""Watching a run: a tree that grows in a terminal, plain lines elsewhere. Both on standard error."""
+"""Shows a run in progress on standard error: a growing tree in a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ DEFAULT_LIMIT = f"at most {DEFAULT_CALLS} calls (--max-calls N allows more)"
 
 
 class Lines(Observer):
-    """One plain line for each thing that happens, and one for each step of a plan.
+    """Prints a plain line for each event, and for each step of a plan.
 
-    A thought that is too long for a line is whole where thoughts are made one at a time, and everywhere with `full`.
+    A long thought is printed whole if thoughts arrive one at a time, or with `full`.
     """
 
     def __init__(self, why: str = "", *, full: bool = False) -> None:
         self.why, self.full = why, full
         self.thoughts = 0
         self.is_side_by_side = False
-        """Whether the run has asked several questions at once, or had several lines of thought from one reply."""
+        """Whether the run has asked several questions at once, or got several lines of thought from a reply."""
 
     def began(self, run_id: str, run: Run) -> None:
-        """Print what runs, with which model, why that one, and the limit that nobody named."""
+        """Print the strategy, the model with its reason, and the default limit, if any."""
         name = run.strategy.name + (f" ({run.begun.why})" if run.begun.why else "")
         why = f" ({self.why})" if self.why else ""
         limit = f" · {DEFAULT_LIMIT}" if run.budget == Budget(calls=DEFAULT_CALLS) else ""
@@ -76,7 +76,7 @@ class Lines(Observer):
 
 
 class Live(Lines):
-    """Draws the open questions and the spending under the same lines; a run with a tree has the tree alone."""
+    """Draws the open questions and the spending below the lines. For a run with a tree it draws the tree alone."""
 
     wants_text = True
 
@@ -85,7 +85,7 @@ class Live(Lines):
         self.run: Run | None = None
         self.nodes: Sequence[PageNode] = ()
         self.streams: dict[str, tuple[StreamedText, str]] = {}
-        """The answers that come in, each with the end of what may be shown of it."""
+        """The arriving answers, each with the end of its presentable part."""
         self.since = time.monotonic()
         self.console = Console(stderr=True)
         self.spinner = Spinner("dots", style="cyan")
@@ -100,7 +100,7 @@ class Live(Lines):
 
     @property
     def latest(self) -> str:
-        """The end of the answer that came in last, as far as it may be shown."""
+        """The presentable end of the latest arriving answer."""
         return next((shown for _, shown in reversed(self.streams.values())), "")
 
     def began(self, run_id: str, run: Run) -> None:
@@ -130,7 +130,7 @@ class Live(Lines):
             del self.streams[over]
 
     def draw(self) -> RenderableType:
-        """Return the view as it is now: the tree, the open questions, the spending, and a bar for each limit."""
+        """Return the current view: the tree, the open questions, the spending, and a bar for each limit."""
         run = self.run
         if run is None:
             return Text("")
@@ -169,11 +169,11 @@ class Live(Lines):
 
 @contextmanager
 def watching(silent: bool, why: str = "", *, full: bool = False) -> Generator[Observer]:
-    """Watch a run in the way that fits where it is shown.
+    """Show a run in a form that suits the output.
 
     Args:
-        why: Why it has its model, where nobody named one.
-        full: Print each thought whole, in a terminal too.
+        why: The reason for the default model, if no model was named.
+        full: Whether to print each thought whole, in a terminal too.
     """
     if silent:
         yield Observer()
