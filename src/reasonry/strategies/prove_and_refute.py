@@ -1,4 +1,4 @@
-"""Prove and refute: fresh readers try to refute what a text rests on, or the proofs of solvers, and a table counts.
+"""Prove and refute: fresh readers try to refute the claims of a text or the proofs of solvers; a table decides.
 
 After the solvers and attackers of proof-refutation loops (Huang & Yang 2025, "Winning Gold at IMO 2025 with a
 Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
@@ -10,10 +10,10 @@ Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does i
     v_il, quote, reason ~ p(v | x, c_i, l), each by itself        claim_attack
     V_i ← the table of the v_il                                   claim_attack, verdict_table
 
-The table is exhaustive: `refuted` where two lenses fail the claim, or the lens of truth does; `confirmed` where none
-does and two hold; `undecided` else. A verdict counts only with a reason, and a failure only with a quoted place.
+The table is exhaustive: `refuted` if two lenses, or the lens of truth alone, fail the claim; `confirmed` if no lens
+fails it and two hold; otherwise `undecided`. A verdict counts only with a reason, and a failure only with a quotation.
 
-The claims of quoted thoughts are found without a model (`blocks/key_claims.py`), those of other texts by a reader.
+Claims of quoted thoughts are found without a model (`blocks/key_claims.py`), claims of other texts by a reader.
 
 Algorithm, for a problem x with n solvers:
 
@@ -24,10 +24,10 @@ Algorithm, for a problem x with n solvers:
     y' ~ π(y | x, y_best, its holes), at most three times                proof_revision
     the proof that is confirmed; none: the run abstains, with the holes  answer_selection
 
-*Differs from the paper*: where claims are given there is nothing to solve and to correct; three different lenses
-replace many equal attackers, as equal ones find the same; no attacker sees a score, another attacker's verdict, or who
-wrote the text; what a verifier, a test or exact arithmetic has settled is not put to the vote; where every claim is
-refuted the result warns, as an attacker that refutes everything says nothing.
+*Differs from the paper*: given claims are neither solved nor corrected; three different lenses replace many equal
+attackers, which find the same faults; no attacker sees a score, another attacker's verdict, or the author; claims
+settled by a verifier, a test or exact arithmetic are not put to the vote; if every claim is refuted the result warns,
+since an attacker that refutes everything says nothing.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ ANGLES: Final = (
     "Try small and extreme cases first, then generalize.",
     "Look for a quantity that stays the same, or for a contradiction.",
 )
-"""In turn, so that the solvers differ."""
+"""The angles of the solvers, in turn, so that their proofs differ."""
 SOLUTION = "A solution by someone else:\n{proof}"
 ATTACK_PROOF = f"""Try to refute it as an answer to the problem as it is worded: compute again, look for a \
 counterexample, for a step that does not follow, for a case that is left out.{VERDICT}"""
@@ -111,20 +111,20 @@ LENSES: Final = {
 }
 
 _VERDICTS: Final = ("refuted", "undecided", "confirmed")
-"""Of a claim, in the order shown."""
+"""The verdicts on a claim, in the order shown."""
 _WORD: Final = re.compile(r"\W+")
 _SCORE: Final = lazy_pattern(
     r"\b(?:score|value[ds]?(?:\s+again)?|rat(?:ed|ing)|confidence)\s*[:=]?\s*(?:0?\.\d+|1\.0|\d{1,3}\s?%)\.?"
     r"|(?<=[.:;!?])[ \t]+(?:0\.\d+|1\.0)\.?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The author's own score of a thought, which no reader is shown."""
+"""The author's own score of a thought, hidden from readers."""
 _QUOTED_CHARS: Final = 40
-"""So much of a quotation must stand in the text."""
+"""The characters of a quotation that must occur in the text."""
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
 CONFIRM, REFUTE, VOTES = 4, 2, 5
-"""Votes that confirm a proof, that refute it, and that are asked for at most."""
+"""The votes that confirm a proof, the votes that refute it, and the most votes."""
 _FIRST_VOTES: Final = 3
 
 
@@ -155,24 +155,24 @@ class Selection(Struct, frozen=True):
 
 
 class Attack(Struct, frozen=True):
-    """What one reader found of one claim; the reason stands before the verdict."""
+    """A reader's finding about a claim. The reason precedes the verdict."""
 
     quote: Annotated[str, Meta(description="The place of the text that decides it, word for word.")] = ""
     reason: Annotated[str, Meta(description="What shows it.")] = ""
     verdict: Annotated[Literal["holds", "fails", "unsure"], Meta(description="What was shown.")] = "unsure"
 
     def counts(self, text: str) -> bool:
-        """Whether it counts: it has a reason, and a failure quotes a place of the text."""
+        """Whether the vote counts: it needs a reason, and a failure needs a quotation from the text."""
         return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
 
     def describe(self, *, counts: bool) -> str:
-        """Return the verdict with its reason, and why it does not count."""
+        """Return the verdict with its reason, and the reason why it does not count, if any."""
         lacks = " (no place of the text)" if self.verdict == "fails" and not counts else ""
         return f"{self.verdict}{lacks}, {self.reason.strip().rstrip('.') or 'no reason'}"
 
 
 class Claim(Struct, frozen=True):
-    """A claim, what each lens found of it, and the verdict of the table; what settled it without a vote."""
+    """A claim, the finding of each lens, and the verdict of the table or of a check without a vote."""
 
     text: str = field(name="claim")
     thought: int | None = None
@@ -184,19 +184,19 @@ class Claim(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it stands, as readers are told."""
+        """The place of the claim, for readers."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
 
 class Proof(Draft, frozen=True, omit_defaults=True):
-    """A finished solution, the votes on it, and the holes that they found in it."""
+    """A finished solution, its votes, and the holes found in it."""
 
     votes: tuple[Attack, ...] = ()
     holes: tuple[str, ...] = ()
 
     @property
     def faults(self) -> list[str]:
-        """What was found wrong with it, or kept it from being confirmed."""
+        """The faults found in the proof, or the obstacles to its confirmation."""
         return [*self.holes, *filter(None, [self.why])]
 
 
@@ -210,12 +210,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def solves(self) -> bool:
-        """Whether proofs are written; claims that are given are tested instead."""
+        """Whether proofs are written. Given claims are tested instead."""
         return self.options.solvers > 0 and not self.options.claims
 
     @property
     def ranking(self) -> list[Proof]:
-        """The proofs that are not refuted: the settled one first, then revisions, then as they were written."""
+        """The unrefuted proofs: the settled one first, then revisions, then in order of writing."""
         order = ("proved", "confirmed", "undecided", "open")
         found = (proof for proof in self.drafts if proof.status in order)
         return sorted(found, key=lambda proof: (order.index(proof.status), proof.repairs == 0))
@@ -226,18 +226,18 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return next((proof for proof in self.ranking if proof.status in ("proved", "confirmed")), None)
 
     def fail(self) -> Move:
-        """Return the end of a run that abstains: it says which holes are left."""
+        """Return the end of a run that abstains, with the remaining holes."""
         holes = "; ".join(dict.fromkeys(fault for proof in self.drafts for fault in proof.faults))
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
     def ask_reader(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
-        """Return a question to a reader, who is not shown what the author thinks of the text."""
+        """Build a question to a reader, without the author's own opinion of the text."""
         prompt = "\n\n".join([_SCORE.sub("", self.problem), *shown])
         return Ask(prompt, SYSTEM, task=task, facts={"kind": kind}, by="judge", about=about, sample=sample)
 
     def ask_solver(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
-        """Return a question to a solver."""
+        """Build a question to a solver."""
         prompt = "\n\n".join([f"Problem: {self.problem}", *shown])
         facts, wants_value = {"kind": kind}, self.options.verify
         return Ask(
@@ -246,7 +246,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def receive(s: State) -> Move:
-    """Solvers first, where there are any; else x is the text."""
+    """Start with the solvers, if any. Otherwise x is the text."""
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
@@ -254,7 +254,7 @@ def receive(s: State) -> Move:
 
 
 def select(s: State) -> Body:
-    """c_1 … c_n: those given, else those that carry x unchecked."""
+    """c_1 … c_n: the given claims, else the unchecked claims that carry x."""
     count, thoughts = s.options.max_claims, quoted_thoughts(s.problem)
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
@@ -268,7 +268,7 @@ def select(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """v_il: each open claim is put to each lens by itself; what a run, arithmetic or the verifier settles is not."""
+    """v_il: each lens sees each open claim alone. A run, arithmetic or the verifier settles other claims."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
@@ -288,7 +288,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """Raise the failure of readers none of whom replied; a reply that nobody can read decides nothing."""
+    """Raise the failure if no reader replied. An unreadable reply decides nothing."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 
@@ -304,7 +304,7 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
 
 
 def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim that needs no reader: marked as run, false by arithmetic, ruled on by the verifier."""
+    """Settle a claim without readers: marked as run, false by arithmetic, or decided by the verifier."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
@@ -319,7 +319,7 @@ def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
 
 
 def judge(problem: str, claim: Claim) -> Claim:
-    """Return a claim with the verdict of the table, the reason and the quoted place that decided."""
+    """Give a claim the verdict of the table, with the decisive reason and quotation."""
     counted = {lens: vote for lens, vote in claim.votes.items() if vote.counts(f"{problem}\n{claim.text}")}
     fails, holds = _sides(counted.values())
     if len(fails) >= 2 or counted.get("true") in fails:
@@ -334,7 +334,7 @@ def judge(problem: str, claim: Claim) -> Claim:
 
 
 def _sides(votes: Iterable[Attack]) -> tuple[list[Attack], list[Attack]]:
-    """Return the votes that fail what they are on, and those that hold it."""
+    """Split votes into failures and confirmations."""
     fails, holds = ([vote for vote in votes if vote.verdict == side] for side in ("fails", "holds"))
     return fails, holds
 
@@ -345,7 +345,7 @@ def _is_quoted(text: str, quote: str) -> bool:
 
 
 def record(s: State) -> Move:
-    """V_1 … V_n, each a thought of its own."""
+    """V_1 … V_n, each recorded as a thought."""
     thoughts = [
         Thought(f"{claim.text}: {claim.verdict}. {claim.reason}", data={"verdict": claim.verdict})
         for claim in s.claims
@@ -357,7 +357,7 @@ def record(s: State) -> Move:
 
 
 def write_proofs(s: State) -> Body:
-    """y_1, …, y_n ~ π(y | x, angle_i); what a reply says besides the finished proof is not passed on."""
+    """y_1, …, y_n ~ π(y | x, angle_i). Only the finished proof of a reply is passed on."""
     tasks = [SOLVE.format(angle=ANGLES[place % len(ANGLES)]) for place in range(s.options.solvers)]
     asks = [s.ask_solver("proof", task, sample=place) for place, task in enumerate(tasks)]
     answers = yield request(s, *asks, give_failures=True)
@@ -366,7 +366,7 @@ def write_proofs(s: State) -> Body:
 
 
 def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
-    """Return the move with the proofs that were written; a false equation or a marked gap refutes one at once."""
+    """Add the written proofs. A false equation or a marked gap refutes a proof at once."""
     proofs: list[Proof] = []
     for number, answer in enumerate((each for each in answers if isinstance(each, Reply)), len(s.drafts) + 1):
         value: ReasonedAnswer = answer.value
@@ -378,7 +378,7 @@ def _add_proofs(s: State, answers: Sequence[Any], repairs: int = 0) -> Move:
 
 
 def attack_proof(s: State) -> Body:
-    """v_1, … on the proof that ranks first; stay for more where they do not decide, and for the next one."""
+    """v_1, … on the proof that ranks first. Stay for more votes, or for the next proof."""
     s = yield from s.verify()
     proof = next((proof for proof in s.ranking if proof.status == "open"), None)
     if s.best is not None or proof is None:
@@ -403,7 +403,7 @@ def attack_proof(s: State) -> Body:
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:
-    """Return a proof with what its votes decide, open while more can, and the holes they found."""
+    """Decide a proof by its votes, and collect the holes they found. It stays open while further votes can decide."""
     counted = [vote for vote in proof.votes if vote.counts(f"{problem}\n{proof.text}")]
     fails, holds = map(len, _sides(counted))
     left = VOTES - len(proof.votes)
@@ -416,7 +416,7 @@ def count_votes(problem: str, proof: Proof) -> Proof:
 
 
 def revise(s: State) -> Body:
-    """Y' ~ π(y | x, y_best, its holes): nothing of the votes but what they found."""
+    """Y' ~ π(y | x, y_best, its holes). Of the votes, only their findings are shown."""
     proof = min(s.drafts, key=lambda each: (each.status == "refuted", len(each.faults), -each.number))
     holes = "\n".join(f"- {fault}" for fault in proof.faults) or "- Not every step was shown."
     s = replace(s, revisions=s.revisions + 1)
@@ -432,7 +432,7 @@ def revise(s: State) -> Body:
 
 
 class ProveAndRefuteDetails(Details, total=False):
-    """What the details of a result have: proofs if there are solvers, else claims."""
+    """The details of a result: proofs with solvers, else claims."""
 
     proofs: Annotated[list[dict[str, Any]], Meta(description="`answer`, `verdict`, `votes`, `holes`, …")]
     revisions: Annotated[int, Meta(description="Revisions made.")]
@@ -442,7 +442,7 @@ class ProveAndRefuteDetails(Details, total=False):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the proof that stands best, or the verdicts."""
+    """Return the best proof, or the verdicts."""
     return _conclude_proofs(state) if state.solves else _conclude_claims(state)
 
 
@@ -467,7 +467,7 @@ def _conclude_proofs(state: State) -> Conclusion:
 
 
 def _conclude_claims(state: State) -> Conclusion:
-    """Return the verdicts, refuted claims first; before there are any, the claims."""
+    """Return the verdicts, refuted claims first, or the claims before the first verdict."""
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [

@@ -1,4 +1,4 @@
-"""Recursive language model: a long input is a variable of programs, which put questions about its pieces to a model.
+"""Recursive language model: a long input is a variable of programs that ask a model about its pieces.
 
 Zhang et al. 2025, "Recursive Language Models", arXiv:2512.24601; at depth 1: deeper ones were slower and no better,
 arXiv:2603.02615.
@@ -11,9 +11,9 @@ Algorithm, for a question q about an input C that no call reads whole:
         c_t ends with final(y), or the programs are used up
     y, verified                                                   answer_formulation
 
-*Differs from the paper*: a program does not wait in the sandbox while its questions are answered: it ends where it
-needs an answer, and is run again with those there are, so that nothing but data lives in between and a resumed run pays
-nothing twice. Programs and questions have limits, which the model is told.
+*Differs from the paper*: a program does not wait in the sandbox for answers. It ends where it needs an answer, and runs
+again with the answers so far, so that only data lives in between and a resumed run pays nothing twice. Programs and
+questions have limits, which the model is told.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ READ = (
 
 PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
-"""As much is shown of the problem, of a longer one its beginning and end, and of what a program printed."""
+"""The characters shown of the problem (beginning and end of a longer one), and of a program's output."""
 SHOWN_AGAIN_CHARS = 1_000
-"""As much of the problem once a program has looked at it."""
+"""The characters shown of the problem after the first program."""
 MAX_CONTEXT_CHARS = 500_000
 
 _SIGNAL: Final = "<<signal>>"
-"""What begins the line in which a program asks, or ends with the answer."""
+"""The prefix of an output line with a program's question or answer."""
 _PROLOGUE: Final = """context = {context!r}
 _known, _asked = {known!r}, [0]
 
@@ -110,17 +110,17 @@ class Options(AnswerOptions, frozen=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The programs with what they printed, the questions of the last one, and the answer."""
+    """The programs with their outputs, the questions of the last program, and the answer."""
 
     options: Options
     programs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
-    """Answers to the questions of the last program, in the order asked."""
+    """Answers to the questions of the last program, in order."""
     waiting: tuple[tuple[str, str], ...] = ()
-    """Its questions that wait for an answer, each with the piece of the input it is about."""
+    """The open questions of the last program, each with its piece of the input."""
     asked: int = 0
-    """Questions of all programs."""
+    """The number of questions of all programs."""
 
     @property
     def context(self) -> str:
@@ -153,7 +153,7 @@ def _question(s: State, task: str) -> Ask:
 
 
 def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
-    """Read a program; an answer in its mark is the program that ends with it."""
+    """Read a program. A marked answer counts as a program that returns it."""
     marked = find_marked(texts[-1])
     if isinstance(marked, Marked) and s.programs:
         return ProgramReply(f"final({marked.answer!r})"), marked.mode
@@ -182,7 +182,7 @@ def execute(s: State) -> Body:
 
 
 def _last_signal(printed: str) -> tuple[str, Any]:
-    """Return what a program printed before its last signal, and that signal; None: it gave none."""
+    """Split a program's output into the text before its last signal, and the signal, if any."""
     before, _, last = printed.rpartition(f"\n{_SIGNAL}")
     try:
         return before, ast.literal_eval(last.partition("\n")[0])
@@ -191,7 +191,7 @@ def _last_signal(printed: str) -> tuple[str, Any]:
 
 
 def _piece(context: str, place: Any) -> str:
-    """Return a piece that a program asks about: a place of the context, or a text of its own."""
+    """Return the piece of a question: a range of the context, or the program's own text."""
     match place:
         case [int(start), int(length)]:
             return cut(context[start : start + length], PIECE_CHARS)
@@ -200,7 +200,7 @@ def _piece(context: str, place: Any) -> str:
 
 
 def answer_sub_questions(s: State) -> Body:
-    """a_j ~ π(a | q_j, piece_j), side by side; beyond the limit, a program is told that none are left."""
+    """a_j ~ π(a | q_j, piece_j), side by side. Beyond the limit, the program is told that no questions are left."""
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
@@ -218,7 +218,7 @@ def answer_sub_questions(s: State) -> Body:
 
 
 def formulate(s: State) -> Body:
-    """Y, verified; from what was printed, where no program ended with it."""
+    """Y, verified. If no program returned it, it is taken from the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
 
     def question(s: State) -> Ask:
@@ -228,14 +228,14 @@ def formulate(s: State) -> Body:
 
 
 class RecursiveDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     programs: Annotated[list[dict[str, Any]], Meta(description="Each `program` with its `output`.")]
     questions_asked: Annotated[int, Meta(description="Questions that programs asked.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, the programs with what they printed, and how many questions they asked."""
+    """Return the answer, the programs with their outputs, and the number of their questions."""
     rounds = zip(state.programs, state.outputs, strict=False)
     programs = [{"program": program, "output": output} for program, output in rounds]
     details = {"programs": programs, "questions_asked": state.asked} | state.final.document

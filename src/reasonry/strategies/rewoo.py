@@ -11,10 +11,10 @@ Algorithm, for task x, with plans P_i and evidence E_i:
     (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
-*Differs from the paper*: the plan is structured data, the planner is told to have passages distilled before another
-call uses them, and the solver reasons first; the plan is checked before anything runs: an unknown tool, a reference to
-nothing or a circle is asked about again; workers run side by side instead of in a row; a call that refers to failed
-evidence is not run; an answer that a verifier proves wrong is asked for again, up to `max_repairs` times.
+*Differs from the paper*: the plan is structured data; the planner is told to distil passages before another call uses
+them; the solver reasons first; the plan is checked before any call runs, and asked for again if it has an unknown tool,
+a dangling reference or a cycle; workers run side by side instead of in sequence; a call that refers to failed evidence
+is skipped; a refuted answer is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ arguments"}}]}}"""
 
 WORK = """This is one step of a larger plan. Now answer it exactly, and as briefly as it allows, from what is given \
 and what you know."""
-"""Not the paper's: there, the prompt of an LLM step goes out alone."""
+"""Ours. In the paper, the prompt of an LLM step is sent alone."""
 
 SOLVE = """The plan was carried out; its evidence may be beside the point or missing. Now solve the problem: weigh the \
 evidence, rely on it before your memory, and write out every calculation."""
@@ -94,7 +94,7 @@ class CallPlan(Struct, frozen=True):
 
 
 class WorkerReply(Struct, frozen=True, kw_only=True):
-    """What a step that was put to a model brought."""
+    """The reply of an LLM step."""
 
     thought: Annotated[str, Meta(description="Where the result stands, or how it follows.")] = ""
     result: Annotated[str | int | float, Meta(description="What the step was to find out.")]
@@ -105,13 +105,13 @@ class WorkerReply(Struct, frozen=True, kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """Plan, evidence and answer, as far as they are there."""
+    """The plan, the evidence and the answer so far."""
 
     options: Options
     calls: tuple[PlannedCall, ...] = ()
     evidence: dict[str, Any] = field(default_factory=dict[str, Any])
     failed: dict[str, str] = field(default_factory=dict[str, str])
-    """Why there is no evidence, by id."""
+    """The reasons for missing evidence, by id."""
 
 
 def plan(s: State) -> Body:
@@ -132,7 +132,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan, and see whether it can be carried out."""
+    """Read a plan and check that it can be executed."""
     cards, reading = _cards(state), parse.read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading
@@ -151,13 +151,13 @@ def read_plan(
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
-    """Return the calls that can run now: not settled yet, with all the evidence they refer to at hand."""
+    """Return the calls that can run now: unsettled, with all their evidence available."""
     waiting = [call for call in state.calls if call.id not in state.evidence | state.failed]
     return tuple(call for call in waiting if state.evidence.keys() >= set(references(call.input)))
 
 
 def work(s: State) -> Body:
-    """E_i ← tool_i(input_i), for all that can run now; stay as long as there are such calls."""
+    """E_i ← tool_i(input_i), for all ready calls. Stay while calls are left."""
     calls = ready(s)
     results = yield request(s, *(_effect(s, call) for call in calls), give_failures=True)
     evidence, failed = dict(s.evidence), dict(s.failed)
@@ -174,7 +174,7 @@ def work(s: State) -> Body:
 
 
 def collect(s: State) -> Move:
-    """(P_1, E_1), …, (P_n, E_n); what rests on failed evidence was not run."""
+    """(P_1, E_1), …, (P_n, E_n). Calls with failed evidence were skipped."""
     failed = dict(s.failed)
     for call in s.calls:
         if call.id not in s.evidence and call.id not in failed:
@@ -197,14 +197,14 @@ def solve(s: State) -> Body:
 
 
 class RewooDetails(Details):
-    """What the details of a result have."""
+    """The details of a result."""
 
     plan: Annotated[list[dict[str, Any]], Meta(description="`id`, `plan`, `tool`, `input`, why it `failed`.")]
     evidence: Annotated[dict[str, Any], Meta(description="The result of each call, by its id.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, with the plan and what it brought."""
+    """Return the answer, the plan and the evidence."""
     calls = [asdict(call) | {"failed": state.failed.get(call.id)} for call in state.calls]
     return state.conclude({"plan": calls, "evidence": state.evidence})
 

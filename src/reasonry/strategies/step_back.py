@@ -12,9 +12,9 @@ Algorithm, for a question x:
     does y agree with P and answer x?                  only with `check`     solution_verification
 
 *Differs from the paper*: instructions replace the worked examples; a mark around the answer replaces "The answer is
-…"; the principle is asked for by itself only where the first reply leaves it out; a solution with a false equation of
-numbers is asked for again, once. With the option `check` the solution is checked by its author; the table has no way
-back from the check, so a failed solution is corrected there, up to `max_repairs` times.
+…"; the principle has its own question only if the first reply leaves it out; a solution with a false equation of
+numbers is asked for again, once. With the option `check`, the author checks the solution; the table has no edge back
+from the check, so a failed solution is corrected there, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ class Abstraction(Struct, frozen=True, rename="camel"):
 
 
 class Principle(Struct, frozen=True, rename="camel"):
-    """What the more general question is answered with."""
+    """The answer to the more general question."""
 
     general_principle: Annotated[str, Meta(min_length=1, description="Principles, each with its conditions.")]
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """What was worked out so far, and y once it is there."""
+    """The work so far, and y at the end."""
 
     options: Options
     question: str = ""
@@ -124,19 +124,19 @@ def check(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Give the solution as it is; before there is one, solve it with what principle there is."""
+    """Return the solution so far, or solve the problem with the principle so far."""
     return go(s, "step_by_step_solution") if s.final.text is None else s.close_unchecked()
 
 
 class StepBackDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     principle: Annotated[str | None, Meta(description="The principle.")]
     steps: Annotated[list[str], Meta(description="The steps that follow from it.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, the principle it stands on and how it was checked."""
+    """Return the answer, its principle and its check."""
     document = {"principle": state.principle or None, "steps": list(state.steps), **state.final.document}
     return state.conclude(document)
 

@@ -1,4 +1,4 @@
-"""Analysis: a query is sized up, planned, carried out, judged, brought together and put into one value.
+"""Analysis: rate the complexity of a query, plan, execute, judge, synthesise, and focus the answer on a value.
 
 Seed 002, "Pipeline Stage Overview".
 
@@ -11,23 +11,22 @@ Algorithm, for a query q, with the analysis history H:
         x ← t as the input of its resource                             query_conversion, of tools alone
         r ← resource(x), again with the error up to the limit          task_execution
         H ← H + r if r is ACCEPTED; else nothing of r is kept          quality_evaluation
-    go on from the first line, or not                                  iteration_decision
+    repeat from the first line, or stop                                iteration_decision
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles what it leaves open. A plan whose number of tasks is not that of its complexity is
-asked for again; without a complexity it has 2 to 6. A task of
-`knowledge` or `logic_kernel` is its input already and skips the conversion; small documents are shown instead
-of searched, and planners see how documents begin; questions show results as text. Continuing goes back to the first
-stage, not to planning. A focused answer may also be a `choice: A | B | …`, as the seed's own example needs. Tasks run
-one after another, as it asks; `concurrent_tasks` runs those side by side that wait for no other. Then a task to be
-converted anew waits until what was written for the others has run. Without a usable plan the run fails, or is closed
-with what earlier iterations brought; with nothing accepted it fails; a task whose resource fails is left after its
-retries. At the cost limit, what was accepted is brought together with what was kept back for that. Every way to the
-end leads through the decision, which is not asked when it is settled already. A verifier looks at the answer, which is
-the focused value where one is wanted; one that it proves wrong is asked for again, with the reason. Where no reply can
-be read, the decision is to stop, the accepted results stand in for the synthesis, and the final answer for the value,
-if it is one: unchecked.
+*Differs from the seed*, or settles an open point. A plan with the wrong number of tasks for its complexity is asked for
+again; without a complexity it has 2 to 6 tasks. A task of `knowledge` or `logic_kernel` is its own input and skips the
+conversion. Small documents are shown instead of searched, and planners see the beginnings of documents. Questions show
+results as text. Another iteration begins with the first stage, not with planning. A focused answer may also be a
+`choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed;
+`concurrent_tasks` runs independent tasks side by side, and a new conversion then waits until the other tasks have run.
+Without a usable plan the run fails, or closes with the results of earlier iterations; without accepted results it
+fails; a task is given up after its retries. At the cost limit, a reserve pays for the synthesis of the accepted
+results. Every path to the end leads through the decision, which is not asked if it is already settled. A verifier
+checks the answer (the focused value, if there is one); a refuted answer is asked for again, with the reason. If no
+reply can be read, the decision is to stop, the accepted results replace the synthesis, and the final answer replaces
+the value, unchecked, if it is a legal value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stages 5 to 7: going on or not, the synthesis, the focused answer; and the result, at any time."""
+"""Stages 5 to 7: the decision, the synthesis and the focused answer; and the result, at any time."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _BESIDE = lazy_pattern(
     r"<(?P<name>key_findings|title|headline|image_caption)>(?P<text>.{0,4000}?)</(?P=name)(?:>|\s*\Z)",
     re.DOTALL,
 )
-"""What a synthesis says beside its answer."""
+"""The marked parts of a synthesis besides its answer."""
 
 
 # -- stage 5: iteration
 
 
 def decide(s: State) -> Body:
-    """Go on from the first line, or not; not asked where that is settled or cannot be paid."""
+    """Repeat from the first line, or stop. Not asked if settled or too expensive."""
     if s.ended is not None or not s.affordable(1):
         return _close(s if s.ended else s.end_work())
     minimum, maximum = s.options.iterations
@@ -104,7 +104,7 @@ def _close(state: State, *thoughts: Thought) -> Move:
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
-    """Return the feedback as the history has it."""
+    """Format the feedback for the history."""
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,
@@ -117,9 +117,9 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 
 
 def synthesize(s: State) -> Body:
-    """Findings, answer ← Synthesis(q, H); the answer is verified here unless it is still to be put into one value.
+    """Findings, answer ← Synthesis(q, H). The answer is verified here unless a focused value follows.
 
-    The accepted results stand in for a synthesis that could not be paid, or not be read.
+    The accepted results replace a synthesis that is too expensive or unreadable.
     """
     answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
     if not s.is_broke:
@@ -155,7 +155,7 @@ def synthesize(s: State) -> Body:
 
 
 def synthesis_text(made: SynthesisReply) -> str:
-    """Return a synthesis as people read it: title, headline, the whole answer, the findings, the final answer."""
+    """Format a synthesis for people: title, headline, the whole answer, the findings, the final answer."""
     findings = "\n".join(f"- {finding}" for finding in made.key_findings)
     whole = "" if str(made.answer) == str(made.final_answer) else str(made.answer)
     parts = [
@@ -168,7 +168,7 @@ def synthesis_text(made: SynthesisReply) -> str:
 
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
-    """Read the synthesis: data, or text with marks; with an image, its caption has to be there."""
+    """Read the synthesis: data, or text with marks. An image requires a caption."""
     reading = parse.read_form(replies, SynthesisReply)
     if isinstance(reading, Unreadable):
         return reading
@@ -185,7 +185,7 @@ def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[Synthe
 
 
 def _propose(state: State, text: str) -> State:
-    """Return the state with an answer, unchecked where a reply before it could not be read."""
+    """Set the answer, marked as unchecked if an earlier reply was unreadable."""
     final = state.final.propose(text)
     return replace(state, final=final.leave_unchecked(state.unchecked) if state.unchecked else final)
 
@@ -194,7 +194,7 @@ def _propose(state: State, text: str) -> State:
 
 
 def focus(s: State) -> Body:
-    """One allowed value ← Focus(answer), which is then what is verified; without one the run has failed."""
+    """One allowed value ← Focus(answer), then verified. Without a value the run fails."""
     if s.is_broke:
         return fail(s, "focused_answer_failed", COST_LIMIT)
     s, (answer,) = yield from s.ask(_focus(s), closes=True)
@@ -239,7 +239,7 @@ def _focus(state: State) -> Ask:
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
-    """Read the value; anything but an allowed one is asked for again."""
+    """Read the value. An illegal value is asked for again."""
     assert state.focus is not None, "asked only where one is wanted"
     reading = parse.read_form(replies, FocusReply)
     if isinstance(reading, Unreadable):
@@ -253,7 +253,7 @@ def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int 
 
 
 def close(s: State) -> Move:
-    """Synthesis from what was accepted; where one value is wanted, that at once, from the results as they are."""
+    """Synthesise the accepted results, or focus them directly if a value is wanted."""
     made, s = s.synthesis, s.end_work("limit", "no call was left to go on")
     if s.focus is None:
         return go(s, "synthesis")
@@ -267,7 +267,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results as they are: the best there is before a synthesis."""
+    """Return the accepted results: the best so far before a synthesis."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )
@@ -275,7 +275,7 @@ def accepted_text(state: State) -> str | None:
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the focused value, else the final answer; before there is one, the accepted results."""
+    """Return the focused value, else the final answer, else the accepted results."""
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
     else:
@@ -290,7 +290,7 @@ def conclude(state: State) -> Conclusion:
 
 
 class AnalysisDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     complexity: Annotated[dict[str, Any] | None, Meta(description="How complex the query is, and why.")]
     plans: Annotated[list[dict[str, Any]], Meta(description="The last plans, with their scores.")]
@@ -306,7 +306,7 @@ class AnalysisDetails(AnswerDetails):
 
 
 def document(state: State) -> dict[str, Any]:
-    """Return the analysis as the result document has it."""
+    """Return the analysis for the result document."""
     made, focus, focused = state.synthesis, state.focus, state.focused
     iterations = [_iteration(n, iteration) for n, iteration in enumerate(state.iterations, 1)]
     warnings = [each.unscored for each in state.iterations if each.unscored]

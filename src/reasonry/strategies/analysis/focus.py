@@ -1,6 +1,6 @@
-"""Focused answers: the types there are, and the one value a program can branch on.
+"""Focused answers: their types, and the single value that a program can branch on.
 
-Rule: a value is one of the allowed words in its own spelling, or a number. Nothing else comes out.
+Rule: a value is an allowed word in its canonical spelling, or a number. No other value is returned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 """The allowed words of each type."""
 
 TYPES = ("none", "number", *WORDS, "choice: A | B | …")
-"""What `focused_answer_type` may be."""
+"""The legal values of `focused_answer_type`."""
 
 _TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
 
@@ -36,11 +36,11 @@ _LONGEST_NUMBER = 100
 
 
 class Focus(Struct, frozen=True):
-    """A focused answer that is wanted.
+    """The requested form of a focused answer.
 
     Attributes:
-        kind: As it was asked for, in its own spelling.
-        words: The allowed words; none for a number.
+        kind: The type as the user spelled it.
+        words: The allowed words; empty for a number.
     """
 
     kind: str
@@ -48,19 +48,19 @@ class Focus(Struct, frozen=True):
 
     @property
     def rule(self) -> str:
-        """What a value has to be, as a sentence's end."""
+        """The rule for a value, as the end of a sentence."""
         return f"exactly one of: {' | '.join(self.words)}" if self.words else "a number, without a unit"
 
     @property
     def form(self) -> dict[str, Any]:
-        """JSON schema of the reply."""
+        """The JSON schema of the reply."""
         value: dict[str, Any] = {"enum": list(self.words)} if self.words else {"type": "number"}
         reason = {"type": "string", "description": "Which value the answer comes to, and why."}
         properties = {"reason": reason, "value": value}
         return {"type": "object", "properties": properties, "required": list(properties)}
 
     def value(self, raw: object) -> str | int | float | None:
-        """Return the value that was given in its own spelling; None if it is not allowed."""
+        """Return a value in its canonical spelling, or None if it is not allowed."""
         if not self.words:
             return _number(raw)
         text = str(raw).strip().casefold()
@@ -72,10 +72,10 @@ class Focus(Struct, frozen=True):
 
 
 def focus_of(written: str) -> Focus | None:
-    """Return the focused answer a type asks for; None for `none`.
+    """Read a type of focused answer. None for `none`.
 
     Raises:
-        ValueError: There is no such type, or its choices are not at least two different ones.
+        ValueError: The type is unknown, or it has fewer than two different choices.
     """
     text = written.strip()
     kind = "".join(text.lower().split())

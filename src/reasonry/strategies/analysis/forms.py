@@ -1,6 +1,6 @@
 """The forms of all replies, in the pipeline's order, and results as questions show them.
 
-What is data stays in the result document; a question shows its meaning, without JSON and without scores.
+The result document keeps data as data. A question shows it as text, without JSON and without scores.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TASKS: dict[str, tuple[int, int]] = {
     "complex": (4, 5),
     "highly_complex": (5, 6),
 }
-"""How many tasks a plan has at each level."""
+"""The fewest and the most tasks of a plan at each level."""
 
 MAX_TASKS = 24
-"""Tasks a plan may have, whatever the level."""
+"""The most tasks of a plan at any level."""
 
 
 class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How demanding the query is, and why."""
+    """The complexity of the query, with reasons."""
 
     dimensions: Annotated[tuple[str, ...], Meta(description="The aspects that need to be addressed.")] = ()
     key_challenges: Annotated[tuple[str, ...], Meta(description="What makes it difficult.")] = ()
@@ -42,7 +42,7 @@ class Complexity(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def suggested_tasks(self) -> str:
-        """How many tasks a plan has at its level: the fewest and the most."""
+        """The fewest and the most tasks of a plan at this level."""
         return "{}-{}".format(*TASKS[self.complexity_level])
 
 
@@ -64,7 +64,7 @@ class PlanReply(Struct, frozen=True):
 
 
 class PlanScore(Struct, frozen=True, kw_only=True):
-    """What a plan is worth."""
+    """The score of a plan."""
 
     plan: Annotated[str, Meta(description="The letter of the plan.")]
     reason: Annotated[str, Meta(description="Strengths and weaknesses in a sentence or two.")] = ""
@@ -72,7 +72,7 @@ class PlanScore(Struct, frozen=True, kw_only=True):
 
 
 class EvaluationReply(Struct, frozen=True):
-    """What all plans are worth, side by side."""
+    """The scores of all plans."""
 
     evaluations: Annotated[tuple[PlanScore, ...], Meta(min_length=1, description="One for each plan.")]
 
@@ -84,7 +84,7 @@ class ConversionReply(Struct, frozen=True):
 
 
 class KnowledgeReply(Struct, frozen=True):
-    """What is known."""
+    """Knowledge about the task."""
 
     answer: Annotated[str, Meta(min_length=1, description="What is known, with passages cited as [n].")]
     confidence: Annotated[float | str, Meta(description="How sure that is, 0 to 1.")]
@@ -105,14 +105,14 @@ class LogicReply(Struct, frozen=True, omit_defaults=True):
 
 
 class JudgedKnowledgeReply(KnowledgeReply, frozen=True, kw_only=True):
-    """What is known, and whether it may be built upon."""
+    """Knowledge about the task, and whether to accept it."""
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     quality: Quality
 
 
 class JudgedLogicReply(LogicReply, frozen=True, kw_only=True, omit_defaults=True):
-    """A deduction, and whether it may be built upon."""
+    """A deduction, and whether to accept it."""
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     quality: Quality
@@ -125,8 +125,8 @@ class CodeReply(Struct, frozen=True):
 
 
 class ExecutionReply(Struct, frozen=True, omit_defaults=True):
-    """What carrying out a task brings: `answer` and `confidence` from `knowledge`, `steps` and `conclusion` from
-    `logic_kernel`, `code` for `py_executor`.
+    """The reply for a task: `answer` and `confidence` from `knowledge`, `steps` and `conclusion` from `logic_kernel`,
+    `code` for `py_executor`.
     """  # noqa: D205
 
     answer: Annotated[str | None, Meta(description="`knowledge`: what is known.")] = None
@@ -143,14 +143,14 @@ class ExecutionReply(Struct, frozen=True, omit_defaults=True):
 
 
 class QualityReply(Struct, frozen=True, kw_only=True):
-    """Whether a result may be built upon."""
+    """Whether to accept a result."""
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     quality: Quality
 
 
 class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether another iteration is worth it."""
+    """Whether to run another iteration."""
 
     quality_summary: Annotated[str, Meta(description="How good the work is so far.")] = ""
     decision_rationale: Annotated[str, Meta(description="Why to go on, or to stop.")] = ""
@@ -159,7 +159,7 @@ class DecisionReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SynthesisReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that was found, in one piece."""
+    """The synthesis of all findings."""
 
     answer: Annotated[Answer, Meta(description="The whole answer with its reasoning.")]
     key_findings: Annotated[tuple[str, ...], Meta(description="What was found, one finding each.")] = ()
@@ -174,7 +174,7 @@ class SynthesisReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FocusReply(Struct, frozen=True, kw_only=True):
-    """The answer a program can branch on."""
+    """The answer for a program to branch on."""
 
     reason: Annotated[str, Meta(description="Which value the answer comes to, and why.")] = ""
     value: Annotated[str | int | float | bool, Meta(description="One of the allowed words, or a number.")]
@@ -184,15 +184,15 @@ class FocusReply(Struct, frozen=True, kw_only=True):
 
 
 def found_text(passages: Any) -> str:
-    """Return what was found: passages with their numbers, anything else as it is."""
+    """Format findings: passages with their numbers, other results unchanged."""
     return passages_text(passages) if isinstance(passages, list) else evidence_text(passages)
 
 
 def result_text(resource: str, result: Any, *, with_passages: bool = False) -> str:
-    """Return the result of a task as questions show it.
+    """Format the result of a task for questions.
 
     Args:
-        with_passages: Show the passages that were found, too; who judges the result needs them.
+        with_passages: Whether to show the found passages, which a judge of the result needs.
     """
     if not isinstance(result, Mapping):
         return data_text(result)
@@ -233,7 +233,7 @@ def _program(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def data_text(value: Any, indent: str = "") -> str:
-    """Return JSON data as lines: `name: value`, and `- item` for the items of a list."""
+    """Format JSON data as lines: `name: value`, and `- item` for the items of a list."""
     if isinstance(value, Mapping) and value:
         return "\n".join(f"{indent}{name}: {_nested_text(item, indent)}" for name, item in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str) and value:

@@ -67,7 +67,7 @@ _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\
 
 
 def receive(s: State) -> Body:
-    """Look at the user's documents; then size the query up first, unless that is switched off."""
+    """List the user's documents, then rate the complexity unless that is switched off."""
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
@@ -79,7 +79,7 @@ def receive(s: State) -> Body:
 
 
 def documents_shown(state: State) -> str:
-    """Return the user's documents as a question shows them: whole where they are read whole, else how each begins."""
+    """Format the user's documents for a question: small documents whole, other documents with their beginnings."""
     documents, passages = state.overview.documents, state.overview.passages
     if not documents:
         return ""
@@ -108,7 +108,7 @@ def size_up(s: State) -> Body:
 
 
 def complexity_text(found: Complexity, number: int) -> str:
-    """Return the findings as the history has them."""
+    """Format the complexity for the history."""
     parts = {
         f"Complexity, iteration {number}": found.complexity_level,
         "Dimensions": "; ".join(found.dimensions),
@@ -124,7 +124,7 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 
 def draft_plans(s: State) -> Body:
-    """P_1 … P_k ← Plan(q, H), side by side, as far as they can be paid; one is carried out as it is."""
+    """P_1 … P_k ← Plan(q, H), side by side, within the cost limit. A single plan needs no scores."""
     asked = 0
     failures: list[Failed] = []
     thoughts: list[Thought] = []
@@ -151,7 +151,7 @@ def draft_plans(s: State) -> Body:
 
 
 def plans_due(state: State, asked: int = 0) -> int:
-    """Return how many plans to ask for now, leaving enough to score them and to carry out one task."""
+    """Return the number of plans to request, with a reserve for their scores and for a task."""
     wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
     votes = state.options.majority
     for due in range(wanted, 0, -1):
@@ -192,9 +192,9 @@ def _plan_question(state: State, number: int) -> Ask:
 
 
 def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
-    """Read a plan; every task needs a resource there is, something to do, and only earlier tasks' results.
+    """Read a plan. Every task needs an existing resource, a query, and references to earlier tasks only.
 
-    A plan that can be carried out and only has too few or too many tasks is taken at the last try.
+    At the last try, a plan with too few or too many tasks is accepted if it can be executed.
     """
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
@@ -223,12 +223,12 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
 
 
 def _task_counts(state: State) -> tuple[int, int]:
-    """Return how few and how many tasks a plan should have; any level's where the query was not sized up."""
+    """Return the fewest and the most tasks of a plan, of any level if the complexity is unknown."""
     return TASKS[state.now.complexity.complexity_level] if state.now.complexity else (2, 6)
 
 
 def select_plan(state: State, index: int) -> State:
-    """Return the state with a plan selected and its tasks waiting."""
+    """Select a plan and queue its tasks."""
     planned = state.now.plans[index].tasks
     tasks = [
         Task(task.resource_name, task.task_query, state.number, number, task.depends_on)
@@ -238,12 +238,12 @@ def select_plan(state: State, index: int) -> State:
 
 
 def plan_letter(number: int) -> str:
-    """Return what a candidate plan is called: the first is A."""
+    """Return the letter of a candidate plan. The first is A."""
     return chr(ord("A") + number - 1)
 
 
 def plan_branch(state: State, plan: Plan) -> str:
-    """Return the branch that a candidate plan of the iteration at work is on."""
+    """Return the branch of a candidate plan in the current iteration."""
     return f"plan-{state.number}.{plan.name}"
 
 
@@ -251,7 +251,7 @@ def plan_branch(state: State, plan: Plan) -> str:
 
 
 def choose_plan(s: State) -> Body:
-    """P ← argmax_i score(P_i), the first of equals; each round of scores votes for its highest, and most votes win."""
+    """P ← argmax_i score(P_i), the first of equals. Each round of scores votes for its best plan; the majority wins."""
     ballots, lost = list[str](), ""
     while due := s.affordable(s.votes_due(ballots)):
         samples = range(len(ballots), len(ballots) + due)
@@ -278,7 +278,7 @@ def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
 
 
 def _verdicts(state: State) -> list[Thought]:
-    """Return what was said of each plan, and which was selected."""
+    """Describe the scores of the plans and the selection."""
     thoughts = [
         Thought(
             f"Plan {plan.name}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),
@@ -297,7 +297,7 @@ def _verdicts(state: State) -> list[Thought]:
 
 
 def _score_question(state: State, sample: int) -> Ask:
-    """Ask for all plans; each vote is shown them in another order, since judges favour places."""
+    """Ask for the scores of all plans. Each vote sees another order, since judges favour positions."""
     count = len(state.now.plans)
     order = [state.now.plans[(place + sample) % count] for place in range(count)]
     plans = "\n\n".join(f"Plan {plan.name}:\n{plan.text}" for plan in order)
@@ -325,7 +325,7 @@ def _score_question(state: State, sample: int) -> Ask:
 
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
-    """Read the scores of all plans, in the plans' order; every plan has to have one, at the last try any plan."""
+    """Read the scores of all plans in their order. All plans need a score; at the last try one score is enough."""
     reading = parse.read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading

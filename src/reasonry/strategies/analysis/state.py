@@ -1,7 +1,7 @@
-"""What an analysis is given and what it knows: options, tasks, its state between two answers, what it may spend.
+"""The options, the tasks, the state between two answers, and the cost limit of an analysis.
 
-Every prompt begins with the query, the context and the analysis history, which only grows; what is to be done stands
-last. So each prompt repeats the beginning of the one before, and providers can cache it.
+Every prompt begins with the query, the context and the growing analysis history; the instruction comes last. Each
+prompt thus repeats the beginning of the previous prompt, and providers can cache it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .focus import Focus, focus_of
 from .forms import Complexity, DecisionReply, PlannedTask, Quality, SynthesisReply, data_text
 
 SYSTEM = "You do one step of an analysis at a time, and never invent results, sources or figures."
-"""The prompts stand with the stages that ask them."""
+"""The system message. Prompts are defined beside their stages."""
 
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
@@ -44,7 +44,7 @@ PY_EXECUTOR = ToolCard(
 )
 
 BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
-"""Resources whose only argument is one text, which the query of a task is already: it goes past the conversion."""
+"""Resources that take the query of a task directly, without a conversion."""
 RETRIEVER, CHECKER = "search_documents", "check_claim"
 
 RE_ASKS = 2
@@ -57,7 +57,7 @@ MODES: dict[str, tuple[int, int]] = {
     "thorough": (3, 4),
     "research": (4, 5),
 }
-"""Fewest and most iterations of each mode."""
+"""The fewest and the most iterations of each mode."""
 
 Iterations = Annotated[int, Meta(ge=1, le=5)]
 
@@ -127,33 +127,33 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def iterations(self) -> tuple[int, int]:
-        """Fewest and most iterations: what was given, else what the mode has."""
+        """The fewest and the most iterations: the user's, else the mode's."""
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
 
     @property
     def majority(self) -> int:
-        """How many votes settle a question."""
+        """The number of votes that settles a question."""
         return self.votes // 2 + 1
 
     @property
     def resources(self) -> tuple[ToolCard, ...]:
-        """What tasks can use: the built-in resources, programs only where they can be run, then the tools given."""
+        """The resources of tasks: built-in ones (programs only with a sandbox), then the given tools."""
         programs = [PY_EXECUTOR for card in self.tools if card.name == PY_EXECUTOR.name]
         extra = (card for card in self.tools if card.name not in (*BUILT_IN, CHECKER, RETRIEVER))
         return (KNOWLEDGE, LOGIC_KERNEL, *programs[:1], *extra)
 
 
 class Task(Struct, frozen=True, omit_defaults=True):
-    """One task of the selected plan, and how far it has got.
+    """A task of the selected plan and its progress.
 
     Attributes:
-        number: In its plan, from 1.
-        at: The stage that takes it further; `waiting` before it is opened, `over` when nothing is left to do.
-        program: The last one written for it.
-        errors: Of the attempts that failed.
-        ballots: On its result, each with the reason; empty where no vote could be read.
+        number: The number in its plan, from 1.
+        at: The stage that handles it next; `waiting` before it is opened, `over` at its end.
+        program: The last program written for it.
+        errors: The errors of failed attempts.
+        ballots: The votes on its result, each with a reason. An unreadable vote is empty.
     """
 
     resource_name: str
@@ -172,17 +172,17 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """Its number, and which resource it is for."""
+        """The number and the resource."""
         return f"Task {self.number} ({self.resource_name})"
 
     @property
     def verdicts(self) -> list[str]:
-        """The votes on its result, without their reasons."""
+        """The votes on the result, without reasons."""
         return [quality for quality, _ in self.ballots]
 
     @property
     def text(self) -> str:
-        """What its resource is given."""
+        """The input for its resource."""
         query = self.tool_input.get("query")
         if isinstance(query, str):
             return query
@@ -190,12 +190,12 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """Its id in the result document."""
+        """The id in the result document."""
         return f"{iteration_id(self.iteration)}/task-{self.number}"
 
     @property
     def document(self) -> dict[str, Any]:
-        """The task as the result document has it."""
+        """The task for the result document."""
         return {
             "id": self.id,
             "resource_name": self.resource_name,
@@ -210,10 +210,10 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(Struct, frozen=True, omit_defaults=True):
-    """A candidate plan, and what its scorers said."""
+    """A candidate plan, with its scores."""
 
     name: str
-    """A letter: the first plan that was asked for in an iteration is A."""
+    """The letter. The first plan of an iteration is A."""
     tasks: tuple[PlannedTask, ...]
     scores: tuple[float, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -225,7 +225,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown_score(self) -> str:
-        """The score as people write it."""
+        """The score for people."""
         return "no score" if self.score is None else f"{round(self.score, 1):g}/100"
 
     @property
@@ -237,7 +237,7 @@ class Plan(Struct, frozen=True, omit_defaults=True):
 
 
 def iteration_id(number: int) -> str:
-    """Return the id of an iteration in the result document; those of its plans and tasks stand below it."""
+    """Return the id of an iteration in the result document. It is the prefix of its plans' and tasks' ids."""
     return f"iteration-{number}"
 
 
@@ -247,21 +247,21 @@ def plan_id(iteration: int, name: str) -> str:
 
 
 class Iteration(Struct, frozen=True, omit_defaults=True):
-    """One pass through planning, execution and decision."""
+    """A pass through planning, execution and decision."""
 
     complexity: Complexity | None = None
     plans: tuple[Plan, ...] = ()
     dropped: tuple[str, ...] = ()
-    """Why plans could not be used."""
+    """The faults of unusable plans."""
     unscored: str = ""
-    """Why no plan has a score, where scores were asked for."""
+    """The reason why the plans have no scores, if scores were requested."""
     selected: int | None = None
-    """Index of the selected plan."""
+    """The index of the selected plan."""
     decision: DecisionReply | None = None
 
 
 class Document(Struct, frozen=True):
-    """A document of the user's, and how it begins."""
+    """A user's document, and its beginning."""
 
     source: str
     characters: int
@@ -269,7 +269,7 @@ class Document(Struct, frozen=True):
 
 
 class Overview(Struct, frozen=True, omit_defaults=True):
-    """What documents there are, as far as the retriever says so; all of their passages, where they are small."""
+    """The retriever's list of documents, with all passages of small documents."""
 
     documents: tuple[Document, ...]
     passages: tuple[dict[str, Any], ...] | None = None
@@ -282,34 +282,34 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     overview: Overview = Overview(())
     iterations: tuple[Iteration, ...] = (Iteration(),)
     tasks: tuple[Task, ...] = ()
-    """Of all iterations, in the order of their plans."""
+    """The tasks of all iterations, in the order of their plans."""
     history: tuple[str, ...] = ()
-    """The analysis history: findings, accepted results and feedback. It only grows."""
+    """The analysis history of findings, accepted results and feedback. Entries are only added."""
     ended: tuple[str, str] | None = None
-    """Why there will be no further work: (reason, detail)."""
+    """The reason for the end of the work: (reason, detail)."""
     synthesis: SynthesisReply | None = None
     focused: str | int | float | None = None
     unchecked: str = ""
-    """Which question before the answer brought no reply that could be read, and what stands in its place."""
+    """The question before the answer without a readable reply, and the replacement for that reply."""
     spent_usd: float = 0.0
     dearest_usd: float = 0.0
-    """What the dearest call so far has cost."""
+    """The cost of the most expensive call so far."""
     calls: int = 0
-    """Questions answered so far, each try counted."""
+    """The number of answered questions so far, with every try counted."""
 
     @property
     def now(self) -> Iteration:
-        """The iteration at work."""
+        """The current iteration."""
         return self.iterations[-1]
 
     @property
     def number(self) -> int:
-        """Its number, from 1."""
+        """The number of the current iteration, from 1."""
         return len(self.iterations)
 
     @property
     def focus(self) -> Focus | None:
-        """The focused answer that is wanted."""
+        """The requested focused answer."""
         return focus_of(self.options.focused_answer_type)
 
     @property
@@ -319,25 +319,25 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def tool_names(self) -> frozenset[str]:
-        """The tools there are."""
+        """The names of the available tools."""
         return frozenset(card.name for card in self.options.tools)
 
     @property
     def at_work(self) -> tuple[Task, ...]:
-        """The tasks of the iteration at work."""
+        """The tasks of the current iteration."""
         return tuple(task for task in self.tasks if task.iteration == self.number)
 
     def with_iteration(self, **changes: Any) -> State:
-        """Return the state with the iteration at work changed."""
+        """Change the current iteration."""
         return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
     def with_tasks(self, *changed: Task) -> State:
-        """Return the state with tasks replaced."""
+        """Replace tasks."""
         by_id = {task.id: task for task in changed}
         return replace(self, tasks=tuple(by_id.get(task.id, task) for task in self.tasks))
 
     def end_work(self, reason: str = "cost_limit", detail: str = COST_LIMIT) -> State:
-        """Return the state with no further work to do; tasks that are not over are skipped."""
+        """End the work. Unfinished tasks are skipped."""
         tasks = tuple(
             task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
             for task in self.tasks
@@ -356,13 +356,13 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         about: str = "",
         **parts: Any,
     ) -> Ask:
-        """Return a question: query, context and history first, what is to be done last.
+        """Build a question: query, context and history first, the instruction last.
 
         Args:
-            material: What it is to be done with.
-            with_history: Whether the analysis history is shown.
-            about: Of the result document; the iteration at work if nothing is said.
-            parts: Others of the question: `by`, `form`, `mark`, `sample`.
+            material: The material for the instruction.
+            with_history: Whether to show the analysis history.
+            about: An id in the result document. Defaults to the current iteration.
+            parts: Further members of the question: `by`, `form`, `mark`, `sample`.
         """
         head = f"Query: {self.problem}"
         if self.options.context:
@@ -380,13 +380,13 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     def ask(
         self, *items: Effect | Thought, closes: bool = False
     ) -> Generator[Request, Any, tuple[State, tuple[Any, ...]]]:
-        """Ask side by side, and book what it cost; return the state after it, and the answers, failures among them.
+        """Ask side by side and book the cost. Returns the new state, and the answers with failures among them.
 
-        What can be spent is shared among the questions, so that each may be asked again. The first call of a run with a
-        limit goes out alone, and is asked again when it is known what it cost.
+        The questions share the remaining money, so that each can be asked again. The first call of a run with a cost
+        limit is sent alone. It is repeated only once its cost is known.
 
         Args:
-            closes: A call that is kept back for the end may be used.
+            closes: Whether the reserved call for the end may be used.
         """
         count, is_first = sum(isinstance(each, Ask) for each in items), self.calls == 0 and self.room == 1
         retries = int(max(0, min(RE_ASKS, (self.room + closes) / max(1, count) - 1)))
@@ -402,7 +402,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     # -- what may be spent
 
     def _book_costs(self, answers: Sequence[Any]) -> State:
-        """Book what answers have cost, those that could not be used included."""
+        """Book the cost of answers, unusable ones included."""
         spent, dearest, calls = self.spent_usd, self.dearest_usd, self.calls
         for answer in answers:
             if not isinstance(answer, Reply | Failed):
@@ -414,7 +414,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def room(self) -> float:
-        """How many calls can still go out, with what the end needs kept back."""
+        """The number of affordable calls, without the reserve for the end."""
         limit = self.options.cost_limit
         if limit is None or (self.calls and self.dearest_usd == 0):
             return math.inf
@@ -425,19 +425,19 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def is_broke(self) -> bool:
-        """Whether nothing at all is left of the limit."""
+        """Whether the limit is used up."""
         limit = self.options.cost_limit
         return limit is not None and self.spent_usd >= limit
 
     def affordable(self, wanted: int) -> int:
-        """Return how many of the calls wanted can go out now."""
+        """Return how many of the requested calls are affordable."""
         return int(max(0, min(wanted, self.room)))
 
     def votes_due(self, ballots: Sequence[str]) -> int:
-        """Return how many votes to draw now: as few as can settle the question, none where it is settled.
+        """Return the number of votes to draw now: as few as can settle the question, 0 if it is settled.
 
         Args:
-            ballots: Those drawn; an empty one could not be read.
+            ballots: The votes so far. An unreadable vote is empty.
         """
         left, votes = self.options.votes - len(ballots), tally(list(filter(None, ballots)))
         if ballots and (left <= 0 or is_settled(votes, left)):

@@ -1,12 +1,12 @@
-"""Stage 4: tasks are opened, converted to the input of their resource, carried out, and judged.
+"""Stage 4: tasks are opened, converted to the input of their resource, executed and judged.
 
     knowledge      looked up in the user's documents where there are any that cannot be shown whole, answered
     logic_kernel   deduced; a formal claim is checked where there is a checker
     py_executor    the program is written and run
     any tool       converted, called
 
-Tasks are carried out one after another; with `concurrent_tasks` those that wait for no other go through the stages
-together. Only what is accepted enters the analysis history.
+Tasks run one after another. With `concurrent_tasks`, independent tasks pass through the stages together. Only accepted
+results enter the analysis history.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
     "logic_kernel": (forms.LogicReply, forms.JudgedLogicReply),
     "py_executor": (forms.CodeReply, forms.CodeReply),
 }
-"""What the model replies when it is the resource, and where it judges what it brings, too.
+"""The model's reply as a resource, without and with its own verdict.
 
-What a program brings is known only when it has run.
+A program's result is known only after it has run.
 """
 
 SHORTEST_QUOTE = 8
-"""Characters; shorter texts are words that a reason may need."""
+"""The fewest characters of a quotation. Shorter texts are words that a reason may need."""
 
 _SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
@@ -100,7 +100,7 @@ _SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go where the tasks at work want to go; open new ones when those are over; end when all are."""
+    """Go to the next stage of the open tasks; open new tasks once those are over; end after the last task."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -120,7 +120,7 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
 
 
 def _open_next(state: State) -> State:
-    """Open the next task, or all that wait for no other; none that could not be paid to its end."""
+    """Open the next task, or all independent tasks, as far as they are affordable."""
     tasks = state.at_work
     over = {task.number for task in tasks if task.at == "over"}
     ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
@@ -141,7 +141,7 @@ def _tasks_at(state: State, stage: str) -> list[Task]:
 
 
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
-    """Book a failed attempt; the task is over when none is left. No other program will find a sandbox."""
+    """Book a failed attempt. The task ends after its last attempt, or at once without a sandbox."""
     errors = (*task.errors, failure.message)
     if len(errors) > state.options.execution_retry_limit or failure.code == "sandbox_unavailable":
         return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
@@ -170,7 +170,7 @@ def _errors(task: Task) -> str:
 
 
 def convert(s: State) -> Body:
-    """X ← t as the input of its resource; what cannot be read is asked for again within the limit."""
+    """X ← t as the input of its resource. An unreadable input is asked for again within the limit."""
     tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: s.affordable(len(tasks))]
     if not tasks:
@@ -200,7 +200,7 @@ def _conversion(state: State, task: Task) -> Ask:
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read an input; it has to fit what its resource takes."""
+    """Read an input, which has to fit the schema of its resource."""
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
     reading = parse.read_form(replies[-1], forms.ConversionReply)
@@ -220,7 +220,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
 
 
 def execute(s: State) -> Body:
-    """R ← resource(x): one attempt at each of the tasks at work, side by side."""
+    """R ← resource(x): an attempt at each open task, side by side."""
     left, changed = s.affordable(len(s.tasks)), list[Task]()
     under_way: list[tuple[Task, Attempt, Any]] = []
     for task in _tasks_at(s, "task_execution"):
@@ -246,11 +246,11 @@ def execute(s: State) -> Body:
 
 
 Attempt = Generator[Effect, Any, Task]
-"""One attempt at a task: yields what it asks of the model or of a tool, one after another; returns the task."""
+"""An attempt at a task. It yields its effects one after another and returns the task."""
 
 
 def _require(effect: Effect) -> Generator[Effect, Any, Any]:
-    """Yield an effect; return what it brought, or raise the failure, which is that of the attempt."""
+    """Yield an effect and return its result. A failure is raised and fails the attempt."""
     answer = yield effect
     if isinstance(answer, Failed):
         raise EffectFailed(answer)
@@ -258,7 +258,7 @@ def _require(effect: Effect) -> Generator[Effect, Any, Any]:
 
 
 def _answer(state: State, task: Task) -> Attempt:
-    """Find passages in the user's documents, unless they can be shown whole, and have the model say what is known."""
+    """Find passages in the user's documents (small documents are shown whole), and ask the model for its knowledge."""
     passages: Any = state.overview.passages
     if passages is None and RETRIEVER in state.tool_names:
         found = yield from _require(CallTool(RETRIEVER, {"query": task.text}, about=task.id))
@@ -269,7 +269,7 @@ def _answer(state: State, task: Task) -> Attempt:
 
 
 def _deduce(state: State, task: Task) -> Attempt:
-    """Have the model deduce, and a formal claim of it checked; a check that failed says nothing."""
+    """Ask the model for a deduction, and check its formal claim. A failed check decides nothing."""
     result = yield from _require(_performance(state, task))
     claim = result.get("formal_claim")
     if not claim or CHECKER not in state.tool_names:
@@ -281,7 +281,7 @@ def _deduce(state: State, task: Task) -> Attempt:
 
 
 def _compute(state: State, task: Task) -> Attempt:
-    """Have the model write a program, and run it."""
+    """Ask the model for a program, and run it."""
     written = yield from _require(_performance(state, task))
     task = replace(task, program=written["code"])
     returned = yield CallTool("py_executor", {"code": task.program}, about=task.id)
@@ -292,7 +292,7 @@ def _compute(state: State, task: Task) -> Attempt:
 
 
 def _call(state: State, task: Task) -> Attempt:
-    """Call the tool; after a failure its input is written anew."""
+    """Call the tool. After a failure its input is written again."""
     returned = yield CallTool(task.resource_name, task.tool_input, about=task.id)
     if isinstance(returned, Failed):
         return _book_failure(state, replace(task, at="query_conversion"), returned)
@@ -300,11 +300,11 @@ def _call(state: State, task: Task) -> Attempt:
 
 
 ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compute}
-"""How a built-in resource is used; any other is a tool."""
+"""The attempts of built-in resources. Any other resource is a tool."""
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Return a task with its result, and the verdict of whoever brought it, unless a claim of it was checked."""
+    """Give a task its result, and the verdict of its author unless a check decided."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     task = _add_ballot(task, brought) if is_judged else task
@@ -345,7 +345,7 @@ def _reply_form(state: State, resource: str) -> type[Struct]:
 
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
-    """Read what the model replied as the resource."""
+    """Read the model's reply as a resource."""
     reading = parse.read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
     if isinstance(reading, Unreadable):
         return reading
@@ -356,9 +356,9 @@ def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str,
 
 
 def judge(s: State) -> Body:
-    """H ← H + r if r is ACCEPTED, else nothing of r is kept; as few votes are drawn as can settle it.
+    """H ← H + r if r is ACCEPTED, else r is dropped. Draws as few votes as can settle the question.
 
-    Nobody is asked where whoever brought the result has judged it and one vote is enough.
+    No question is needed if the author has judged its own result and a single vote is enough.
     """
     due = [
         (task, sample)
@@ -428,7 +428,7 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
 
 
 def setbacks(state: State, iterations: Iterable[int]) -> str:
-    """Say what did not work in these iterations: rejections, failures, plans that could not be used."""
+    """List the setbacks of these iterations: rejections, failures, unusable plans."""
     lines = [
         # Not a word of a rejected result.
         f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: '
@@ -443,7 +443,7 @@ def setbacks(state: State, iterations: Iterable[int]) -> str:
 
 
 def without_quotes(reason: str, result: Any) -> str:
-    """Return a reason without the sentences of a result that it quotes."""
+    """Remove quoted sentences of a result from a reason."""
     quoted = {piece.strip() for text in _texts(result) for piece in (text, *_SENTENCE.findall(text))}
     for piece in sorted(quoted, key=len, reverse=True):
         if len(piece) >= SHORTEST_QUOTE:

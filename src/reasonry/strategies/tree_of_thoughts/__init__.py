@@ -1,7 +1,7 @@
-"""Tree of thoughts: several candidates at every step, each valued, the promising ones followed.
+"""Tree of thoughts: several candidates at every step, each valued, the promising candidates followed.
 
-Yao et al. 2023, "Tree of Thoughts: Deliberate Problem Solving with Large Language Models", arXiv:2305.10601; the stages
-are those of seed 000, the options, statuses and reasons to end those of seed 004.
+Yao et al. 2023, "Tree of Thoughts: Deliberate Problem Solving with Large Language Models", arXiv:2305.10601. The
+stages come from seed 000; the options, statuses and termination reasons from seed 004.
 
     The paper's algorithm                           the stage that does it
     S0 = {x}                                        problem_reception
@@ -10,21 +10,19 @@ are those of seed 000, the options, statuses and reasons to end those of seed 00
     St = arg max over S in S't of sum of Vt(s)      branch_selection
     t = t + 1, or return G(p, arg max of VT(s), 1)  continuation_decision
 
-In its symbols k is `branching_factor`, b is `beam_width` (with `expand_width` the same), T is `max_depth`; the set-up
-for the game of 24 is `bfs` with b = 5.
+In the paper's symbols, k is `branching_factor`, b is `beam_width` (and `expand_width`), and T is `max_depth`. Its set-
+up for the game of 24 is `bfs` with b = 5.
 
-Differs from the paper. One question values all children of a node together, each checked in words first, rather than
-each alone, or, with `score_with_proposals`, whoever proposes them values them; a step that is the only one open is not
-valued. Nodes may be expanded best first, over all levels, as seed
-004 does. A search also ends on a score, on convergence, on a count of nodes or on time; after each round these are
-looked at in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier, where there is one, sees
-every thought before it is valued: what it refutes is pruned, what it proves ends the search at any depth. A thought
-with an equation that is not true is pruned too. Where the search would end, the answer is asked for first: if the best
-path has none, or the verifier refutes it, the path is pruned and the search goes on. A node all of whose steps are
-proved wrong is asked for others, told which and why, `max_reasks` times; then it is refuted itself. An empty proposal
-closes its node, and a node that was valued 0 waits. Where nothing else is left, the search goes back to the highest
-level that may still be asked: to the first step before the second. So it ends without an answer only where nothing is
-left to ask. The preset `seed` has none of these.
+Differs from the paper. A single question values all children of a node, each checked in words first; with
+`score_with_proposals` the proposals come with scores. An only child is not valued. Nodes may be expanded best first
+over all levels, as in seed 004. A search also ends at a score, at convergence, or at a limit of nodes or time, checked
+after each round in the order max_nodes, max_duration, threshold, converged, max_depth. A verifier sees every thought
+before it is valued: a refuted thought is pruned, a proved thought ends the search at any depth. A thought with a false
+equation is pruned too. Before the search ends, the answer is asked for: if the best path has none, or the verifier
+refutes it, the path is pruned and the search continues. If all steps of a node are proved wrong, the node is asked for
+other steps, with the reasons, `max_reasks` times; then it is refuted itself. An empty proposal closes its node, and a
+node valued 0 waits. If nothing else is left, the search returns to the highest level that can still be asked, the first
+step before the second. It thus ends without an answer only if no question is left. The preset `seed` has none of these.
 """
 
 from __future__ import annotations
@@ -49,11 +47,11 @@ from .state import ROOT, Node, Options, State, children, grow, note_replies, pat
 from .traversal import choose_next, prune_best, why_stop
 
 UNKNOWN = 0.5
-"""The score of a thought whose score could not be read."""
+"""The score of a thought with an unreadable score."""
 
 NO_ANSWER = "There is no answer."
 EMPTY = Failed(UNREADABLE, "it proposes no thought")
-"""What an empty proposal is under the preset `seed`: one that could not be read, and is not asked for again."""
+"""An empty proposal under the preset `seed`: unreadable, and not asked for again."""
 
 
 def begin(problem: str, options: Options) -> State:
@@ -65,7 +63,7 @@ def begin(problem: str, options: Options) -> State:
 
 
 def expand(to: str) -> Callable[[State], Body]:
-    """S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}; the first step is proposed before its branches are opened."""
+    """S'_t = {[s, z] | s in S_{t-1}, z in G(p, s, k)}. The first step is proposed before its branches are opened."""
 
     def stage(s: State) -> Body:
         if s.fresh or all(s.nodes[name].closed for name in s.expanding):
@@ -118,7 +116,7 @@ def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
 
 
 def evaluate(s: State) -> Body:
-    """V_t = V(p, S'_t): what is proved wrong is pruned, what is proved right ends the search, the rest is valued."""
+    """V_t = V(p, S'_t). Refuted thoughts are pruned, a proved thought ends the search, and the rest are valued."""
     claims = [
         Verify(s.problem, (*s.texts(child.parent or ROOT), child.content), about=child.id)
         for child in (s.fresh if s.options.verify else ())
@@ -159,7 +157,7 @@ def evaluate(s: State) -> Body:
 
 
 def _test(child: Node, verdict: Any, problem: str) -> Node:
-    """Refute a thought that a verifier finds wrong, or that has an equation that is not true."""
+    """Refute a thought if the verifier refutes it or if it has a false equation."""
     ruling = verdict.verdict if isinstance(verdict, Verified) else "unknown"
     if ruling == "right":
         return replace(child, score=1.0)
@@ -171,7 +169,7 @@ def _test(child: Node, verdict: Any, problem: str) -> Node:
 
 
 def _evaluations(s: State) -> Iterator[tuple[str, list[Node], int]]:
-    """Yield what is asked in a round: a node, those of its children that are to be valued, the sample."""
+    """Yield the questions of a round: a node, its children to value, and the sample."""
     for parent in s.expanding:
         group = [
             child for child in s.fresh if child.parent == parent and not child.refuted and child.score is None
@@ -189,7 +187,7 @@ def _value(child: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
 
 
 def _plant(state: State, fresh: Sequence[Node]) -> State:
-    """Put the new thoughts that are valued or refuted into the tree."""
+    """Add the valued and the refuted new thoughts to the tree."""
     ended = bool(state.reason)
     ready = [child for child in fresh if ended or child.single or child.score is not None]
     left = tuple(child for child in fresh if child not in ready)
@@ -210,7 +208,7 @@ def _end_of_round(state: State, fresh: Sequence[Node]) -> Move:
 
 
 def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
-    """Yield, for every node of the round, how its children were valued."""
+    """Yield the scores of every node's children in the round."""
     for parent in state.expanding:
         group = [child for child in fresh if child.parent == parent]
         if not group:
@@ -243,9 +241,9 @@ def select(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """T = t + 1, or return G(p, arg max of V_T(s), 1) and what a verifier says of it.
+    """T = t + 1, or return G(p, arg max of V_T(s), 1), verified.
 
-    A path without an answer is pruned, and the next best one is tried, or the search goes on.
+    A path without an answer is pruned. Then the next best path is tried, or the search continues.
     """
     if not s.reason:
         return _follow(s)
@@ -289,7 +287,7 @@ def _follow(s: State) -> Move:
 
 
 def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
-    """Prune the best path, which has no answer, and go on with what is left."""
+    """Prune the best path, which has no answer, and continue with the rest."""
     assert s.chosen is not None
     text = f"Pruned: {_label(s, s.chosen)}"
     s = prune_best(s, why or "it does not lead to a correct answer")
@@ -303,9 +301,9 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
 
 
 def close(s: State) -> Move | None:
-    """End the search where it stands; thoughts that nobody has valued may be the answer where there is no other.
+    """End the search in its current state. Without valued thoughts, an unvalued thought may be the answer.
 
-    With a verifier, another thought may be proved right, so that the next question is the best last one.
+    With a verifier, the best last question is the next proposal, since it may be proved right.
     """
     if s.options.verify:
         return None
@@ -322,12 +320,12 @@ def close(s: State) -> Move | None:
 
 
 def formulate(s: State) -> Move:
-    """The answer as the decision left it."""
+    """Return the answer of the decision."""
     return go(s, "path_justification", s.answer or NO_ANSWER)
 
 
 def justify(s: State) -> Move:
-    """Say from the scores why this path was the best."""
+    """Explain by the scores why this path is the best."""
     chosen = s.chosen
     if chosen is None:
         return go(s, "final_response", "No path could be justified: every thought was refuted.")

@@ -1,7 +1,7 @@
-"""What a search asks: the prompts, the forms of the replies, and how they are read.
+"""The questions of a search: the prompts, the forms of the replies, and their readers.
 
-The prompts are those of the paper in general words. Its game of 24 proposes `2 + 8 = 10 (left: 8 10 14)`, and values a
-candidate by trying what can follow before it says how likely it is (arXiv:2305.10601, section 4.1 and its code).
+The prompts generalise those of the paper. For the game of 24 it proposes `2 + 8 = 10 (left: 8 10 14)`, and values a
+candidate by trying the next steps before it states a likelihood (arXiv:2305.10601, section 4.1 and its code).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GENERATION_PROMPT = """\
 The candidates differ in substance, not in wording, and repeat no step taken. Each is one short step with its \
 result, and ends with what is left after it: "2 + 8 = 10 (left: 8 10 14)", "Ann sits beside Ben (left: Cleo, Dan)". \
 A step that completes the solution states the result."""
-"""The paper's propose prompt, whose `(left: …)` shows what is still to be done."""
+"""The paper's propose prompt, whose `(left: …)` shows the remaining work."""
 
 EVALUATION_PROMPT = """\
 First check each candidate in words: is it right, and can a solution be reached from what is left? Then score it: 1 \
@@ -48,7 +48,7 @@ MARKED_OR_NULL = f"{MARKED} If the steps do not lead to a correct answer, write 
 
 SCORING_PROMPT = """\
 Score each after trying what could follow it: 1 means solved, 0 wrong or hopeless."""
-"""What the paper's value prompt asks, for those who value while they propose."""
+"""The paper's value prompt, for proposals with scores."""
 
 _PROPOSALS = '{"thoughts": ["first candidate", "second candidate"]}'
 _SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
@@ -65,7 +65,7 @@ VALUED_0 = "It was valued 0: no solution can be reached from it."
 
 
 class ScoredProposals(Struct, frozen=True):
-    """What is replied to generation where thoughts are proposed with their scores, from 0 to 1."""
+    """The reply to generation with scores from 0 to 1."""
 
     thoughts: list[ScoredProposal]
 
@@ -78,21 +78,21 @@ class ScoredProposal(Struct, frozen=True):
 
 
 class Scores(Struct, frozen=True, kw_only=True):
-    """What is replied to evaluation: what was found, then scores from 0 to 1, by position, id or text."""
+    """The reply to evaluation: the findings, then scores from 0 to 1 by position, id or text."""
 
     checks: dict[str, str] = {}
     scores: dict[str, float]
 
 
 class Formulated(Struct, frozen=True, kw_only=True):
-    """What is replied to formulation; None: the path does not solve the problem."""
+    """The reply to formulation. None means that the path does not solve the problem."""
 
     reason: str = ""
     answer: Answer | None
 
     @property
     def text(self) -> str | None:
-        """The answer as text; None if there is none, as the mark has it."""
+        """The answer as text, or None if there is none."""
         text = "" if self.answer is None else str(self.answer).strip()
         return None if text.casefold() in ("", "null") else text
 
@@ -104,7 +104,7 @@ _SCORED_FORM = inlined_schema(ScoredProposals)
 
 
 def ask_for_thoughts(s: State, parent: str) -> Ask:
-    """Ask for the steps that may follow a node."""
+    """Ask for the next steps of a node."""
     path, count = s.texts(parent), s.options.branching_factor
     left = s.options.max_depth - s.nodes[parent].depth
     kind = "next" if path else "first"
@@ -135,7 +135,7 @@ def ask_for_thoughts(s: State, parent: str) -> Ask:
 
 
 def _fate(child: Node) -> str:
-    """Return what became of a step whose parent is asked for others."""
+    """Describe the fate of a step, for the question that asks its parent for other steps."""
     if child.refuted:
         return f"Refuted: {child.why}"
     return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."
@@ -152,10 +152,10 @@ def _generation(options: Options) -> str:
 def read_thoughts(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[list[str | ScoredThought], str] | Unreadable:
-    """Read what was proposed; more than was asked for is left out, what is said twice counts once.
+    """Read proposals. Surplus proposals are left out, and duplicates count once.
 
-    A list that is empty says that no step is left; before the first step it is asked about once more, but for the
-    preset `seed`, in which it is an error. At the last try thoughts are taken without their scores.
+    An empty list says that no step is left. Before the first step it is asked about again; under the preset `seed` it
+    is an error. At the last try, thoughts without scores are accepted.
     """
     if _proposes_nothing(texts[-1]):
         is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
@@ -192,7 +192,7 @@ def _scored_thoughts(state: State, text: str) -> tuple[list[ScoredThought], str]
 
 
 def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) -> Ask:
-    """Ask how promising the children of a node are."""
+    """Ask for the scores of a node's children."""
     path, thoughts = s.texts(parent), [child.content for child in group]
     left = s.options.max_depth - s.nodes[parent].depth - 1
     listed = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(thoughts, start=1))
@@ -215,7 +215,7 @@ def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) ->
 
 
 def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[float | None], str] | Unreadable:
-    """Read a score for every candidate; a later reply may fill in an earlier one. The scores there are, in part."""
+    """Read a score for every candidate. A later reply may complete an earlier one."""
     names = [(f"t{number}", text) for number, text in enumerate(ask.facts["thoughts"], start=1)]
     found = verdicts.read_scores(texts, names, shown=ask.prompt)
     if isinstance(found, Unreadable):
@@ -228,7 +228,7 @@ def read_scores(state: State, ask: Ask, texts: Sequence[str]) -> tuple[list[floa
 
 
 def ask_for_answer(s: State, last: str) -> Ask:
-    """Ask for the answer that the path to a node arrives at."""
+    """Ask for the answer at the end of the path to a node."""
     path = s.texts(last)
     return Ask(
         _so_far(s.problem, path),

@@ -1,4 +1,4 @@
-"""What a search shows: its result so far, and the live tree."""
+"""The result of a search so far, and the live tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .state import ROOT, Node, State, candidate_document, path_to
 
 
 class TreeDetails(Details):
-    """What the details of a result have."""
+    """The details of a result."""
 
     best: Annotated[dict[str, Any] | None, Meta(description="The chosen thought, with the path to it.")]
     candidates: Annotated[list[dict[str, Any]], Meta(description="The best thoughts, the chosen one first.")]
@@ -22,7 +22,7 @@ class TreeDetails(Details):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result so far; while the search goes on the answer is the best thought's text."""
+    """Return the result so far. During the search, the answer is the text of the best thought."""
     chosen = state.chosen
     answer = state.answer
     if not state.no_answer and answer is None and chosen is not None:
@@ -86,7 +86,7 @@ def _document(state: State) -> dict[str, Any]:
 
 
 def _node_documents(state: State) -> dict[str, dict[str, Any]]:
-    """Return the tree as a map of nodes, thoughts that are not yet valued included."""
+    """Return the tree as a map of nodes, unvalued thoughts included."""
     waiting = set() if state.reason else {*state.expanding, *state.frontier}
     chosen = state.chosen
     path = [] if chosen is None else path_to(state.nodes, chosen.id)
@@ -110,7 +110,7 @@ def _node_documents(state: State) -> dict[str, dict[str, Any]]:
 
 
 def _why_dropped(state: State, node: Node, chosen: Node | None) -> dict[str, str] | None:
-    """Return why a node off the chosen path is not followed; None while it may still be."""
+    """Return the reason why a node off the chosen path is dropped, or None while it is open."""
     if node.refuted:
         return {"code": node.dropped or "refuted", "text": node.why}
     if node.dropped == "beam":

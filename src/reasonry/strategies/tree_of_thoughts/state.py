@@ -1,4 +1,4 @@
-"""What a search is given and what it knows: its options, its tree of thoughts, and its state between two answers.
+"""The options of a search, its tree of thoughts, and its state between two answers.
 
 Nodes are kept by id, oldest first; the first is the root.
 """
@@ -21,7 +21,7 @@ Prompt = Annotated[str, Meta(min_length=1, max_length=20_000)]
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How wide, how deep, how long, and in which order the tree is searched."""
+    """The width, depth, duration and order of the search."""
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "seed": {
@@ -111,12 +111,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def proposes_scores(self) -> bool:
-        """Whether thoughts are proposed with their scores; several samples are always asked for apart."""
+        """Whether proposals come with scores. Several samples of scores are always separate questions."""
         return self.score_with_proposals and self.samples_per_evaluation == 1
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the search is that of seed 004, in which an empty proposal is an error and a score of 0 a score."""
+        """Whether the rules of seed 004 apply: an empty proposal is an error, and a score of 0 is an ordinary score."""
         return self.preset == "seed"
 
 
@@ -128,90 +128,90 @@ class Node(Struct, frozen=True, omit_defaults=True):
     parent: str | None = None
     depth: int = 0
     score: float | None = None
-    """From 0 to 1; None until it was valued."""
+    """The score from 0 to 1, or None before it is valued."""
     children: tuple[str, ...] = ()
     guessed: bool = False
-    """Whether no score could be read, so that it got the middle one."""
+    """Whether the score was unreadable and set to the middle."""
     refuted: bool = False
-    """Whether it is known that it leads nowhere."""
+    """Whether it is a known dead end."""
     why: str = ""
-    """How that is known, as its parent is told when it is asked for other steps."""
+    """The reason, for the question that asks its parent for other steps."""
     dropped: Literal["", "verifier", "arithmetic", "dead_end", "no_answer", "hopeless", "beam"] = ""
-    """What kept it from being followed: how it was refuted, or that it was not among those kept for expansion."""
+    """The cause of its removal: the kind of refutation, or the trimming of the frontier."""
     single: bool = False
-    """Whether it was the only one open, so that there was nothing to value."""
+    """Whether it was the only open node, so that it was not valued."""
     asked: int = 0
-    """How often its next steps were asked for."""
+    """The number of questions for its next steps."""
     closed: bool = False
-    """Whether the last reply to that said that no step is left."""
+    """Whether the last reply said that no step is left."""
 
 
 Tree = Mapping[str, Node]
 
 
 class State(Struct, frozen=True, omit_defaults=True):
-    """A search as it stands between two answers."""
+    """A search between two answers."""
 
     options: Options
     nodes: dict[str, Node]
-    """All that was valued or refuted, oldest first, under the root."""
+    """The valued and refuted nodes under the root, oldest first."""
     expanding: tuple[str, ...] = (ROOT,)
     """The nodes whose children this round proposes and values."""
     fresh: tuple[Node, ...] = ()
-    """Those children, until they are valued."""
+    """The children of this round, until they are valued."""
     frontier: tuple[str, ...] = ()
-    """The nodes that may be expanded, next one first."""
+    """The expandable nodes, next first."""
     new_branch: bool = False
-    """Whether this round left the line of the round before."""
+    """Whether this round left the line of the previous round."""
     best_scores: tuple[float, ...] = ()
     """The best score so far, after each round."""
     at_ms: int = 0
     reason: str = ""
-    """Why the search has ended, if it has."""
+    """The reason for the end of the search, if it has ended."""
     winner: str | None = None
-    """The node that ended it, if one did."""
+    """The node that ended the search, if any."""
     answer: str | None = None
     proved: bool = False
-    """Whether a verifier found the answer right."""
+    """Whether a verifier proved the answer."""
     unchecked: str = ""
-    """Why nobody has written the answer, so that it is the text of the best path's last step."""
+    """The reason why the answer is only the text of the best path's last step."""
     rejected: Literal["", "unsolved", "refuted"] = ""
-    """What became of the last answer that was given up, if one was: there was none, or it was refuted."""
+    """The fate of the last abandoned answer, if any: missing, or refuted."""
     no_answer: Literal["", "unsolved", "refuted"] = ""
-    """Why there is no answer, once that is known."""
+    """The reason for the missing answer, once known."""
     mode: str | None = None
-    """How the latest reply was read."""
+    """The reading mode of the latest reply."""
     retries: dict[str, int] = {}
     errors: tuple[str, ...] = ()
 
     @property
     def problem(self) -> str:
-        """What is to be solved."""
+        """The problem."""
         return self.nodes[ROOT].content
 
     @property
     def chosen(self) -> Node | None:
-        """The node the answer comes from: the one that ended the search, or the best leaf so far."""
+        """The node of the answer: the node that ended the search, or the best leaf so far."""
         if self.winner:
             return self.nodes.get(self.winner)
         return best_leaf(self.nodes, compare_depths=self.options.compare_depths)
 
     @property
     def candidates(self) -> list[Node]:
-        """The leaves that may be the answer, best first."""
+        """The possible answers, best first."""
         return candidates(self.nodes, compare_depths=self.options.compare_depths)
 
     def texts(self, node_id: str) -> tuple[str, ...]:
-        """Return the thoughts that lead to a node, its own last; none for the root."""
+        """Return the thoughts on the path to a node; empty for the root."""
         return tuple(step.content for step in path_to(self.nodes, node_id)[1:])
 
     def branch(self, node_id: str) -> str | None:
-        """Return the branch a node is on; None for the root."""
+        """Return the branch of a node, or None for the root."""
         return lineage(self.nodes, node_id) or None
 
 
 def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
-    """Book how the replies of a phase came to be read, and when they came."""
+    """Book the reading modes and the times of a phase's replies."""
     retries, mode = 0, state.mode
     for answer in answers:
         if isinstance(answer, Reply):
@@ -232,13 +232,13 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
 
 
 def children(tree: Tree, node_id: str) -> list[Node]:
-    """Return a node's children, oldest first; none if there is no such node."""
+    """Return a node's children, oldest first; empty for an unknown node."""
     parent = tree.get(node_id)
     return [] if parent is None else [tree[child] for child in parent.children]
 
 
 def path_to(tree: Tree, node_id: str) -> list[Node]:
-    """Return the nodes from the root to this one, both included; none if there is no such node."""
+    """Return the path from the root to a node, both included; empty for an unknown node."""
     path: list[Node] = []
     here = tree.get(node_id)
     while here is not None:
@@ -248,16 +248,16 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
 
 
 def rank(nodes: Iterable[Node]) -> list[Node]:
-    """Return nodes by score, then the deeper first, then the older first; one without a score counts as 0."""
+    """Sort nodes by score, then depth, then age. A missing score counts as 0."""
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
 
 
 def candidates(tree: Tree, *, compare_depths: bool = True) -> list[Node]:
-    """Return the leaves that may be the answer, best first: valued, not refuted, and not the root.
+    """Return the possible answers, best first: leaves that are valued and not refuted, without the root.
 
     Args:
-        compare_depths: Rank all by their scores; otherwise the deeper ones come first, since scores of partial
-            solutions fall with depth, and those of score 0 last.
+        compare_depths: Whether to rank by score across depths. Otherwise deeper leaves come first, since scores of
+            partial solutions fall with depth, and leaves with score 0 come last.
     """
     leaves = (each for each in tree.values() if not each.children and each.parent is not None)
     found = (leaf for leaf in leaves if not leaf.refuted)
@@ -266,12 +266,12 @@ def candidates(tree: Tree, *, compare_depths: bool = True) -> list[Node]:
 
 
 def best_leaf(tree: Tree, *, compare_depths: bool = True) -> Node | None:
-    """Return the leaf that is most promising, see `candidates`; None before anything was valued."""
+    """Return the best of `candidates`, or None before any node is valued."""
     return next(iter(candidates(tree, compare_depths=compare_depths)), None)
 
 
 def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
-    """Return the tree with new nodes under their parents."""
+    """Add new nodes under their parents."""
     nodes = dict(tree)
     for child in fresh:
         nodes[child.id] = child
@@ -285,18 +285,18 @@ Refutation = Literal["dead_end", "no_answer", "hopeless"]
 
 
 def refute(tree: Tree, node_id: str, why: str, how: Refutation) -> dict[str, Node]:
-    """Return the tree with a node that is known to lead nowhere."""
+    """Mark a node as a dead end."""
     return {**tree, node_id: replace(tree[node_id], refuted=True, why=why, dropped=how)}
 
 
 def lineage(tree: Tree, node_id: str) -> str:
-    """Return a node's place among its siblings and that of its forebears: `2.1` is the first child of the second."""
+    """Return the positions of a node and its ancestors among siblings: `2.1` is the first child of the second."""
     path = path_to(tree, node_id)
     return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path))
 
 
 def candidate_document(tree: Tree, candidate: Node) -> dict[str, Any]:
-    """Return a candidate as a result document has it."""
+    """Return a candidate for the result document."""
     path = path_to(tree, candidate.id)
     return {
         "node_id": candidate.id,

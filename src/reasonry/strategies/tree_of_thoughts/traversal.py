@@ -1,4 +1,4 @@
-"""The rules of a search: when it ends, which node comes next, and what becomes of a path that has no answer."""
+"""The rules of a search: its end, the next node, and paths without an answer."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ NOISE: Final = 1e-9
 
 DEAD_END: Final = "every step that was tried after it is refuted"
 PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
-"""How a step was dropped whose parent may at once be asked for others: the mistake lies in the step."""
+"""Causes that prove a mistake in the step itself, so that its parent is asked for other steps at once."""
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return why the search ends after this round, and the node that ended it; nothing if it goes on.
+    """Return the reason for the end after this round and the node behind it, or nothing if the search continues.
 
-    A round in which everything was refuted has valued nothing, so that only the caps can end the search after it.
+    After a round without valued nodes, only the caps can end the search.
 
     Args:
-        alive: What was proposed in this round and is not refuted.
+        alive: The proposals of this round that are not refuted.
     """
     options = state.options
     if cap := _cap(state):
@@ -42,10 +42,9 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
 
 
 def _is_worth_asking(state: State, leaf: Node) -> bool:
-    """Whether to ask for the answer of a complete path rather than go on.
+    """Whether to ask for the answer of a complete path now.
 
-    It is, but for one that was valued 0, and once an answer was given up for one that is less promising than what is
-    open.
+    Not if the path was valued 0, and not if an answer has been abandoned and open nodes are more promising.
     """
     if state.options.compare_depths and not state.rejected:
         return True
@@ -53,7 +52,7 @@ def _is_worth_asking(state: State, leaf: Node) -> bool:
 
 
 def _cap(state: State) -> str:
-    """Return the limit that the search has reached, if it has."""
+    """Return the limit that the search has reached, if any."""
     limit_ms = state.options.max_duration_ms
     if len(state.nodes) >= state.options.max_nodes:
         return "max_nodes"
@@ -66,7 +65,7 @@ def _is_success(state: State, node: Node) -> bool:
 
 
 def _is_better(leaf: Node, frontier: Nodes) -> bool:
-    """Whether a leaf is at least as promising as all that could be expanded instead."""
+    """Whether a leaf is at least as promising as every expandable node."""
     return not frontier or (leaf.score or 0) >= max(node.score or 0 for node in frontier)
 
 
@@ -74,9 +73,9 @@ def _is_better(leaf: Node, frontier: Nodes) -> bool:
 
 
 def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
-    """Put new nodes, given in the order they were generated, where the traversal wants them.
+    """Add new nodes, in order of their generation, to the frontier.
 
-    `bfs` puts them last and `dfs` first, both in that order; `best_first` keeps all by score, older first on a tie.
+    `bfs` adds them at the end and `dfs` at the front. `best_first` sorts by score, older nodes first on a tie.
     """
     if traversal == "dfs":
         return (*fresh, *frontier)
@@ -85,11 +84,11 @@ def push(frontier: Nodes, fresh: Sequence[Node], traversal: Traversal) -> Nodes:
 
 
 def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
-    """Keep the best-scoring nodes, older ones first on a tie, in the order they stood.
+    """Trim the frontier to its best nodes (older first on a tie) without changing their order.
 
     Args:
-        frontier: What may be expanded.
-        beam_width: How many to keep; None keeps all.
+        frontier: The expandable nodes.
+        beam_width: The number of nodes to keep; None keeps all.
         ages: The ids of the tree's nodes, oldest first.
     """
     if beam_width is None or len(frontier) <= beam_width:
@@ -105,8 +104,8 @@ def has_converged(best_scores: Sequence[float], window: int, least_gain: float) 
 
     Args:
         best_scores: The best score so far after each round, oldest first.
-        window: Rounds looked at; 1 never converges, since there is nothing to compare.
-        least_gain: 0 never converges, since the best so far never falls.
+        window: The number of rounds to compare. With 1 the search never converges.
+        least_gain: The gain below which the search has converged. With 0 it never converges.
     """
     if window < 2 or len(best_scores) < window:
         return False
@@ -114,7 +113,7 @@ def has_converged(best_scores: Sequence[float], window: int, least_gain: float) 
 
 
 def choose_next(state: State) -> State:
-    """Return the state with the nodes to expand next, or with why there are none."""
+    """Choose the nodes to expand next, or end the search with a reason."""
     frontier, state = _with_fresh(state)
     is_capped = state.options.traversal_strategy == "best_first" or not state.options.follows_seed
     beam = state.options.beam_width if is_capped else None
@@ -137,15 +136,15 @@ def choose_next(state: State) -> State:
 
 
 def _promising(state: State) -> list[Node]:
-    """Return the leaves that may be the answer and were not valued 0, best first."""
+    """Return the possible answers with a score above 0, best first."""
     return [leaf for leaf in state.candidates if leaf.score != 0]
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the nodes of the highest level that may still be asked, the best of them, where nothing else is left.
+    """Return the best nodes of the highest level that can still be asked, for when the frontier is empty.
 
-    All that followed them came to nothing, or they were valued 0 and never asked. What stands below a node that was
-    closed or refuted is not asked any more.
+    All their descendants failed, or they were valued 0 and never asked. Nodes below a closed or refuted node are
+    excluded.
     """
     if state.options.follows_seed:
         return ()
@@ -164,7 +163,7 @@ def _may_be_asked(state: State, here: Node) -> bool:
 
 
 def _with_fresh(state: State) -> tuple[Nodes, State]:
-    """Return what may be expanded once the children of this round are there, and dead ends are dealt with."""
+    """Return the frontier after this round's children are added and dead ends are closed."""
     born = [child for parent in state.expanding for child in children(state.nodes, parent)]
     fresh = [
         child
@@ -182,7 +181,7 @@ def _with_fresh(state: State) -> tuple[Nodes, State]:
 
 
 def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]]:
-    """Refute nodes all of whose steps are refuted; where that was proved, have them asked for others first."""
+    """Refute nodes whose steps are all refuted. If the refutations are proofs, first ask for other steps."""
     nodes, reopened = state.nodes, list[Node]()
     for name in sorted(nodes, key=lambda name: -nodes[name].depth):
         here, steps = nodes[name], children(nodes, name)
@@ -199,9 +198,9 @@ def _close_dead_ends(state: State, waiting: set[str]) -> tuple[State, list[Node]
 
 
 def prune_best(state: State, why: str) -> State:
-    """Return the state after the best path was found to have no answer: with what to follow, or what to try next.
+    """Prune the best path, which has no answer, and choose the next leaf or the next nodes to expand.
 
-    A state with a `reason` has come to an end again, with the leaf whose answer is to be asked for, if one is left.
+    A returned state with a `reason` has ended again. Its winner, if any, is the leaf to ask for an answer.
     """
     chosen = state.chosen
     assert chosen is not None
@@ -233,6 +232,6 @@ def prune_best(state: State, why: str) -> State:
 
 
 def _end_with(state: State, reason: str) -> State:
-    """End with the best leaf that was not valued 0; with none, if there is none."""
+    """End with the best leaf with a score above 0, if any."""
     promising = _promising(state)
     return replace(state, reason=reason, winner=promising[0].id if promising else None)
