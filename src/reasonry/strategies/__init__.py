@@ -1,7 +1,7 @@
-"""The registry: every strategy there is. Adding one is adding its file, an import and a line here.
+"""The registry of all strategies. To add a strategy, add its file, an import and a line here.
 
-Nothing outside this file and a strategy's own names it: `auto` chooses by what each strategy says it suits (`choice`),
-and whoever needs a certain one takes it from the names below. `installed` adds the strategies of other packages.
+Only this file and the strategy's own file name it: `auto` chooses by the kinds of problem that a strategy suits
+(`choice`), and other rooms use the names below. `installed` adds the strategies of other packages.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
 )
 
 STRATEGIES: Registry = {strategy.name: strategy for strategy in _ALL}
-"""By canonical name. The first is what a session thinks by where no strategy is named."""
+"""All strategies by canonical name. The first is the default of a session."""
 
 DEFAULT_STRATEGY = AUTO
-"""The strategy of a run for which none is named."""
+"""The default strategy of a run."""
 
 REFUTER = PROVE_AND_REFUTE.name
-"""The strategy that has other eyes look at what was thought."""
+"""The strategy that has fresh readers test thoughts."""
 
 INQUIRER = ANALYSIS.name
-"""The strategy whose plans may have the user answer a question."""
+"""The strategy whose plans can ask the user a question."""
 
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
-"""The strategy, and its options, that asks one question for one short answer, such as a verdict."""
+"""The strategy and options for a single question with a short answer, such as a verdict."""
 
 
 COMPARED: Mapping[str, str] = {
@@ -75,4 +75,4 @@ COMPARED: Mapping[str, str] = {
     "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",
     "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
 }
-"""The strategies that are compared where none is named, by what the problems need."""
+"""The default strategies of a comparison, by the needs of its problems."""

@@ -1,4 +1,4 @@
-"""Best of N: write several answers, and have a judge compare them in pairs.
+"""Best of N: write several answers, and let a judge compare them in pairs.
 
 "LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); pairs against points: "V1",
 arXiv:2603.04304; knock-out of repeated votes: arXiv:2604.16529; repair and second selection: arXiv:2609.19515;
@@ -14,9 +14,9 @@ Algorithm, for a problem x:
     y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); select again  draft_repair
     argmax_y score(y)                                                    answer_selection
 
-*Differs from the papers*: a verifier comes before any judge, and no judge is asked where all drafts agree; ratings are
-whole numbers of a reply, where the tournament's paper reads probabilities of tokens; the knock-out's third vote is only
-drawn where two votes in swapped order disagree or are close; a round of the tournament ends when the lead is safe.
+*Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
+whole numbers in a reply, where the tournament's paper reads token probabilities; the knock-out's third vote is drawn
+only if two votes in swapped order disagree or are close; a round of the tournament ends once the lead is safe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ define, on inputs where they may return different values: edge cases first. Repl
 NOT_JUDGED = "no reply of the judge could be read; the answer is the one with the most votes"
 
 MANY = 8
-"""Candidates from which on a knock-out is more often right for its calls than pairs around pivots."""
+"""The number of candidates from which a knock-out is more often right per call than pairs around pivots."""
 MAX_CALLS = 6
 
 
@@ -67,22 +67,22 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
 
 class DistinguishingInputs(Struct, frozen=True):
-    """Calls on which programs may differ."""
+    """Calls that may tell programs apart."""
 
     calls: Annotated[tuple[str, ...], Meta(min_length=1, description="Python expressions.")]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The drafts, what a judge said of them, and who leads."""
+    """The drafts, the judge's ratings, and the ranking."""
 
     options: Options
     outputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """Of the programs among the drafts, on the distinguishing inputs, by the number of the draft."""
+    """The outputs of programs for the distinguishing inputs, by draft number."""
     inputs: tuple[str, ...] = ()
     heats: tuple[tuple[Ratings, ...], ...] = ()
-    """What a judge said, heat by heat: of the first drafts, then after each repair."""
+    """The judge's ratings, heat by heat: for the first drafts, then after each repair."""
     ranking: tuple[int, ...] = ()
-    """Of the last heat that is over, the winner first."""
+    """The ranking of the last finished heat, the winner first."""
 
     @property
     def can_repair(self) -> bool:
@@ -91,7 +91,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> tuple[Group, ...]:
-        """The candidates of this heat: those that differ; after a repair, the two best and those that are new."""
+        """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts."""
         found = _merge_equal(self.candidates, self.outputs)
         repaired = {draft.number for draft in self.drafts if draft.repairs}
         among = repaired.union(self.ranking[:2])
@@ -99,7 +99,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def tournament(self) -> Tournament:
-        """The heat as it stands, the winner of the last one first, else by votes."""
+        """The current heat, seeded by the last ranking or else by votes."""
         winner = set(self.ranking[:1])
         rivals = sorted(self.rivals, key=lambda each: winner.isdisjoint(each.voters))
         total = sum(len(each.voters) for each in rivals)
@@ -111,14 +111,14 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far; in a heat that is not over, who has beaten the leader leads."""
+        """The best draft so far. In an unfinished heat, a draft that has beaten the leader leads."""
         if self.proved or not self.candidates:
             return super().best
         return self.drafts[self.tournament.leader_so_far() - 1]
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
-    """Return the candidates with those of equal outputs merged; what raised on every input proves nothing."""
+    """Merge candidates with equal outputs. A program that failed on every input is not merged."""
     merged: dict[Any, Group] = {}
     for each in found:
         brought = outputs.get(str(each.number), ())
@@ -132,7 +132,7 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side; after them y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why).
 
-    Of refuted drafts only, what the verifier said is why; else what the judge said in its last comparisons.
+    The reason is the verifier's objection if all drafts are refuted, else the judge's last comparisons.
     """
     chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
     verdicts = [verdict for heat in s.heats for verdict in heat if verdict.reason]
@@ -146,7 +146,7 @@ def write_drafts(s: State) -> Body:
 
 
 def verify(s: State) -> Body:
-    """Drop what is proved wrong; one proved right, or one candidate alone, ends the run."""
+    """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run."""
     s = yield from s.verify()
     rivals = s.rivals
     if not rivals and s.can_repair and _refuted_drafts(s):
@@ -157,7 +157,7 @@ def verify(s: State) -> Body:
 
 
 def distinguish(s: State) -> Body:
-    """Inputs t on which programs differ, and y_i(t) for each; passed where there is no code or no sandbox."""
+    """Inputs t on which programs differ, and y_i(t) for each. Skipped without code or a sandbox."""
     programs = {each.number: code for each in s.rivals if (code := program_in(each.draft.answer))}
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
@@ -193,7 +193,7 @@ def _outputs(output: ProgramOutput) -> tuple[str, ...]:
 
 
 def compare(s: State) -> Body:
-    """r(a, b) ~ judge(x, y_a, y_b), all that can be asked now side by side; stay until the tournament is over."""
+    """r(a, b) ~ judge(x, y_a, y_b), side by side where possible. Stay until the tournament is over."""
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
@@ -220,7 +220,7 @@ def compare(s: State) -> Body:
 
 
 def _texts_with_runs(s: State) -> dict[int, str]:
-    """Return the candidates by number, each program with what it returned for the distinguishing inputs."""
+    """Return the candidates by number, each program with its outputs for the distinguishing inputs."""
     texts: dict[int, str] = {}
     for each in s.rivals:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
@@ -234,7 +234,7 @@ def _refuted_drafts(s: State) -> list[Draft]:
 
 
 class BestOfNDetails(DraftsDetails, total=False):
-    """What the details of a result have."""
+    """The details of a result."""
 
     comparisons: Annotated[list[dict[str, Any]], Meta(description="`samples`, `ratings` and the `reason`.")]
     winner: Annotated[str, Meta(description="The id of the chosen draft.")]

@@ -11,10 +11,10 @@ Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
 
 *Differs from the paper*: an instruction replaces the worked examples; a mark around the answer replaces "The answer is
 …"; a reply with a false equation of numbers is asked for again, once. The option `style` takes the instruction from a
-later paper, where the chain has another form: `plan` from plan-and-solve prompting (Wang et al. 2023,
-arXiv:2305.04091), `draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: the
-problem is decomposed before it is reasoned about, and the answer is checked by its author; the table has no way back
-from the check, so reasoning about a failed one happens there.
+later paper with another form of chain: `plan` from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091),
+`draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: `decompose` splits the
+problem first, and `check` lets the author check the answer; the table has no edge back from the check, so a failed
+answer is corrected there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SYSTEM = "You solve problems by reasoning."
 
 DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it. Reply with one JSON object:
 {"steps": ["first thing to work out", "second", …]}"""
-"""Ours; the paper has no such question."""
+"""Ours. The paper has no such question."""
 
 REASON: Final = {
     "steps": "First solve the problem step by step, and write every step with its result.",
@@ -76,13 +76,13 @@ class Options(AnswerOptions, frozen=True):
 
 
 class Decomposition(Struct, frozen=True):
-    """What has to be worked out."""
+    """The parts of the problem."""
 
     steps: Annotated[tuple[str, ...], Meta(min_length=1, description="What to work out, in order.")]
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """x, the plan, z_1 … z_n, and y once it is there."""
+    """x, the plan, z_1 … z_n, and y at the end."""
 
     options: Options
     plan: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def decompose(s: State) -> Body:
-    """What has to be worked out for x; a guide, not a commitment."""
+    """List the parts of x: a guide, not a commitment."""
     if not s.options.decompose:
         return go(s, "sequential_reasoning")
     (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
@@ -119,14 +119,14 @@ def check(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Give the answer as it is; before there is one, ask for it."""
+    """Return the answer so far, or ask for one."""
     if s.final.text is not None:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")
 
 
 class ChainOfThoughtDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     steps: Annotated[list[str], Meta(description="The reasoning, step by step.")]
 

@@ -1,10 +1,10 @@
-"""Council: several models answer, judge each other's answers without names, and one answer is written from all of them.
+"""Council: several models answer, judge each other's answers blindly, and a last answer is written from all of them.
 
 Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities", arXiv:2406.04692 (answers aggregated);
 a mixed council, and its gains on facts: arXiv:2604.02923; no rounds of debate: arXiv:2508.17536 shows them to be a
 martingale, which changes no expectation.
 
-Algorithm, for a problem x and seats 1, …, k:
+Algorithm, for a problem x and members 1, …, k:
 
     y_i ~ π_i(y | x), side by side                                   member_answers
     drop y_i that is proved wrong; proved right, or all agree: end   answer_check
@@ -12,8 +12,8 @@ Algorithm, for a problem x and seats 1, …, k:
     Borda(y_j) = Σ_i share of the others that r_i puts below y_j
     y, where they differ ~ π(y | x, y_1, …, y_k, Borda)              synthesis
 
-*Differs from the papers*: a verifier comes first; seats that agree are one candidate; no seat judges its own answer,
-and no prompt names a model; the best ranked answer is given where the synthesis is refuted or cannot be read.
+*Differs from the papers*: a verifier comes first; equal answers are one candidate; no member judges its own answer, and
+no prompt names a model; the best ranked answer replaces a synthesis that is refuted or unreadable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ..text import cut
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \
 Then write the best answer from all of them: take over what is right, wherever it stands."""
-"""The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, and the differences besides."""
+"""The aggregate-and-synthesise prompt of arXiv:2406.04692, table 1, extended by the differences."""
 RANKED = "Those who wrote them have ranked them without names; the best ranked answer comes first."
 
 
@@ -52,45 +52,45 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
     @property
     def members(self) -> range:
-        """The seats, from 1."""
+        """The members, from 1."""
         return range(1, (len(self.models) or self.seats) + 1)
 
 
 class CommonAnswer(AnswerReply, frozen=True, kw_only=True):
-    """The answer written from all, and where they differed."""
+    """The answer written from all answers, and their differences."""
 
     differences: Annotated[str, Meta(description="Where the answers differ, and why one side is right.")] = ""
     answer: Answer
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The answers of the seats, by their numbers, and the one written from them; what each seat said of the others."""
+    """The members' answers by number, their ratings of each other, and the synthesis."""
 
     options: Options
     reviews: tuple[Ratings, ...] = ()
     differences: str = ""
     lost: str = ""
-    """Why there is no synthesis."""
+    """The reason for a missing synthesis."""
 
     @property
     def of_seats(self) -> tuple[Group, ...]:
-        """The different answers of the seats that stand."""
+        """The different remaining answers of the members."""
         return candidates(self.drafts[: len(self.options.members)])
 
     @property
     def ranking(self) -> list[tuple[Group, float]]:
-        """The candidates with the share of the others that each was put before, best first."""
+        """The candidates, each with the share of other candidates ranked below it, best first."""
         shares = ((each, borda(each.number, self.reviews)) for each in self.of_seats)
         return sorted(shares, key=lambda pair: (-pair[1], -len(pair[0].voters)))
 
     @property
     def scores(self) -> dict[str, float]:
-        """The shares of the ranking by the ids of the drafts; none without a review."""
+        """The shares by draft id; empty without a review."""
         return {each.draft.id: round(share, 3) for each, share in self.ranking if self.reviews}
 
     @property
     def best(self) -> Draft | None:
-        """The best answer so far: proved, else the synthesis, else the best ranked."""
+        """The best answer so far: the proved answer, else the synthesis, else the best ranked."""
         if self.proved or not self.candidates:
             return super().best
         written = self.drafts[len(self.options.members) :]
@@ -105,13 +105,13 @@ def answer(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Drop what is proved wrong; where one is proved right, or all agree, nothing is left to judge."""
+    """Drop refuted answers. If an answer is proved, or all agree, there is nothing to judge."""
     s = yield from s.verify()
     return go(s, "answer_selection" if s.proved or len(s.of_seats) < 2 else "peer_review")
 
 
 def review(s: State) -> Body:
-    """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each seat in an order of its own."""
+    """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each member in its own order."""
     found = s.of_seats
     texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
@@ -131,7 +131,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return what a seat judges, from behind its own answer on; so each answer stands once in each place."""
+    """Return the answers for a member to judge, starting after its own. Each answer thus has each position once."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:
@@ -143,7 +143,7 @@ def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
 
 
 def synthesise(s: State) -> Body:
-    """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda); the answers come best ranked first, without names."""
+    """Y, where they differ ~ π(y | x, y_1, …, y_k, Borda). The answers are shown best first, without names."""
     drafts = [each.draft for each, _ in s.ranking]
     facts = {"kind": "synthesis", "problem": s.problem, "answers": [draft.answer for draft in drafts]}
     shown = [f"Answer {place}:\n{cut(draft.shown, SHOWN_CHARS)}" for place, draft in enumerate(drafts, 1)]
@@ -159,7 +159,7 @@ def synthesise(s: State) -> Body:
 
 
 class CouncilDetails(DraftsDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     agreed: Annotated[bool, Meta(description="Whether all members gave the same answer.")]
     differences: Annotated[str, Meta(description="Where the answers differ.")]
@@ -168,7 +168,7 @@ class CouncilDetails(DraftsDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best answer so far, whether the seats agree, and where they differed."""
+    """Return the best answer so far, whether the members agree, and their differences."""
     found, members = state.of_seats, state.options.members
     details: dict[str, Any] = {
         "agreed": len(found) == 1 and len(found[0].voters) == len(members),

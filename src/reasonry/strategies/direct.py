@@ -1,4 +1,4 @@
-"""Direct: the problem alone, one question; the baseline that every other strategy is measured against.
+"""Direct: the problem alone in a single question. The baseline for every other strategy.
 
 Algorithm, for a problem x:
 
@@ -21,7 +21,7 @@ from ..reading.fit import Unreadable
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """X, and y once it is there."""
+    """X, and y at the end."""
 
     options: AnswerOptions
 
@@ -37,7 +37,7 @@ def _question(s: State) -> Ask:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with; any other reply is the answer as a whole."""
+    """Read the answer that a reply marks or ends with. Any other reply is the answer as a whole."""
     reading = parse.read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked:
         return ReasonedAnswer(answer=texts[-1]), "text"
@@ -45,7 +45,7 @@ def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, and how it was checked."""
+    """Return the answer and its check."""
     return state.conclude(state.final.document)
 
 

@@ -1,6 +1,6 @@
-"""Linear thinking: one thought after the other, each looked at, with room to revise, branch and test a guess.
+"""Linear thinking: thought after thought, each evaluated, with room to revise, branch and test a hypothesis.
 
-Seed 000, "Base Sequential"; the guided form is that of the sequential-thinking tool.
+Seed 000, "Base Sequential". Its guided form is the sequential-thinking tool.
 
 Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session numbers them:
 
@@ -8,18 +8,18 @@ Algorithm, for a problem x, with thoughts t_1, t_2, … numbered as the session 
     t_n ~ p(t | x, t_1, …, t_{n-1})                        asked               thought_generation
     does t_n hold? if not, which t_k is to be replaced     asked               thought_evaluation
     t_n replaces t_k                                       asked               thought_revision
-    think on, branch, or conclude                          asked only where    continuation_decision
+    continue, branch, or conclude                          asked only if       continuation_decision
                                                            no reply said it
     how many thoughts are expected now                     written down        thought_adjustment
-    the thoughts that follow leave t_k                     written down        branch_creation
+    later thoughts branch from t_k                         written down        branch_creation
     h, y ~ p(h, y | x, t_1, …, t_n)                        asked               hypothesis_generation
     does h agree with all t_i and with x?                  asked               hypothesis_verification
-    y ~ p(y | x, t_1, …, t_n, h)                           asked only where    solution_finalization
-                                                           y was proved wrong
+    y ~ p(y | x, t_1, …, t_n, h)                           asked only if       solution_finalization
+                                                           y was refuted
 
-*Differs from the seed*: it names the stages and leaves the thinking to a caller; here a model is asked at each that
-decides something, 3 + 2n calls for n thoughts. With the thoughts used up the run goes on to a hypothesis, and with the
-hypotheses used up to a solution. A hypothesis whose test cannot be read is the answer, unchecked.
+*Differs from the seed*: the seed names the stages and leaves the thinking to a caller; here a model is asked at each
+deciding stage, 3 + 2n calls for n thoughts. After its last thought the run proceeds to a hypothesis, and after its last
+hypothesis to a solution. A hypothesis with an unreadable test is the answer, unchecked.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FINALIZE = "Now write the solution."
 
 Next = Literal["thought_adjustment", "branch_creation", "hypothesis_generation"]
 Number = int | str | None
-"""A number as a model writes it: `4`, `"3-4"`, `"thought 2"`."""
+"""A number in a model's form: `4`, `"3-4"`, `"thought 2"`."""
 
 
 class Options(AnswerOptions, frozen=True):
@@ -85,7 +85,7 @@ class Options(AnswerOptions, frozen=True):
 
 
 class Approach(Struct, frozen=True, rename="camel"):
-    """How to go about it."""
+    """The approach."""
 
     approach: Annotated[str, Meta(min_length=1, description="The approach.")]
     total_thoughts: Annotated[Number, Meta(description="About how many thoughts it will take.")] = None
@@ -103,7 +103,7 @@ Left = Annotated[Number, Meta(description="To try another way: the number of the
 
 
 class Evaluation(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Whether a thought holds, and how to go on."""
+    """Whether a thought holds, and how to continue."""
 
     reason: Annotated[str, Meta(description="What was checked, and what is wrong if anything is.")] = ""
     sound: Annotated[bool, Meta(description="Whether the latest thought holds.")]
@@ -114,7 +114,7 @@ class Evaluation(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Revision(Struct, frozen=True, rename="camel"):
-    """A thought in place of another, and how to go on."""
+    """A replacement for a thought, and how to continue."""
 
     thought: Annotated[str, Meta(min_length=1, description="The thought as it should have been.")]
     next: WayOn = None
@@ -123,7 +123,7 @@ class Revision(Struct, frozen=True, rename="camel"):
 
 
 class Decision(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How to go on."""
+    """How to continue."""
 
     reason: Annotated[str, Meta(description="Why.")] = ""
     next: Next
@@ -132,7 +132,7 @@ class Decision(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class HypothesisTest(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a hypothesis stood its test, and how to go on after one that did not."""
+    """The result of a hypothesis's test, and how to continue if it failed."""
 
     reason: Annotated[str, Meta(description="How it was tested, or what refutes it.")] = ""
     holds: Annotated[bool, Meta(description="Whether it agrees with every thought and the problem.")]
@@ -145,42 +145,42 @@ _WAYS_ON = {"evaluate": Evaluation, "revise": Revision, "decide": Decision, "tes
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The thoughts as the session has them, and what is being done with them."""
+    """The thoughts of the session, and the work in progress."""
 
     options: Options
     log: tuple[Thought, ...] = ()
-    """Everything recorded; thought n of the session is `log[n - 1]`."""
+    """All recorded thoughts. Thought n of the session is `log[n - 1]`."""
     names: tuple[str, ...] = ()
-    """What a question calls each entry of the log; empty: it is bookkeeping, which no question shows."""
+    """The name of each entry of the log in questions; empty for bookkeeping, which no question shows."""
     places: tuple[int, ...] = ()
-    """Where in the session each thought stands that was generated, by its number; one that was replaced, its successor.
+    """The session positions of generated thoughts, by number. A replaced thought has the position of its successor.
 
-    Questions know thoughts by these numbers: what else is recorded is not counted.
+    Questions use these numbers, which do not count other records.
     """
     expected: int = 1
     latest: int = 0
-    """Number of the latest thought that was generated or revised."""
+    """The number of the latest generated or revised thought."""
     revising: int = 0
-    """Number of the thought that is to be replaced."""
+    """The number of the thought to replace."""
     decision: Decision | None = None
     branch: str | None = None
     leaves: str | None = None
     branches: int = 0
     hypothesis: str | None = None
     answer: str | None = None
-    """The answer alone that the hypothesis came with."""
+    """The marked answer of the hypothesis."""
     hypotheses: int = 0
     holds: bool | None = False
-    """Whether the hypothesis stood its test; None: no reply to the test could be read."""
+    """Whether the hypothesis passed its test; None if no reply was readable."""
 
     @property
     def generated(self) -> int:
-        """How many thoughts were generated; one that replaces another counts no more."""
+        """The number of generated thoughts. A replacement does not count."""
         return len(self.places)
 
 
 def plan(s: State) -> Body:
-    """The approach, and how many thoughts it may take."""
+    """Ask for the approach and the expected number of thoughts."""
     (answer,) = yield request(s, _question(s, "plan", PLAN))
     reply: Approach = answer.value
     s = replace(s, expected=_count(reply.total_thoughts) or 1)
@@ -200,7 +200,7 @@ def think(s: State) -> Body:
 
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a reply that says how to go on; the thought that it replaces or leaves has to be there."""
+    """Read a reply about the continuation. A thought to replace or to branch from must exist."""
     reading = parse.read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading
@@ -242,7 +242,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Think on, branch, or conclude; asked unless a reply said it or the thoughts are used up."""
+    """Continue, branch, or conclude. Asked unless a reply said so or the thoughts are used up."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -257,7 +257,7 @@ def decide(s: State) -> Body:
 
 
 def adjust(s: State) -> Move:
-    """How many thoughts are expected now."""
+    """Record the expected number of thoughts."""
     more = _count(s.decision.thoughts_left) if s.decision else None
     expected = max(s.generated + more if more else s.expected, s.generated + 1)
     s = replace(s, expected=expected, decision=None)
@@ -266,7 +266,7 @@ def adjust(s: State) -> Move:
 
 
 def branch(s: State) -> Move:
-    """The thoughts that follow leave t_k."""
+    """Let later thoughts branch from t_k."""
     left = s.places[((_count(s.decision.branch_from_thought) if s.decision else None) or s.latest) - 1]
     name = f"branch-{s.branches + 1}"
     s = replace(s, decision=None, branches=s.branches + 1)
@@ -288,7 +288,7 @@ def hypothesize(s: State) -> Body:
 
 
 def test(s: State) -> Body:
-    """Does h agree with all t_i and with x? What a verifier cannot tell, the author tests."""
+    """Does h agree with all t_i and with x? The author tests it if the verifier cannot decide."""
     if s.options.verify:
         # Not final: the answer that is given is looked at once more.
         path = (*(thought.text for thought in s.log[:-1]), str(s.answer))
@@ -309,7 +309,7 @@ def test(s: State) -> Body:
 
 
 def _record_test(s: State, found: HypothesisTest) -> Move:
-    """Finalize h if it holds, or if there is no room for another."""
+    """Finalize h if it holds, or if no further hypothesis is allowed."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
     text = found.reason or ("It holds." if found.holds else "It does not hold.")
     if ends and s.answer is not None and s.final.text is None:
@@ -320,7 +320,7 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
 
 
 def finalize(s: State) -> Body:
-    """Y ~ p(y | x, t_1, …, t_n, h); asked only where the one that came with h was proved wrong."""
+    """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
     path = [thought.text for thought in s.log]
     # After an answer proved wrong the hypothesis may say the same in other words.
     best = None if s.final.refuted else s.answer
@@ -328,14 +328,14 @@ def finalize(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Settle for the answer of the last hypothesis, or ask for one."""
+    """Return the answer of the last hypothesis, or ask for an answer."""
     if s.answer is not None and s.final.text is None:
         s = replace(s, final=s.final.propose(s.answer))
     return go(s, "solution_finalization")
 
 
 class LinearDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     thought_count: Annotated[int, Meta(description="Thoughts generated.")]
     branches: Annotated[int, Meta(description="Branches begun.")]
@@ -345,7 +345,7 @@ class LinearDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer; before there is one, that of the latest hypothesis."""
+    """Return the answer, or else the answer of the latest hypothesis."""
     counts = {"thought_count": state.generated, "branches": state.branches, "hypotheses": state.hypotheses}
     document = {**counts, "hypothesis": state.hypothesis, "holds": state.holds, **state.final.document}
     detail = f"none of {state.hypotheses} hypotheses held; the last one was settled for"
@@ -354,13 +354,13 @@ def conclude(state: State) -> Conclusion:
 
 
 def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
-    """Return what a reply says of how to go on."""
+    """Return the decision in a reply."""
     more, left = reply.thoughts_left, reply.branch_from_thought
     return reply.next and Decision(next=reply.next, thoughts_left=more, branch_from_thought=left)
 
 
 def _count(written: Number) -> int | None:
-    """Return a number as it was written, of a range the end; None if there is none, or zero."""
+    """Parse a number (of a range, its end). None for a missing number or zero."""
     numbers = [int(digits) for digits in re.findall(r"\d{1,9}", str(written))]
     return max(numbers, default=0) or None
 
@@ -374,7 +374,7 @@ def _record(
     revises: int | None = None,
     data: dict[str, Any] | None = None,
 ) -> Move:
-    """Return the move with a thought recorded; later questions show it by its name, if it has one."""
+    """Record a thought with the move. Later questions show a thought with a name."""
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
     return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 

@@ -2,20 +2,20 @@
 
 Seed 001, "Chain of Thought Node Design".
 
-Algorithm, for a problem x, with thoughts t_i and the plan p_i as it stands after t_i:
+Algorithm, for a problem x, with thoughts t_i and the plan p_i after t_i:
 
     (t_1, p_1) ~ p(t, p | x)                      set up the plan, execute a step           think
     (t_i, p_i) ~ p(t, p | x, t_1, p_1, …)         judge t_{i-1}, execute the next step      think
     p_i keeps the rules?                          checked in code; if not, asked again      think
     next thought needed? continue, or y = t_i     the step executed was the conclusion      think → think
-    y                                             looked at; proved wrong: concluded anew   conclude
+    y                                             verified; refuted: concluded again        conclude
 
-*Differs from the seed*: the rules are checked instead of hoped for (`blocks/plan.py`), and a thought that breaks one is
-asked for again with the reason; what a plan leaves out stands as it stood, and only the plan as it stands is shown
-with the thoughts; the result of the conclusion is the solution, and only where it has none, the thought; the
-concluding thought need not evaluate the one before, and may be the solution alone in its mark; there is a limit, and
-the last thought before it is told so; where no reply can be read, the latest thought is the solution, unchecked; a
-solution that a verifier proves wrong is concluded again, up to `max_repairs` times.
+*Differs from the seed*: the rules are enforced (`blocks/plan.py`), and a thought that breaks a rule is asked for again
+with the reason; a plan may omit unchanged steps, and only the current plan is shown with the thoughts; the solution is
+the result of the conclusion, or else the concluding thought; the concluding thought need not evaluate its predecessor,
+and may be the marked solution alone; the number of thoughts is limited, and the last thought is told so; if no reply is
+readable, the latest thought is the solution, unchecked; a refuted solution is concluded again, up to `max_repairs`
+times.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Options(AnswerOptions, frozen=True):
 
 
 class PlannedThought(Struct, frozen=True, kw_only=True):
-    """A thought, and the plan as it stands after it."""
+    """A thought, and the plan after it."""
 
     evaluation: Annotated[
         str | None, Meta(description="Whether the thought before holds, and why; from the second thought on.")
@@ -81,31 +81,31 @@ class PlannedThought(Struct, frozen=True, kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """All thoughts, each with its plan, and the solution once it is there."""
+    """All thoughts, each with its plan, and the solution at the end."""
 
     options: Options
     thoughts: tuple[PlannedThought, ...] = ()
 
     @property
     def plan(self) -> tuple[PlanStep, ...]:
-        """The plan as it stands."""
+        """The current plan."""
         return self.thoughts[-1].planning if self.thoughts else ()
 
     @property
     def room(self) -> int:
-        """How many thoughts may follow; a solution proved wrong makes room for another."""
+        """The number of remaining thoughts. A refuted solution adds one."""
         return self.options.max_thoughts + len(self.final.objections) - len(self.thoughts)
 
     @property
     def is_over(self) -> bool:
-        """Whether no thought is to follow: the last one concluded, or there is no room."""
+        """Whether the thinking is over: the last thought concluded, or no thought is left."""
         return self.final.text is not None or self.room <= 0
 
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
-    """Read a thought, with what its plan leaves out as it stood, and hold it to the rules of the plan.
+    """Read a thought, complete its plan by omitted steps, and check the rules of the plan.
 
-    A text instead of one is the solution, in its mark, where the conclusion is to be executed.
+    A text with a marked answer counts as the solution when the conclusion is the next step.
     """
     reading = parse.read_form(texts[-1], PlannedThought)
     concludes = rules.only_conclusion_left(state.plan) or state.room <= 1 or ask.facts["kind"] == "conclude"
@@ -130,7 +130,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the solution in its mark; a text without one is asked for it, and a thought of another form for the form."""
+    """Read the marked solution. A text without a mark is asked for the mark, a malformed thought for the form."""
     found = parse.read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
@@ -145,14 +145,14 @@ def _read_solution(
 
 
 def think(s: State) -> Body:
-    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …); stay as long as another thought is needed."""
+    """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while another thought is needed."""
     task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
     return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
 
 def conclude(s: State) -> Body:
-    """y, looked at; one proved wrong is thought about again, up to the limit."""
+    """y, verified. A refuted solution is reconsidered, up to the limit."""
     thoughts: tuple[Thought, ...] = ()
     if not s.is_over:
         s, thought = yield from _ask_for_thought(s, _question(s, "conclude", REPAIR))
@@ -166,13 +166,13 @@ def conclude(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Think the last thought there is room for."""
+    """Ask for the last thought."""
     options = replace(s.options, max_thoughts=len(s.thoughts) + 1)
     return go(replace(s, options=options), "conclude")
 
 
 class PlannedThinkingDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     plan: Annotated[list[dict[str, Any]], Meta(description="Its steps: `description`, `status`, `result`, …")]
     plan_text: Annotated[str, Meta(description="The plan as text.")]
@@ -180,7 +180,7 @@ class PlannedThinkingDetails(AnswerDetails):
 
 
 def conclusion_so_far(state: State) -> Conclusion:
-    """Return the solution with the evolution of the plan, and whether the plan was worked off."""
+    """Return the solution, the evolution of the plan, and whether the plan was completed."""
     final = state.final
     document = {
         "plan": rules.plan_data(state.plan),
@@ -210,7 +210,7 @@ def conclusion_so_far(state: State) -> Conclusion:
 
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
-    """Ask for a thought; where none can be read, the latest is the solution if its plan has a result."""
+    """Ask for a thought. If no reply is readable, the latest thought is the solution if its plan has a result."""
     has_result = any(step.result for _, step in rules.number_steps(state.plan))
     best = _solution(state) if has_result else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
@@ -224,7 +224,7 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
 
 
 def _solution(state: State) -> str:
-    """Return the result of the conclusion; where it has none, the thought that concludes."""
+    """Return the result of the conclusion, or else the concluding thought."""
     end = rules.conclusion(state.plan)
     result = (end.result or "").strip() if end is not None and end.is_done else ""
     return result or state.thoughts[-1].current_thinking.strip()
@@ -260,7 +260,7 @@ _PLANNING = {
 
 
 def broken_rules(planning: Any) -> Iterator[str]:
-    """Yield the rules that a plan breaks which a thinker gives as data."""
+    """Yield the rules broken by a plan in a thought's data."""
     try:
         plan = msgspec.convert(planning, tuple[PlanStep, ...])
     except (msgspec.ValidationError, RecursionError) as error:

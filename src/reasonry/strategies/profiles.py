@@ -1,4 +1,4 @@
-"""Profiles: strategies of a few prompts, each a paper, over one mechanism.
+"""Profiles: strategies of a few prompts over a shared mechanism, each from a paper.
 
     o_1, …, o_n ~ π(o | x, d)              list: subquestions, points, questions about a draft d
     r_i ~ π(r | o_i, …)                    work: each entry, in order with those before, or side by side
@@ -6,10 +6,10 @@
 
 chain_of_verification   Dhuliawala et al. 2023, arXiv:2309.11495, factored: the questions are answered without the draft
 least_to_most           Zhou et al. 2022, arXiv:2205.10625: subquestions in order, each with the answers before it
-skeleton                Ning et al. 2023, arXiv:2307.15337: points side by side, joined as they stand
+skeleton                Ning et al. 2023, arXiv:2307.15337: points side by side, joined unchanged
 
-*Differs from the papers*: instructions replace the examples; lists are bounded; an answer stands in its mark, and one
-that a verifier proves wrong is asked for again, with the objection.
+*Differs from the papers*: instructions replace the examples; lists are bounded; the answer has a mark, and a refuted
+answer is asked for again, with the objection.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Entries(Struct, frozen=True):
 
 
 class WorkedOut(Struct, frozen=True):
-    """What an entry came to."""
+    """The result of an entry."""
 
     text: Annotated[str, Meta(min_length=1, description="The answer, or the text of the point.")]
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The draft, the entries, what each came to, and the answer."""
+    """The draft, the entries, their results, and the answer."""
 
     options: Options
     draft: str = ""
@@ -63,24 +63,24 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def material(self) -> tuple[str, ...]:
-        """All there is: the problem, the draft, and what the entries came to."""
+        """The problem, the draft, and the results so far."""
         draft = (f"Draft:\n{self.draft}",) if self.draft else ()
         return (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
 
     def ask(self, task: str, *shown: str, mark: str = "", wants_value: bool = False) -> Ask:
-        """Return a question about what is shown."""
+        """Build a question about the shown material."""
         facts = {"kind": "profile", "problem": self.problem}
         prompt = "\n\n".join([*filter(None, shown), *self.final.objections])
         return Ask(prompt, mark=mark, task=task, wants_value=wants_value, facts=facts)
 
 
 def pair_up(entries: Sequence[str], worked: Sequence[str]) -> str:
-    """Return each entry with what it came to, as far as they came to something."""
+    """Pair each finished entry with its result."""
     return "\n\n".join(f"{entry}\n{text}" for entry, text in zip(entries, worked, strict=False))
 
 
 class ProfileDetails(AnswerDetails, total=False):
-    """What the details of a result have."""
+    """The details of a result."""
 
     draft: Annotated[str, Meta(description="The first answer.")]
     entries: Annotated[list[str], Meta(description="The questions, sub-problems or points.")]
@@ -88,15 +88,16 @@ class ProfileDetails(AnswerDetails, total=False):
 
 
 class Profile(Struct, frozen=True):
-    """What a strategy of a few prompts does.
+    """The definition of a strategy of a few prompts.
 
     Attributes:
-        rows: The stages between the first and the last, each described and guided, and asked as it is guided: for the
-            draft, the list, each entry and the answer; without a draft the last three.
-        entry: What an entry of the list is called, in the question that asks for it.
-        mark: How what an entry comes to is marked.
-        in_order: Whether an entry is worked out with those before it; else side by side, and without the problem.
-        joins: Whether the answer is what the entries came to, as they stand.
+        rows: The stages between the first and the last, each with its description and its guidance, which is also its
+            question: draft, list, entry and answer; without a draft the last three.
+        entry: The name of an entry in questions.
+        mark: The mark of an entry's result.
+        in_order: Whether entries are worked out in order, each with the earlier results. Otherwise they are worked out
+            side by side and without the problem.
+        joins: Whether the answer joins the results unchanged.
     """
 
     rows: dict[str, tuple[str, str]]
@@ -111,7 +112,7 @@ class Profile(Struct, frozen=True):
         return go(replace(s, draft=reply.text), self._names[1], Thought(reply.text))
 
     def list_entries(self, s: State) -> Body:
-        """List what is to be worked out."""
+        """Ask for the list of entries."""
         task = LISTED.format(task=self._task(-3), limit=s.options.max_entries)
         (reply,) = yield from replies(s, Entries, s.ask(task, *s.material))
         entries = tuple(map(without_number, reply.entries[: s.options.max_entries]))
@@ -119,7 +120,7 @@ class Profile(Struct, frozen=True):
         return go(replace(s, entries=entries), self._names[-3], thought)
 
     def work(self, s: State) -> Body:
-        """Work out the next entry with those before it, or all, none with knowledge of another; one lost says so."""
+        """Work out the next entry with the earlier results, or all entries independently. A lost entry is noted."""
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
@@ -137,7 +138,7 @@ class Profile(Struct, frozen=True):
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 
     def give_answer(self, s: State) -> Body:
-        """The answer, from all there is; asked for again where a verifier proves it wrong."""
+        """Answer from all results. A refuted answer is asked for again."""
         has_points = any(not text.startswith(LOST) for text in s.worked)
         if self.joins and has_points and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
@@ -148,18 +149,18 @@ class Profile(Struct, frozen=True):
         return (yield from s.settle_answer(question, s.worked))
 
     def close(self, s: State) -> Move:
-        """Answer from what was worked out; points are joined as far as there are any."""
+        """Answer from the results so far. Points are joined, if there are any."""
         return go(s, self._names[-2])
 
     def conclude(self, state: State) -> Conclusion:
-        """Return the answer; before there is one, the draft, or the points as they stand."""
+        """Return the answer, or else the draft or the points so far."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         so_far = "\n\n".join(state.worked) if self.joins else state.draft
         return state.conclude(document, so_far=so_far)
 
     def _task(self, row: int) -> str:
-        """Return what a stage asks: its guidance."""
+        """Return the question of a stage: its guidance."""
         return [*self.rows.values()][row][1]
 
     @property
@@ -168,7 +169,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def _parts(self) -> list[dict[str, Any]]:
-        """What the stages do, and the forms of their replies, in order."""
+        """The functions of the stages, and the forms of their replies, in order."""
         answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
         fields = (Field.optional("entries", "texts", "The entries of the list.", minItems=1),)
         example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
@@ -191,7 +192,7 @@ class Profile(Struct, frozen=True):
         joins: bool = False,
         **parts: Any,
     ) -> Strategy[State, Options]:
-        """Return the strategy of a profile; `parts` are those of `Strategy` that say what it is."""
+        """Build the strategy of a profile. `parts` are further members of `Strategy`."""
         profile = cls(rows, entry, mark, in_order, joins)
         names = profile._names
         stages = zip(rows.items(), names[1:], profile._parts, strict=True)

@@ -1,4 +1,4 @@
-"""Program of thought: write a program that works the answer out, run it in the sandbox, and correct it until it runs.
+"""Program of thought: write a program that computes the answer, run it in the sandbox, and repair it until it runs.
 
 Chen et al. 2022, "Program of Thoughts Prompting: Disentangling Computation from Reasoning for Numerical Reasoning
 Tasks", arXiv:2211.12588; Gao et al. 2022, "PAL: Program-aided Language Models", arXiv:2211.10435.
@@ -11,9 +11,9 @@ Algorithm, for a problem x and k programs:
     c'_i ~ π(c | x, c_i, what failed), while none stands          program_repair
     argmax_o Σ_i 1(o_i = o)                                       answer_selection
 
-*Differs from the papers*: instructions replace the examples; an error goes back to the writer with the program, at most
-`rounds` times; a program can be held to examples of input and output, which it must reproduce; several programs vote; a
-program that prints its answer without working it out is marked.
+*Differs from the papers*: instructions replace the examples; an error goes back to the author with the program, at most
+`rounds` times; a program may have to reproduce examples of input and output; several programs vote; a program that
+prints its answer without computing it is marked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WRITE = f"""Write a Python program that works the answer out. Put the data of th
 names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \
 Leave to it whatever can be computed: never print a result that you found in your head. Where it runs: {WHERE_IT_RUNS}
 Reply with the program alone, in one ```python block."""
-"""In place of the examples of arXiv:2211.12588, appendix; that variables carry meaning is its point."""
+"""Replaces the examples of arXiv:2211.12588, appendix, whose point is that variables carry meaning."""
 
 EXAMPLES = """The program has a function solve(given) that returns the output for an input, and calls it for the \
 answer. It must reproduce these examples:
@@ -55,13 +55,13 @@ REPAIR = f"""Now write the whole program again, with this corrected. Where it ru
 Reply with the program alone, in one ```python block."""
 
 BY_HAND = "First work the answer out without a program, step by step."
-"""Ours, where no call is left for another program."""
+"""Ours, for a run without a call left for another program."""
 
 SHOWN_EXAMPLES = 20
 
 
 class Example(Struct, frozen=True):
-    """An input, and the output that belongs to it."""
+    """An input, and its expected output."""
 
     input: Any
     output: Any
@@ -78,12 +78,12 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The programs of all rounds; each is the only step of a draft, whose answer is its output."""
+    """The programs of all rounds. Each is the only step of a draft; its output is the draft's answer."""
 
     options: Options
     round: int = 0
     closes: bool = False
-    """Whether no other program can be written."""
+    """Whether no further program can be written."""
 
     @property
     def last(self) -> tuple[Draft, ...]:
@@ -92,7 +92,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write(s: State) -> Body:
-    """c_1, …, c_k ~ π(c | x), or each c'_i ~ π(c | x, c_i, what failed); a draft is lost until its program ran."""
+    """c_1, …, c_k ~ π(c | x), or each c'_i ~ π(c | x, c_i, what failed). A draft counts as lost until it has run."""
     failed = [draft for draft in s.last if draft.steps] or [None] * s.options.programs
     numbers = range(len(s.drafts) + 1, len(s.drafts) + len(failed) + 1)
     asks = [_question(s, number, draft) for number, draft in zip(numbers, failed, strict=True)]
@@ -117,7 +117,7 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
 
 
 def execute(s: State) -> Body:
-    """o_i = run(c_i); a program fails on an error, an example or the verifier."""
+    """o_i = run(c_i). A program fails on an error, an example or the verifier."""
     unrun = {draft.id: draft for draft in s.drafts if draft.steps and not (draft.answer or draft.why)}
     inputs = [each.input for each in s.options.examples]
     tests = [f"[solve(given) for given in {inputs!r}]"] if inputs else []
@@ -147,7 +147,7 @@ def _judge(s: State, draft: Draft, output: ProgramOutput) -> Draft:
 
 
 def select(s: State) -> Body:
-    """argmax_o Σ_i 1(o_i = o); where no program stands and none can be written any more, the answer is asked for."""
+    """argmax_o Σ_i 1(o_i = o). Without a valid program, and without another try, the answer is asked for directly."""
     if s.closes and s.best is None:
         number, failed = len(s.drafts) + 1, next(draft for draft in s.last if draft.steps)
         question = replace(_question(s, number, failed), mark=MARKED, task=BY_HAND)
@@ -158,13 +158,13 @@ def select(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Take the best output; after a repair that failed as well, ask for the answer."""
+    """Return the best output, or ask for the answer after a failed repair."""
     can_ask = s.round > 1 and any(draft.steps for draft in s.last)
     return go(replace(s, closes=True), "answer_selection") if s.best or can_ask else None
 
 
 class ProgramOfThoughtDetails(DraftsDetails, total=False):
-    """What the details of a result have."""
+    """The details of a result."""
 
     rounds: Annotated[int, Meta(description="Rounds of programs.")]
     no_computation: Annotated[list[str], Meta(description="The ids of programs that compute nothing.")]
@@ -172,7 +172,7 @@ class ProgramOfThoughtDetails(DraftsDetails, total=False):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the output most programs agree on, its program, and which programs compute nothing."""
+    """Return the majority's output, its program, and the programs that compute nothing."""
     best = state.best
     idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
     details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
@@ -189,7 +189,7 @@ _WRITING: dict[str, Any] = {
     "read": read_program,
     "value": ProgramReply,
 }
-"""What the stages have in common that write programs."""
+"""Members shared by the stages that write programs."""
 
 PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     name="program_of_thought",

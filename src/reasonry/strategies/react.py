@@ -1,4 +1,4 @@
-"""ReAct: reasoning and acting take turns, and every result of an action is looked at before the next.
+"""ReAct: reasoning and acting alternate, and each observation informs the next action.
 
 Yao et al. 2022, "ReAct: Synergizing Reasoning and Acting in Language Models", arXiv:2210.03629.
 
@@ -10,12 +10,12 @@ Algorithm, with the context c_t = (â_1, a_1, o_1, …, â_t, a_t, o_t) of thoug
     c_{t+1} = (c_t, â_t, a_t, o_t)   appended, never rewritten                    observation_reception
     â_{t+1} ~ π(· | c_{t+1})         next thought, with actions or the answer     reasoning_update
     finish[answer], or t = limit?                                                 evaluation_checkpoint
-    answer                           asked for only where the limit came first    solution_formulation
+    answer                           asked for only at the limit                  solution_formulation
 
-*Differs from the paper*: actions are calls of the provider's own where it takes tools, else one JSON object (the
-paper's `Action: search[entity]` is read too); the answer stands in a mark; a turn may take several independent actions;
-repeated actions and failures are pointed out in the observation; instructions replace the examples; at the limit the
-answer is asked for; an answer proved wrong is an observation.
+*Differs from the paper*: actions are native tool calls if the provider supports them, else a JSON object (the paper's
+`Action: search[entity]` is read too); the answer has a mark; a turn may take several independent actions; observations
+point out repeated actions and failures; instructions replace the examples; at the limit the answer is asked for; a
+refuted answer is an observation.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ BY_HAND = """Tools:
 To call tools, reply with one JSON object and nothing else; put several calls into it only if none needs the result of \
 another:
 {{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}"""
-"""In place of the paper's examples (arXiv:2210.03629, appendix C): `Thought: …`, `Action: search[entity]`."""
+"""Replaces the paper's examples (arXiv:2210.03629, appendix C): `Thought: …`, `Action: search[entity]`."""
 
 TASK = """Rely on observations, not on memory. After an error or an empty result try another way; never repeat a call \
 unchanged. Now reason about what is known so far, then either call tools or give the answer."""
@@ -72,11 +72,11 @@ LAST_CALL = "No turns are left. Now reason from the observations and give the be
 
 FEW_LEFT = "\n(Turns left before the answer is due: {count}.)"
 FEW = 3
-"""Turns from which on a thinker is told how many are left."""
+"""The number of remaining turns from which the model is told about them."""
 
 MAX_ACTIONS = 16
 STUCK = 3
-"""How often the same action, or one without a tool, is taken before the answer is due."""
+"""The number of repeated actions, or actions with unknown tools, after which the answer is due."""
 TWICE = "(The same as action {place} of this turn; it was taken once.)"
 REPEATED = "\n(You took this very action before, in turn {turn}. Take another one, or answer.)"
 
@@ -103,7 +103,7 @@ class TurnReply(Struct, frozen=True):
 
 
 class Interaction(Struct, frozen=True, omit_defaults=True):
-    """One thought, what was done on it, and what that brought."""
+    """A thought, its actions, and their observations."""
 
     thought: str
     actions: tuple[Action, ...] = ()
@@ -111,7 +111,7 @@ class Interaction(Struct, frozen=True, omit_defaults=True):
 
     @property
     def text(self) -> str:
-        """The turn as the next question shows it: the reply in the form that is asked for, then the observations."""
+        """The turn in the next question: the reply in canonical form, then the observations."""
         text = self.thought
         if self.actions:
             actions = [action.data for action in self.actions]
@@ -120,34 +120,34 @@ class Interaction(Struct, frozen=True, omit_defaults=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The context c_t, and the answer once there is one."""
+    """The context c_t, and the answer at the end."""
 
     options: Options
     turns: tuple[Interaction, ...] = ()
     answered_at_limit: bool = False
-    """Whether the answer was asked for because the turns had run out."""
+    """Whether the answer was asked for at the limit of turns."""
     tool_calls: int = 0
     calls_left: int | None = None
 
     @property
     def cards(self) -> tuple[ToolCard, ...]:
-        """The tools that are offered."""
+        """The offered tools."""
         return cards_that_serve(self.options.tools)
 
     @property
     def is_spent(self) -> bool:
-        """Whether the last turn has been taken."""
+        """Whether no turn is left."""
         return len(self.turns) >= self.options.max_steps
 
 
 def context(state: State) -> str:
-    """Return the context as text: that of a turn begins with that of the turn before, to the letter."""
+    """Return the context as text. It begins literally with the context of the previous turn."""
     turns = (f"Turn {number}\n{turn.text}" for number, turn in enumerate(state.turns, 1))
     return "\n\n".join((f"Problem: {state.problem}", *turns))
 
 
 def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a turn: calls, or reasoning with the answer in its mark."""
+    """Read a turn: calls, or reasoning with a marked answer."""
     reading = read_turn(state.cards, texts)
     if not isinstance(reading, Unreadable) and len(reading[0].actions) > MAX_ACTIONS:
         return Unreadable(f"take at most {MAX_ACTIONS} actions in a turn")
@@ -155,7 +155,7 @@ def read_reply(state: State, _: Ask, texts: Sequence[str]) -> tuple[TurnRead, st
 
 
 def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer; an action is none."""
+    """Read the answer. An action is not an answer."""
     reading = read_turn(state.cards, texts)
     if isinstance(reading, Unreadable):
         return reading
@@ -167,7 +167,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
 
 
 def think(to: str) -> Callable[[State], Body]:
-    """â_{t+1} ~ π(· | c_{t+1}); passed once there is an answer or the last turn has been taken."""
+    """â_{t+1} ~ π(· | c_{t+1}). Skipped once there is an answer or no turn is left."""
 
     def stage(s: State) -> Body:
         if s.final.text is not None or s.is_spent:
@@ -188,7 +188,7 @@ def think(to: str) -> Callable[[State], Body]:
 
 
 def _most_agreed(s: State, replies: Answers) -> TurnRead:
-    """Return the first of the replies whose actions, or whose answer, most of them have."""
+    """Return the first reply with the most common actions or answer."""
     raise_if_all_failed(replies)
     read: list[TurnRead] = [reply.value for reply in replies if isinstance(reply, Reply)]
     written = [
@@ -198,7 +198,7 @@ def _most_agreed(s: State, replies: Answers) -> TurnRead:
 
 
 def act(s: State) -> Body:
-    """o_t = environment(a_t), for the actions that can be taken, equal ones once; c_{t+1} = (c_t, â_t, a_t, o_t)."""
+    """o_t = environment(a_t), for each different valid action; c_{t+1} = (c_t, â_t, a_t, o_t)."""
     turn = s.turns[-1]
     resolved = [resolve_action(s.cards, action) for action in turn.actions]
     calls = {call.text: call for call in resolved if isinstance(call, Action)}
@@ -227,14 +227,14 @@ def act(s: State) -> Body:
 
 
 def _turns_left(s: State) -> str:
-    """Return what an observation says of the turns left, where they are few: the last call is for the answer."""
+    """Describe the remaining turns if they are few. The last call is reserved for the answer."""
     turns = [s.options.max_steps - len(s.turns)]
     turns += [] if s.calls_left is None else [(s.calls_left - 1) // s.options.votes]
     return FEW_LEFT.format(count=min(turns)) if 0 < min(turns) <= FEW else ""
 
 
 def record_observations(s: State) -> Move:
-    """Write down what came back."""
+    """Record the observations."""
     turn = s.turns[-1]
     text = "\n".join(turn.observations)
     data: dict[str, Any] = {"observation": text}
@@ -245,7 +245,7 @@ def record_observations(s: State) -> Move:
 
 
 def decide(s: State) -> Body:
-    """finish[answer], or t = limit? An answer proved wrong is an observation, and the turns go on."""
+    """finish[answer], or t = limit? A refuted answer is an observation, and the turns continue."""
     if s.final.text is not None:
         s, _ = yield from s.verify_answer(_path(s), give_failures=True)
         s = s if s.final.text is not None else _add_observations(s, s.final.objections[-1])
@@ -254,7 +254,7 @@ def decide(s: State) -> Body:
 
 
 def _is_stuck(s: State) -> bool:
-    """Whether an action was taken for the third time, or a third one names no tool that there is."""
+    """Whether an action was repeated for the third time, or a third action names an unknown tool."""
     taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
     actions = [action for turn in s.turns for action in turn.actions]
     unknown = [action for action in actions if card_named(s.cards, action.tool) is None]
@@ -262,7 +262,7 @@ def _is_stuck(s: State) -> bool:
 
 
 def formulate(s: State) -> Body:
-    """Settle on the answer; where the limit came first, ask for it and have it looked at."""
+    """Settle on the answer. At the limit, ask for it and verify it."""
     if s.final.text is not None:
         return go(s, "final_response")
     (reply,) = yield from replies(s, ReasonedAnswer, _question(s, "answer", LAST_CALL))
@@ -275,19 +275,19 @@ def formulate(s: State) -> Body:
 
 
 def close(s: State) -> Move:
-    """Answer from what was observed; an answer that is there is looked at first."""
+    """Answer from the observations. An existing answer is verified first."""
     return go(s, "solution_formulation" if s.final.text is None else "evaluation_checkpoint")
 
 
 class ReactDetails(Details):
-    """What the details of a result have."""
+    """The details of a result."""
 
     steps: Annotated[int, Meta(description="Turns.")]
     tool_calls: Annotated[int, Meta(description="Calls of tools.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, and whether it came in time."""
+    """Return the answer, and whether it came before the limit."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
     cut = ("max_steps", detail)
@@ -306,7 +306,7 @@ def _question(state: State, kind: str, task: str) -> Ask:
 
 
 def _key(state: State, action: Action) -> str:
-    """Return what is the same for actions that come down to the same call."""
+    """Return a key that is equal for equivalent actions."""
     call = resolve_action(state.cards, action)
     return call.text if isinstance(call, Action) else action.text
 

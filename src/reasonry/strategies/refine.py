@@ -1,4 +1,4 @@
-"""Refine: answer, check, improve until the checks pass; alone, or from what several drafts a round have together.
+"""Refine: answer, check, and improve until the checks pass, from a single draft or several drafts per round.
 
 Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651; several drafts a round,
 distilled: "PDR", arXiv:2510.01123; repair loops are over after three or four rounds: arXiv:2607.05197.
@@ -12,8 +12,8 @@ Algorithm, for a problem x, with m drafts a round:
         until a rating is high enough, the drafts agree, or the rounds are used up
     the proved draft, else the best rated that is not refuted           answer_selection
 
-*Differs from the papers*: a verifier's objection is the feedback, and costs no call; feedback and ratings come in one
-reply, bounded; the best draft so far is kept, so that a refinement that is refuted or rated lower never replaces it.
+*Differs from the papers*: a verifier's objection is the feedback, and costs no call; feedback and ratings share a
+bounded reply; the best draft so far is kept, so a refinement that is refuted or rated lower never replaces it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ REVIEWS = """First review the candidates by all that the problem asks for, lengt
 and has to stay, where they contradict each other, and each error with its correction. Then rate each from 1 \
 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
 {{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
-"""The feedback of arXiv:2303.17651, and the digest of arXiv:2510.01123, section 3, in one reply."""
+"""The feedback of arXiv:2303.17651 and the digest of arXiv:2510.01123, section 3, in a single reply."""
 
 DIGEST_CHARS = 4_000
-"""Of a review, as much as the next round sees."""
+"""The characters of a review that the next round sees."""
 
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
@@ -56,28 +56,28 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
     @property
     def reviews(self) -> bool:
-        """Whether a judge looks at the drafts."""
+        """Whether a judge reviews the drafts."""
         return not self.verify if self.critique is None else self.critique
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The drafts of all rounds, their ratings, and what the next round is told."""
+    """The drafts of all rounds, their ratings, and the feedback for the next round."""
 
     options: Options
     round: int = 0
     ratings: dict[str, float] = field(default_factory=dict[str, float])
-    """By the number of the draft."""
+    """The ratings by draft number."""
     compared: tuple[int, ...] = ()
-    """The drafts of the last review: those new to it and the best before; ratings of two reviews do not compare."""
+    """The drafts in the last review: the new drafts and the best earlier one. Ratings of two reviews do not compare."""
     feedback: str = ""
     lost: str = ""
-    """Why the last review could not be read."""
+    """The reason why the last review was unreadable."""
 
     @property
     def ranking(self) -> list[Group]:
-        """The candidates, the one that is rated best in the last review first.
+        """The candidates, best rated in the last review first.
 
-        One that nobody has rated counts as the middle, so that a revision leads over what a judge put below that.
+        An unrated candidate counts as the middle, so that a revision leads over a draft rated below the middle.
         """
 
         def rank(group: Group) -> tuple[bool, float]:
@@ -90,13 +90,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: proved, else the newest round's text of the candidate that ranks first."""
+        """The best draft so far: the proved draft, else the newest text of the first candidate."""
         if self.proved or not (ranking := self.ranking):
             return super().best
         return self.newest(ranking[0])
 
     def newest(self, group: Group) -> Draft:
-        """Return the text of a candidate that the newest round has written."""
+        """Return the newest text of a candidate."""
 
         def age(number: int) -> tuple[int, int]:
             return -((number - 1) // self.options.drafts), number
@@ -105,13 +105,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_drafts(s: State) -> Body:
-    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side; at first there is neither y_best nor f."""
+    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side. The first round has neither y_best nor f."""
     s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
     return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Have the drafts verified, and reviewed where that is wanted; go to another round while one may help."""
+    """Verify the drafts, review them if wanted, and start another round while that may help."""
     s = yield from s.verify()
     found, is_last = s.ranking, s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
@@ -148,20 +148,20 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
 
 
 def _objections(s: State) -> str:
-    """Return what a verifier, or the world, said of the drafts of the last round that are no candidates."""
+    """Return the objections of the verifier, and the failures, for rejected drafts of the last round."""
     last = s.drafts[-s.options.drafts :]
     return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), DIGEST_CHARS)
 
 
 class RefineDetails(DraftsDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     rounds: Annotated[int, Meta(description="Rounds of review.")]
     ratings: Annotated[dict[str, float], Meta(description="The rating of each draft, by its number.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the best draft so far, its rating, and how many rounds it took."""
+    """Return the best draft so far, its rating, and the number of rounds."""
     details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
     return state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
 

@@ -1,4 +1,4 @@
-"""Self-consistency: reason several times independently and take the answer most of the paths arrive at.
+"""Self-consistency: reason several times independently and take the answer of the majority.
 
 Wang et al. 2022, "Self-Consistency Improves Chain of Thought Reasoning in Language Models", arXiv:2203.11171.
 Early stopping: Aggarwal et al. 2023, "Let's Sample Step by Step: Adaptive-Consistency", arXiv:2305.11860. Confidence as
@@ -13,13 +13,12 @@ Algorithm, for a question with up to m samples:
     v(a) = Σ_i 1(a_i = a)                                                  consistency_analysis
     argmax_a v(a), a tie going to the answer that had it first             majority_selection
 
-*Differs from the paper*: paths are drawn with an instruction instead of examples, which asks for the answer at the end
-as the paper's have it, or with any other strategy; a path without a readable answer is drawn anew;
-sampling stops when the leader can no longer lose, which changes no answer, or, with `stop="beta"`, when it is
-the majority with probability `confidence`; answers that a verifier proves wrong have no vote, and one proved
-right ends the run. By choice: votes are weighed by the confidence that each path states in its reply; a judge groups
-free answers in one call; all paths are drawn at once, and the rest is cancelled when the vote is decided or the first m
-are in.
+*Differs from the paper*: an instruction replaces the examples and asks for the answer at the end, or any other strategy
+draws the paths; a path without a readable answer is replaced; sampling stops when the leader can no longer lose, which
+changes no answer, or, with `stop="beta"`, when it has the majority with probability `confidence`; refuted answers have
+no vote, and a proved answer ends the run. Optionally, votes are weighted by the confidence stated in each reply; a
+judge groups free answers in a single call; all paths are drawn at once, and the rest are cancelled when the vote is
+decided or the first m have arrived.
 """
 
 from __future__ import annotations
@@ -51,22 +50,22 @@ CONFIDENCE = (
     " After it write how certain you are of it, from 0 for a guess to 100, with <confidence> before the number and "
     "</confidence> after it."
 )
-"""Stated in the reply itself, arXiv:2502.06233: another call would cost more than it brings."""
+"""The confidence is part of the reply (arXiv:2502.06233): another call would cost more than it gains."""
 
 GROUP = """Now put the answers together that say the same, whatever their wording; an answer that no other agrees with \
 is a group of its own. Reply with JSON, the numbers of each group:
 {"groups": [[1, …], …]}"""
 
 SHARPNESS = 0.5
-"""Confidence by which a vote gets e times its weight."""
+"""The difference in confidence that multiplies the weight of a vote by e."""
 GROUPED_CHARS = 2_000
 _CONFIDENCE = lazy_pattern(r"<confidence>\s*(\d{1,3})\b[^<]{0,20}</confidence>", re.IGNORECASE)
 
 LEAST_DRAWN_ANEW = 2
-"""Samples without a readable answer for which others are drawn, at least; otherwise half as many as are wanted."""
+"""The least number of unreadable samples to replace; otherwise half the wanted samples."""
 
 REASON = "Reason step by step until the answer is certain."
-"""In the place of the paper's examples, which reason before they answer."""
+"""Replaces the paper's examples, which reason before they answer."""
 
 
 class Options(DraftOptions, frozen=True, kw_only=True):
@@ -102,34 +101,34 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
 
 class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
-    """One path, with its confidence from 0 to 1 where that was asked for and is stated."""
+    """A path, with its confidence from 0 to 1 if requested and stated."""
 
     confidence: float | None = None
 
 
 class AnswerGroups(Struct, frozen=True):
-    """Which answers say the same, by their numbers."""
+    """The groups of equal answers, by number."""
 
     groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The answers drawn so far; those that were cut off are left out."""
+    """The answers so far, without paths that were cut off."""
 
     options: Options
     unfinished: str | None = None
-    """The best so far of a path that was cut off; it has no vote."""
+    """The best so far of a path that was cut off, without a vote."""
     groups: tuple[tuple[int, ...], ...] = ()
-    """Answers that say the same, by their places among the different ones."""
+    """The groups of equal answers, by position among the different answers."""
 
     @property
     def valid(self) -> list[Draft]:
-        """The drafts that vote."""
+        """The voting drafts."""
         return [draft for draft in self.drafts if draft.is_candidate]
 
     @property
     def votes(self) -> tuple[Vote, ...]:
-        """The votes of the drafts that stand, most first; with weights, the heaviest first."""
+        """The votes of the remaining drafts, most votes (or weight) first."""
         answers = [draft.answer for draft in self.valid]
         found = list(merge_votes(tally(answers), self.groups))
         if self.options.weigh:
@@ -140,7 +139,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def leader(self) -> str | None:
-        """The answer so far; with a verifier, the one that leads among those it has looked at, else the first."""
+        """The answer so far. With a verifier, the leader among the checked answers, else the first answer."""
         if self.proved is not None:
             return self.proved.answer
         counted = self
@@ -150,7 +149,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return tidy(counted.votes[0].answer) if counted.votes else self.unfinished
 
     def weight(self, vote: Vote) -> float:
-        """Return the share of a vote, each voter weighed by the softmax of its confidence within the question."""
+        """Return the share of a vote, with voters weighted by the softmax of their confidence within the question."""
         confidences = [draft.confidence for draft in self.valid]
         known = [each for each in confidences if each is not None]
         middle = sum(known) / len(known) if known else 0.5
@@ -159,19 +158,19 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def remaining(self) -> int:
-        """How many samples may still be drawn: up to a point, one without a readable answer is drawn anew."""
+        """The number of samples left to draw. Unreadable samples are replaced, up to a limit."""
         unreadable = sum(draft.code == UNREADABLE for draft in self.drafts)
         drawn_anew = min(unreadable, max(LEAST_DRAWN_ANEW, self.options.samples // 2))
         return self.options.samples - len(self.drafts) + drawn_anew
 
     @property
     def is_over(self) -> bool:
-        """Whether no further sample is worth drawing."""
+        """Whether sampling is over."""
         return self.width == 0
 
     @property
     def width(self) -> int:
-        """How many samples to draw now: those wanted in a round, else the fewest that could settle the vote."""
+        """The number of samples to draw now: the wanted number per round, else the fewest that can settle the vote."""
         options, votes, remaining = self.options, self.votes, self.remaining
         is_full = (
             options.first is not None and sum(bool(each.answer) for each in self.drafts) >= options.first
@@ -203,7 +202,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def lead_confidence(first: int, second: int) -> float:
-    """Return how probable it is that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
+    """Return the probability that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
 
     The Beta rule of arXiv:2305.11860.
 
@@ -215,14 +214,14 @@ def lead_confidence(first: int, second: int) -> float:
 
 
 def confidence(votes: Sequence[Vote]) -> float:
-    """Return `lead_confidence` of the leader over the runner-up; 0 without votes."""
+    """Return the `lead_confidence` of the leader over the runner-up, or 0 without votes."""
     if not votes:
         return 0.0
     return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
 
 
 def sample_paths(s: State) -> Body:
-    """(r_i, a_i) ~ P(r, a | prompt, question), one window; stay until no further sample is worth drawing."""
+    """(r_i, a_i) ~ P(r, a | prompt, question), a window at a time. Stay while another sample is worth drawing."""
     numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
@@ -262,7 +261,7 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
-    """Read a path: reasoning that ends with the answer in its mark."""
+    """Read a path: reasoning with a marked answer at its end."""
     reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
@@ -273,7 +272,7 @@ def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample
 
 
 def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thought, ...]]:
-    """Book what the paths brought; those that were cut off have no vote, and those that are missing none yet."""
+    """Book the paths. Cut-off paths have no vote, missing paths have none yet."""
     drafts, thoughts, unfinished = list[Draft](), list[Thought](), None
     for number, path in enumerate(paths, len(state.drafts) + 1):
         was_cut = isinstance(path, Finished) and path.status == "cancelled"
@@ -296,7 +295,7 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
 
 
 def group_answers(s: State) -> Body:
-    """v(a) = Σ_i 1(a_i = a); where free answers are grouped, those that a judge finds to say the same are one."""
+    """v(a) = Σ_i 1(a_i = a). With grouping, free answers that a judge finds equal are one answer."""
     s = yield from s.verify()
     found = tally([draft.answer for draft in s.valid])
     if not found:
@@ -314,7 +313,7 @@ def group_answers(s: State) -> Body:
 
 
 def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
-    """Read groups; each answer that was listed is in one of them, and in no other."""
+    """Read groups. Each listed answer is in exactly one group."""
     reading = parse.read_form(texts[-1], AnswerGroups)
     if isinstance(reading, Unreadable):
         return reading
@@ -334,7 +333,7 @@ def select(state: State) -> Move:
 
 
 class SelfConsistencyDetails(DraftsDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     confidence: Annotated[float, Meta(description="How sure the vote is, from 0 to 1.")]
     samples_saved: Annotated[int, Meta(description="Samples that were not needed.")]
@@ -342,7 +341,7 @@ class SelfConsistencyDetails(DraftsDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer most paths have arrived at so far, and the votes."""
+    """Return the majority's answer so far, and the votes."""
     votes, valid, proved = state.votes, state.valid, state.proved
     lost = [draft for draft in state.drafts if not draft.answer]
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
