@@ -1,4 +1,4 @@
-"""Child processes: each ends with its user, however that ends, and so does all it started in its group."""
+"""Child processes. Each ends with its parent, however the parent ends, together with its process group."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .errors import UsageError
 from .text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
-"""A child that writes this much is killed; output over the limit but under this is only cut."""
+"""The output at which a child is killed. Output between the limit and this is only cut."""
 _REAPED_S = 5.0
 """Time for the system to end a process that was killed."""
 _CLOSED_S = 0.1
@@ -30,16 +30,16 @@ PASSED_ON = re.compile(
     r"|NODE_EXTRA_CA_CERTS|HTTPS?_PROXY|NO_PROXY|(?:LC|XDG)_\w+",
     re.IGNORECASE,
 )
-"""Variables of the environment that a program gets."""
+"""Environment variables passed to programs."""
 
 
 def bare_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a program gets: those of a login, and no key."""
+    """Return the environment for a program: the variables of a login, without keys."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Return the words of a command line; on Windows a backslash is part of a path.
+    """Split a command line into words. On Windows a backslash is part of a path.
 
     Raises:
         UsageError: A quote is not closed.
@@ -52,10 +52,10 @@ def split_words(line: str, option: str, *, windows: bool = os.name == "nt") -> l
 
 
 def split_command(text: str, option: str = "model") -> list[str]:
-    """Return the words of a command, the program by its place.
+    """Split a command into words, with the program's path first.
 
     Raises:
-        UsageError: It cannot be split, or there is no such program.
+        UsageError: The command cannot be split, or the program does not exist.
     """
     words = split_words(text, option)
     program = shutil.which(words[0]) if words else None
@@ -73,22 +73,22 @@ class Output:
         self.seen_bytes = 0
 
     def add(self, piece: bytes) -> None:
-        """Take in a piece."""
+        """Add a piece of output."""
         self.seen_bytes += len(piece)
         self.kept += piece[: self.limit_bytes - len(self.kept)]
 
     @property
     def flooded(self) -> bool:
-        """Whether the child should be killed for it."""
+        """Whether the output is a reason to kill the child."""
         return self.seen_bytes > FLOOD_BYTES
 
     @property
     def truncated(self) -> bool:
-        """Whether something was dropped."""
+        """Whether output was dropped."""
         return self.seen_bytes > len(self.kept)
 
     def text(self) -> str:
-        """Return the text that was kept."""
+        """Return the kept text."""
         return without_surrogates(self.kept.decode(errors="ignore" if self.truncated else "replace"))
 
 
@@ -102,14 +102,14 @@ class ChildEnd(NamedTuple):
 async def run_child(
     command: Sequence[str], task: bytes, max_seconds: float, reply: Output, printed: Output, **options: Any
 ) -> ChildEnd:
-    """Run a program that takes its task from standard input; it is killed when its time is up or it floods.
+    """Run a program with a task on standard input. It is killed at its time limit or if its output floods.
 
     Args:
-        reply: Takes in its standard output.
-        printed: Takes in its standard error.
+        reply: Collects its standard output.
+        printed: Collects its standard error.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The program cannot be started.
     """
     child = await start(command, **options)
     overran = False
@@ -148,9 +148,9 @@ async def _take(child: Process, pipe: asyncio.StreamReader | None, output: Outpu
 
 
 async def start(command: Sequence[str], **options: Any) -> Process:
-    """Start a child in a group of its own, with pipes; if cancelled meanwhile, wait until it can be killed.
+    """Start a child in its own group, with pipes. If cancelled meanwhile, wait until it can be killed.
 
-    asyncio never ends a start that is cancelled while its pipes are being connected.
+    asyncio never finishes a start that is cancelled while the pipes are connected.
     """
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
@@ -165,10 +165,10 @@ async def start(command: Sequence[str], **options: Any) -> Process:
 
 
 async def end(child: Process, grace_s: float = 0) -> None:
-    """End a child, without grace from the moment at which this is cancelled.
+    """End a child. Cancellation kills it at once.
 
     Args:
-        grace_s: Time for it to end by itself, and as long again when it is asked to.
+        grace_s: Seconds for it to end by itself, and again after it was asked to end.
     """
     assert child.stdin is not None
     child.stdin.close()
@@ -190,7 +190,7 @@ async def end(child: Process, grace_s: float = 0) -> None:
 
 
 def send_signal(child: Process, name: str) -> None:
-    """Signal a child that has not ended and all in its group; where there are no groups, kill the child alone."""
+    """Signal a running child and its group. On systems without groups, kill the child alone."""
     if child.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):

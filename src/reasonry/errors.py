@@ -7,14 +7,14 @@
     │   ├── NotFoundError         nothing has that name or id
     │   ├── ConflictError         it exists, but not in a state that allows this
     │   ├── MissingExtraError     an optional part of the installation is not there
-    │   ├── AnswerRefusedError    answers to a coached run that cannot be read; the others were taken
+    │   ├── AnswerRefusedError    unreadable answers to a coached run; the other answers were accepted
     │   └── TooLargeError         an input is over its limit
     └── WorldError                the world answered badly; may be worth another try
         ├── ModelError            a provider, a script or a recording
         ├── ToolError             a tool, here or on another server
         ├── SandboxError          code that could not be run safely
-        ├── StoreError            the place where runs and sessions are kept
-        └── OverloadedError       this process has as much to do as it may
+        ├── StoreError            the store of runs and sessions
+        └── OverloadedError       this process is at its limit
 
 Every exception has a stable `code`, a message that says what to do, and `details`, which hold the legal choices.
 Failures of the world that reach a run do so as `Failed` events, never as exceptions.
@@ -27,12 +27,12 @@ from typing import Any, ClassVar
 
 
 class ReasonryError(Exception):
-    """The base of all errors of this package; catch it to catch them all.
+    """The base of all errors of this package.
 
     Attributes:
-        code: Stable, lower case; what programs branch on.
+        code: A stable lower-case code for programs.
         retryable: Whether the same request may succeed later.
-        details: What belongs to the error, as plain JSON data: `choices`, `option`, `line`, …
+        details: Further facts as plain JSON data: `choices`, `option`, `line`, …
     """
 
     default_code: ClassVar[str] = "internal_error"
@@ -57,30 +57,30 @@ class ReasonryError(Exception):
 
     @property
     def is_operators(self) -> bool:
-        """Whether it tells of a file or a package of the operator, so that nobody else is shown it.
+        """Whether the error reveals a file or a package of the operator and must be hidden from other callers.
 
-        A strategy of a package is named by whoever asks; there is no list of them.
+        A strategy of a package is not listed: the caller names it.
         """
         names_package = "plugin" in self.details and self.details.get("option") != "strategy"
         return names_package or "file" in self.details
 
     def beside(self) -> dict[str, Any]:
-        """Return what stands beside the error in a reply: what the part of a call brought that was done."""
+        """Return further members of the reply: the result of the part of a call that succeeded."""
         return {}
 
 
 class UsageError(ReasonryError):
-    """The caller broke a rule; nothing has changed."""
+    """The caller broke a rule. Nothing has changed."""
 
     default_code = "invalid_request"
 
 
 class InvalidStrategyError(UsageError):
-    """A strategy's table does not hold together; says which stage and why."""
+    """A strategy's table is inconsistent. The message names the stage and the reason."""
 
 
 class IllegalTransitionError(UsageError):
-    """The strategy's table has no such edge; `choices` has the legal stages."""
+    """The strategy's table has no such edge. `choices` has the legal stages."""
 
 
 class NotFoundError(UsageError):
@@ -90,23 +90,23 @@ class NotFoundError(UsageError):
 
 
 class ConflictError(UsageError):
-    """It exists, but its state does not allow this."""
+    """The state of the object does not permit the request."""
 
     default_code = "conflict"
 
 
 class MissingExtraError(UsageError):
-    """An optional part of the installation is not there; `extra` is its name, the message has the command."""
+    """An optional part of the installation is missing. `extra` is its name, and the message has the command."""
 
     default_code = "extra_missing"
 
 
 class AnswerRefusedError(UsageError):
-    """Answers to a coached run that cannot be read, so that they were not taken; the other answers of the call were.
+    """Unreadable answers to a coached run, which were refused. The other answers of the call were accepted.
 
     Args:
         refused: The questions, which stay open, with the reason: [{`id`, `reason`}].
-        status: Where the run stands now, as the call would have returned it.
+        status: The state of the run, in the form of the call's result.
     """
 
     default_code = "answer_refused"
@@ -116,12 +116,12 @@ class AnswerRefusedError(UsageError):
         self.status = status
 
     def beside(self) -> dict[str, Any]:
-        """Return where the run stands."""
+        """Return the state of the run."""
         return self.status
 
 
 class TooLargeError(UsageError):
-    """An input is over its limit; `limit` says which."""
+    """An input exceeds its limit. `limit` names the limit."""
 
     default_code = "payload_too_large"
 
@@ -130,7 +130,7 @@ class WorldError(ReasonryError):
     """Something outside the program failed.
 
     Attributes:
-        retry_after_s: Seconds the other side asked us to wait, if it did.
+        retry_after_s: The wait that the other side asked for, if any.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class ModelError(WorldError):
 
 
 class ToolError(WorldError):
-    """A tool could not do its work."""
+    """A tool failed."""
 
     default_code = "tool_error"
 
@@ -171,7 +171,7 @@ class StoreError(WorldError):
 
 
 class OverloadedError(WorldError):
-    """This process has as much to do as it may, or is about to end; nothing was begun."""
+    """The server is at its limit or shutting down. Nothing was started; retry later."""
 
     default_code = "overloaded"
 

@@ -1,6 +1,6 @@
-"""Everything that authors of strategies, models, tools, verifiers and stores need, in one place.
+"""The API for authors of strategies, models, tools, verifiers and stores.
 
-`reasonry` has what a user of strategies needs; this module has the rest. Names that both have are the same.
+`reasonry` has the API for users of strategies. Names in both modules are the same objects.
 """
 
 from __future__ import annotations

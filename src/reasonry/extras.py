@@ -1,4 +1,4 @@
-"""The optional parts of an installation: which there are, and what is said where one is missing."""
+"""The optional parts of an installation, and the error for a missing part."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     ),
     "telemetry": ("traces for OpenTelemetry", "opentelemetry.distro"),
 }
-"""Each extra of the package: its purpose, and the modules that are there where it is installed."""
+"""The extras of the package: their purposes, and the modules that show that an extra is installed."""
 
 
 def has_extra(extra: str) -> bool:
-    """Whether an optional part is installed; imports nothing of it."""
+    """Whether an optional part is installed. Does not import it."""
     try:
         return all(importlib.util.find_spec(module) is not None for module in EXTRAS[extra][1].split())
     except ImportError:
@@ -40,7 +40,7 @@ def has_extra(extra: str) -> bool:
 
 
 def install_hint(extra: str) -> str:
-    """Return the command that installs an optional part in the way in which this installation was made."""
+    """Return the command that adds an optional part to this kind of installation."""
     origin = read_origin()
     if origin.get("dir_info", {}).get("editable"):
         return f"uv sync --inexact --extra {extra}"
@@ -50,7 +50,7 @@ def install_hint(extra: str) -> str:
 
 
 def read_origin() -> dict[str, Any]:
-    """Return from where the package was installed, as `direct_url.json` has it; empty where it has no such file."""
+    """Return the origin of the installation from `direct_url.json`; empty without that file."""
     try:
         return json.loads(metadata.distribution("reasonry").read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
@@ -58,13 +58,13 @@ def read_origin() -> dict[str, Any]:
 
 
 def check_extra(extra: str, purpose: str) -> None:
-    """Make sure that an optional part is installed.
+    """Check that an optional part is installed.
 
     Args:
-        purpose: What needs it, to begin the message with.
+        purpose: The feature that needs it, for the beginning of the message.
 
     Raises:
-        MissingExtraError: It is not.
+        MissingExtraError: The part is not installed.
     """
     if not has_extra(extra):
         message = f"{purpose} needs a part that is not installed: {install_hint(extra)}"

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable, Collection
 from .errors import NotFoundError, UsageError
 
 LAST = "last"
-"""Stands for the id of what was used, or begun, last."""
+"""Stands for the last used or started object."""
 MIN_PREFIX_CHARS = 4
 _WHOLE_CHARS = 36
 _SHORT_CHARS = (8, 13, 18, 23)
-"""Where the groups of a UUID end. The first of a UUIDv7 is the minute it is from, the second the millisecond."""
+"""The ends of a UUID's groups. In a UUIDv7 the first group fixes the minute, the second the millisecond."""
 _SHOWN = 5
 COMPARISON = "comparison-"
-"""How the id of a comparison begins; hexadecimal digits follow."""
+"""The prefix of a comparison's id. Hexadecimal digits follow."""
 _PREFIX = re.compile(f"(?:{COMPARISON})?[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
 
 _lock = threading.Lock()
@@ -44,7 +44,7 @@ def new_id() -> str:
 
 
 def may_be_short(text: str) -> bool:
-    """Whether a text may stand for an id without being one: `last`, or how a UUID or the id of a comparison begins."""
+    """Whether a text can stand for an id: `last`, or the beginning of a UUID or of a comparison's id."""
     return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
 
 
@@ -61,16 +61,16 @@ async def find_id(
     begins_with: Callable[[str, int], Awaitable[list[str]]],
     last: Callable[[], Awaitable[str | None]],
 ) -> str:
-    """Return the id that a text stands for; one that stands for none is returned as it is.
+    """Find the id that a text stands for. Other texts are returned unchanged.
 
     Args:
-        kind: What the id is of, for messages.
-        begins_with: Returns the first so many ids that begin with a text.
-        last: Returns the id of what was used last.
+        kind: The kind of object, for messages.
+        begins_with: Returns the first ids with a prefix, up to a number.
+        last: Returns the id of the last used object.
 
     Raises:
-        UsageError: Several ids begin with it; `choices` has the first ones.
-        NotFoundError: It is `last`, and there is none.
+        UsageError: Several ids begin with the text; `choices` has the first ones.
+        NotFoundError: The text is `last`, and no object exists.
     """
     if not may_be_short(text):
         return text
@@ -94,10 +94,10 @@ async def find_id(
 async def shorten_ids(
     ids: Collection[str], begins_with: Callable[[str, int], Awaitable[list[str]]]
 ) -> dict[str, str]:
-    """Return for each id the beginning that is enough for `find_id`, for all UUIDs of one length.
+    """Return a prefix of each id that is enough for `find_id`, with the same length for all UUIDs.
 
     Args:
-        begins_with: As in `find_id`.
+        begins_with: See `find_id`.
     """
     uuids = [whole for whole in ids if len(whole) == _WHOLE_CHARS and may_be_short(whole[: _SHORT_CHARS[0]])]
     shown = {whole: whole for whole in ids}

@@ -51,13 +51,13 @@ def begin(
     """Begin a run.
 
     Args:
-        problem: What is to be solved.
+        problem: The problem.
         strategy: A name or alias, or a strategy of your own.
-        options: The strategy's options by name, as `solve` takes them.
-        strategies: Where strategies that this one runs are looked up.
+        options: The strategy's options by name, as in `solve`.
+        strategies: The strategies available as inner strategies.
 
     Raises:
-        UsageError: The problem is empty or no text, or there is no such strategy or option, or its value is illegal.
+        UsageError: The problem is empty or not text, the strategy or an option is unknown, or a value is illegal.
     """
     check_problem(problem)
     chosen = resolve(strategy, strategies) if isinstance(strategy, str) else strategy
@@ -67,15 +67,15 @@ def begin(
 def advance(
     snapshot: Snapshot, effect_id: str | None, event: Event, *, strategies: Registry = STRATEGIES
 ) -> Step:
-    """Take what came of one effect, and go as far as it leads.
+    """Take the event of an effect, and run the strategy until it waits again or ends.
 
     Args:
-        effect_id: Which effect, as `wanted_effects` has it; None for `Stopped`.
+        effect_id: The id of the effect in `wanted_effects`, or None for `Stopped`.
         event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`.
             Its `at_ms` is the run time, for the options that limit it.
 
     Raises:
-        ConflictError: The run has ended, or waits for no such effect, or the event does not fit it.
+        ConflictError: The run has ended, does not wait for this effect, or the event does not fit the effect.
     """
     return machine.advance(
         resolve(snapshot.strategy, strategies), snapshot, effect_id, event, strategies=strategies
@@ -83,12 +83,12 @@ def advance(
 
 
 def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the effects that the run waits for, each with its `id`, in the order asked; none once it has ended."""
+    """Return the effects that the run waits for, each with its `id`, in order; empty once the run has ended."""
     return machine.open_effects(snapshot)
 
 
 def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
-    """Return what the run does: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
+    """Return the phase of the run: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
 
     For a strategy without such phases it is the run's own status: `active`, `done`, `failed` or `cancelled`.
     """
@@ -97,21 +97,21 @@ def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
 
 
 def result(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> dict[str, Any]:
-    """Return the strategy's part of the result document as the run stands; `docs/machine.md` lists its members."""
+    """Return the strategy's part of the current result document; `docs/machine.md` lists its members."""
     ended = snapshot.conclusion
     return dict((ended or resolve(snapshot.strategy, strategies).conclude(snapshot.state)).document)
 
 
 def to_map(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the snapshot as a dict of JSON data, to be kept anywhere."""
+    """Return the snapshot as a dict of JSON data."""
     return msgspec.json.decode(dump_snapshot(snapshot))
 
 
 def from_map(saved: Mapping[str, Any], *, strategies: Registry = STRATEGIES) -> Snapshot:
-    """Return the snapshot that `to_map` made a dict of; keys that are not known are passed over.
+    """Restore a snapshot from a dict made by `to_map`. Unknown keys are ignored.
 
     Raises:
-        UsageError: It is no such dict, a newer version made it, or its strategy is not among `strategies`.
+        UsageError: The dict is not from `to_map`, a newer version made it, or its strategy is not among `strategies`.
     """
     try:
         return load_snapshot(msgspec.json.encode(saved), strategies)

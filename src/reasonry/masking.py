@@ -1,4 +1,4 @@
-"""The keys in use in this process, and how they are kept out of errors, logs, traces, records and streamed text."""
+"""Masks the keys of this process in errors, logs, traces, records and streamed text."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ T = TypeVar("T")
 
 MASK: Final = "***"
 LEAST_CHARS: Final = 4
-"""A shorter key is not looked for at all."""
+"""The length from which a key is masked at all."""
 CERTAIN_CHARS: Final = 8
-"""A shorter key is looked for in errors only, as a word by itself; in other text it may be a word of the language."""
+"""The length from which a key is masked everywhere. A shorter key may be an ordinary word, so it is masked in errors
+only, as a whole word."""
 WORD_CHARS: Final = 16
-"""A key of fewer characters that is spelled like words or a number is treated as one shorter than `CERTAIN_CHARS`."""
+"""The length below which a key that looks like words or a number is treated as shorter than `CERTAIN_CHARS`."""
 
 _NAMES = lazy_pattern(
     r"(?!REASONRY_TOKENS$)(?:.*_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH)S?",
     re.IGNORECASE,
 )
-"""The tokens of a server's principals are not kept: the server knows only their digests."""
+"""The tokens of a server's principals are not registered: the server knows only their digests."""
 _HEADERS = lazy_pattern(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _NO_KEY = lazy_pattern(r"\s|^[/~.]")
-"""A sentence, or the path of a file that holds the key."""
+"""Values that are not keys: a sentence, or the path of a file with the key."""
 _WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 
 _KEYLIKE = lazy_pattern(
@@ -48,7 +49,7 @@ _KEYLIKE = lazy_pattern(
 
 
 class Secrets:
-    """Keys to keep out of text."""
+    """Keys to mask in text."""
 
     def __init__(self) -> None:
         self._certain: dict[str, str] = {}
@@ -57,7 +58,7 @@ class Secrets:
         self._pattern_in_errors: re.Pattern[str] | None = None
 
     def keep(self, key: str | None) -> None:
-        """Keep a key that the user has registered as one."""
+        """Register a key of the user's."""
         key = (key or "").strip()
         if len(key) < LEAST_CHARS or key in self._certain or key in self._doubtful:
             return
@@ -70,7 +71,7 @@ class Secrets:
         self._pattern_in_errors = _any_of(self._certain | self._doubtful)
 
     def keep_environment(self, environ: Mapping[str, str]) -> None:
-        """Keep what the environment holds under names of keys, and the passwords in the URLs it names."""
+        """Register the values of variables with names of keys, and the passwords in URLs."""
         for name, value in environ.items():
             if "://" in value and "@" in value:
                 self.keep_password(value)
@@ -78,13 +79,13 @@ class Secrets:
                 self._keep_certain(value)
 
     def keep_headers(self, headers: Mapping[str, str]) -> None:
-        """Keep what headers hold that are named after keys, such as the token after `Bearer`."""
+        """Register the values of headers with names of keys, such as the token after `Bearer`."""
         for name, value in headers.items():
             if _HEADERS.search(name) and value.strip():
                 self._keep_certain(value.split()[-1])
 
     def keep_password(self, url: str) -> None:
-        """Keep the password of a URL."""
+        """Register the password of a URL."""
         try:
             password = urlsplit(url).password or ""
         except ValueError:
@@ -97,23 +98,23 @@ class Secrets:
             self.keep(key)
 
     def mask(self, text: str, *, error: bool = False) -> str:
-        """Return the text with `***` in place of each key; JSON stays JSON.
+        """Replace each key by `***`. JSON stays JSON.
 
         Args:
-            error: Whether it is what a stranger says about a request that failed; see `CERTAIN_CHARS`.
+            error: Whether the text is a foreign error message; see `CERTAIN_CHARS`.
         """
         pattern = self._pattern_in_errors if error else self._pattern
         return text if pattern is None else pattern.sub(MASK, text)
 
     def mask_until(self, text: str, end: int) -> tuple[str, str]:
-        """Return the masked text up to there, or up to the end of the key that stands there, and the rest as it is."""
+        """Mask a text up to a position, or to the end of a key at that position. Also returns the rest unchanged."""
         for key in self._pattern.finditer(text) if self._pattern else ():
             if key.start() < end < key.end():
                 end = key.end()
         return self.mask(text[:end]), text[end:]
 
     def mask_data(self, value: T) -> T:
-        """Return plain data, or a struct of it, with `***` in place of each key."""
+        """Replace each key by `***` in plain data or a struct."""
         return self._mask_data(value) if self._certain else value
 
     def _mask_data(self, value: Any) -> Any:
@@ -134,21 +135,21 @@ class Secrets:
 
 
 SECRETS = Secrets()
-"""Those of this process."""
+"""The keys of this process."""
 
 
 def mask_keylike(text: str) -> str:
-    """Return a stranger's text with `***` in place of whatever looks like a key; not for long texts."""
+    """Replace words that look like keys by `***` in a foreign text. Not for long texts."""
     return _KEYLIKE.sub(MASK, text)
 
 
 def _is_certain(key: str) -> bool:
-    """Whether a key cannot be mistaken for a word or a number."""
+    """Whether a key cannot be an ordinary word or number."""
     return len(key) >= CERTAIN_CHARS and (len(key) >= WORD_CHARS or _WORDS.fullmatch(key) is None)
 
 
 def _char_pattern(char: str) -> str:
-    """Return a pattern for a character of a key as it is, and as JSON and URLs escape it."""
+    """Return a pattern for a character of a key, plain or escaped in JSON or a URL."""
     if char.isascii() and char.isalnum():
         return char
     in_url = "".join(f"%{byte:02x}" for byte in char.encode("utf-8", "surrogatepass"))
@@ -157,5 +158,5 @@ def _char_pattern(char: str) -> str:
 
 
 def _any_of(patterns: Mapping[str, str]) -> re.Pattern[str]:
-    """Return what finds any of the keys; of two that begin alike, the longer one."""
+    """Return a pattern for all keys, longer keys first."""
     return re.compile("|".join(patterns[key] for key in sorted(patterns, key=len, reverse=True)))

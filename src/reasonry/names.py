@@ -1,7 +1,7 @@
-"""Names as people and models write them: found whatever their spelling, or the nearest suggested.
+"""Names in people's and models' spelling: found despite small variations, or the nearest name suggested.
 
-Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; a name is never guessed beyond that.
-Rule 2: a spelling that could be two names is none.
+Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; no further guess is made.
+Rule 2: an ambiguous spelling matches no name.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from .patterns import lazy_pattern
 T = TypeVar("T")
 
 MAX_WRITTEN_CHARS: Final = 100
-"""A longer text is no misspelled name."""
+"""A longer text is not a misspelled name."""
 _WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 @lru_cache(maxsize=1_000)
 def plain_name(key: str) -> str:
-    """Return what spellings of a name have in common: `Step-Back Question` and `step_back_question`."""
+    """Normalise a name, so that `Step-Back Question` and `step_back_question` are equal."""
     return re.sub(r"[\W_]+", "", key.casefold())
 
 
 def find_named(written: str, named: Mapping[str, T]) -> T | None:
-    """Return what goes by the name that a text spells; None if nothing does, or several things do."""
+    """Find the object by the spelling of its name, or None if no name or several names fit."""
     if written in named:
         return named[written]
     if len(written) > MAX_WRITTEN_CHARS:
@@ -42,14 +42,14 @@ def find_named(written: str, named: Mapping[str, T]) -> T | None:
 
 
 def find_name(written: str, names: Iterable[str]) -> str | None:
-    """Return the name that a text spells; None if it is none of them, or could be several."""
+    """Find the name for a spelling, or None if no name or several names fit."""
     return find_named(written, {name: name for name in names})
 
 
 def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
-    """Return the names that may have been meant, the nearest first.
+    """Return the nearest names, nearest first.
 
-    If none is near, they are those with most words of the same stem (`verify` and `verification`).
+    If no name is near, names that share most word stems are returned (`verify` and `verification`).
     """
     if len(written) > MAX_WRITTEN_CHARS:
         return []
@@ -63,11 +63,11 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
 
 
 def did_you_mean(written: str, names: Iterable[str]) -> str:
-    """Return the question to put behind an error about a name, with a space before it; empty if none is near."""
+    """Return a suggestion to append to an error about a name, with a leading space; empty if no name is near."""
     found = closest_names(written, names)
     return f" Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _stems(name: str) -> set[str]:
-    """Return how the words of a name such as `thoughtNumber` begin, but those of words that say little."""
+    """Return the stems of the significant words in a name such as `thoughtNumber`."""
     return {word[:4].lower() for word in _WORD.findall(name)} - {"of", "is", "a", "the"}

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled at first use.
 
 The reading of replies has some 150, and compiling them takes longer than many a command.
 """
@@ -20,5 +20,5 @@ class _Pattern:
 
 
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return what `re.compile` would, by its methods; an error in it is raised at its first use."""
+    """Return a stand-in for `re.compile(…)`. An invalid pattern raises at first use."""
     return cast(re.Pattern[str], _Pattern(text, flags))

@@ -1,10 +1,10 @@
-"""Packages that bring strategies, tools, verifiers and models: found by their entry points, loaded when they are named.
+"""Plugins: packages with strategies, tools, verifiers and models, found by entry points and loaded by name.
 
-Rule 1: finding reads the metadata of installed packages alone. A package's code runs only when something of it is
-        named, or when all is listed.
-Rule 2: what cannot be loaded is refused with its reason, whatever went wrong inside, and hurts nothing else.
-Rule 3: a name is `PACKAGE/NAME`: the distribution as package indexes write it, and the name of the entry point. So no
-        package can stand in for a built-in part or for another package's.
+Rule 1: discovery reads only the metadata of installed packages. A package's code runs only when one of its parts is
+        named, or when all plugins are listed.
+Rule 2: a part that fails to load is refused with the reason, and affects no other part.
+Rule 3: a name is `PACKAGE/NAME`: the distribution's normalised name, and the name of the entry point. No package can
+        thus replace a built-in part or another package's part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 SETTING: Final = "REASONRY_PLUGINS"
 KINDS: Final = {"strategies": "strategy", "tools": "tool", "verifiers": "verifier", "models": "model"}
-"""The last part of each entry point group, and what one of its entries is."""
+"""The last part of each entry point group, and the noun for its entries."""
 
 MAX_REASON_CHARS: Final = 500
 
@@ -40,21 +40,21 @@ _ON: Final = {"", "on", "1", "true", "yes"}
 
 
 class Plugins:
-    """What installed packages bring; each is loaded once, when it is first asked for.
+    """The plugins of installed packages, each loaded once at first use.
 
     Args:
-        find: Returns the entry points of installed packages; called once, when something is asked for.
+        find: Returns the entry points of installed packages. Called once, at first use.
     """
 
     def __init__(self, find: Callable[[], Iterable[EntryPoint]]) -> None:
         self._find = find
         self._loaded: dict[tuple[str, str], tuple[Any, str]] = {}
-        """With the reason why it cannot be used."""
+        """The loaded parts, or the reason why a part cannot be used."""
         self._lock = threading.RLock()
 
     @cached_property
     def _points(self) -> dict[tuple[str, str], list[EntryPoint]]:
-        """The entry points by kind and whole name, sorted; more than one of a name cannot be told apart."""
+        """The entry points by kind and full name, sorted. Entry points that share a name are ambiguous."""
         points: dict[tuple[str, str], list[EntryPoint]] = {}
         for point in self._find():
             kind = point.group.removeprefix("reasonry.")
@@ -62,7 +62,7 @@ class Plugins:
         return dict(sorted(points.items(), key=lambda entry: entry[0][::-1]))
 
     def describe(self) -> list[dict[str, str]]:
-        """Return a row for each that was found, by package and name; nothing is loaded.
+        """Return a row for each entry point, by package and name. Loads nothing.
 
         Returns:
             [{`kind` (one of `KINDS`), `name` (`PACKAGE/NAME`), `package`, `version`, `place` (`MODULE:ATTRIBUTE`)}]
@@ -75,11 +75,11 @@ class Plugins:
         ]
 
     def names(self, kind: str) -> list[str]:
-        """Return the whole names of one kind, but of those that no name can tell apart."""
+        """Return the unambiguous full names of a kind."""
         return [name for each, name in self._points if each == kind and not self._naming_fault(each, name)]
 
     def _naming_fault(self, kind: str, name: str) -> str:
-        """Return why something cannot go by its name; empty if it can, or is not there."""
+        """Return the fault of an unusable name, if any."""
         points = self._points.get((kind, name), ())
         if len(points) > 1:
             return f"{len(points)} entry points of the package have this name"
@@ -88,14 +88,13 @@ class Plugins:
         return ""
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
-        """Return what a name stands for.
+        """Load a part by its name.
 
         Args:
-            read: Makes of the name and what the entry point names what is wanted, once; what it raises is why it
-                cannot be used.
+            read: Converts the name and the loaded object, once. Its exception is the reason of a failure.
 
         Raises:
-            UsageError: There is no such name (`choices` has them), or, as `plugin_failed`, it cannot be used.
+            UsageError: The name is unknown (`choices` has the names), or the part failed (`plugin_failed`).
         """
         key = (kind, self.whole_name(kind, name))
         if key not in self._points:
@@ -150,10 +149,10 @@ class Plugins:
 
 
 def installed_plugins(environ: Mapping[str, str] | None = None) -> Plugins:
-    """Return what installed packages bring; nothing where `REASONRY_PLUGINS` is `off`.
+    """Return the plugins of installed packages; none if `REASONRY_PLUGINS` is `off`.
 
     Args:
-        environ: None: that of the process.
+        environ: The environment. Defaults to that of the process.
 
     Raises:
         UsageError: The setting is neither `on` nor `off`.
@@ -169,10 +168,10 @@ def installed_plugins(environ: Mapping[str, str] | None = None) -> Plugins:
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
-    """Return what opens a model or a verifier: a callable that takes the text behind the name's colon.
+    """Return the opener of a model or a verifier: a callable that takes the text after the name's colon.
 
     Raises:
-        UsageError: It cannot be called.
+        UsageError: The object is not callable.
     """
     if not callable(value):
         raise UsageError(f"it must be a callable that takes a text, not {type(value).__name__}")
@@ -180,7 +179,7 @@ def read_opener(name: str, value: Any) -> Callable[[str], Any]:
 
 
 def split_plugin(spec: str) -> tuple[str, str] | None:
-    """Return the whole name in `PACKAGE/NAME:TEXT`, and the text, which may be missing; None for another form."""
+    """Split `PACKAGE/NAME:TEXT` into the name and the optional text. None for other forms."""
     found = _WHOLE.fullmatch(spec.strip())
     return None if found is None else (found[1], found[3] or "")
 
@@ -197,14 +196,14 @@ def _find_installed() -> Plugins:
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """Return the name of a package as indexes write it, and its version."""
+    """Return the normalised name of a package, and its version."""
     name = point.dist.name if point.dist is not None else ""
     version = point.dist.version if point.dist is not None else ""
     return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
-    """Return what the code of a package comes to, or why it cannot be used."""
+    """Run the code of a package. Returns the result, or the reason of the failure."""
     try:
         # Standard output belongs to the command's document, or to a protocol.
         with contextlib.redirect_stdout(sys.stderr):

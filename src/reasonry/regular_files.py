@@ -1,4 +1,4 @@
-"""Reading files that a user named: regular ones, up to a size, and never one that could keep the reader waiting."""
+"""Reads files named by a user: regular files up to a size, never a pipe or a device."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) -> bytes:
     """Return the content of a file.
 
-    A named pipe or a device is refused, not waited for, even if it takes the file's place at the last moment.
+    A named pipe or a device is refused without waiting, even if it replaces the file at the last moment.
 
     Args:
-        limit: Maximum size in bytes.
+        limit: The largest size in bytes.
         label: The kind of file, for errors: `script`, `schema`.
         option: The option that named it.
 
     Raises:
-        UsageError: It is no regular file or cannot be read; `file` in the details names it.
-        TooLargeError: It is larger; likewise.
+        UsageError: The file is not regular or not readable; `file` in the details names it.
+        TooLargeError: The file exceeds the limit; `file` in the details names it.
     """
     try:
         # Opening a device can trigger it, so a file that looks like one is not opened.
@@ -52,16 +52,15 @@ def read_regular_file(path: str | Path, limit: int, *, label: str, option: str) 
 def read_problems(
     data: bytes, form: type[Line], take: Callable[[int, Line], Taken], *, name: str
 ) -> dict[int, Taken]:
-    """Return what is made of each line of a file of problems, by its number; empty lines are passed over.
+    """Read a file of problems, and convert each line. Empty lines are skipped.
 
     Args:
-        form: Of a line; it has an `id`, in place of which the number counts if it is None.
-        take: Makes something of a line, from its number and its data.
-        name: What messages call the file.
+        form: The type of a line. It has an `id`, which defaults to the line's number.
+        take: Converts a line, given its number and its data.
+        name: The name of the file in messages.
 
     Raises:
-        UsageError: Lines are broken, cannot be taken or have the id of an earlier one (`lines` has the first ten of
-            them), or there is no line.
+        UsageError: Lines are broken, refused, or repeat an id (`lines` has the first ten), or the file is empty.
     """
     found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
     for number, text in enumerate(data.splitlines(), 1):

@@ -22,17 +22,17 @@ from .strategies import STRATEGIES
 from .text import show_value
 
 Name = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,59}\Z")]
-"""What a strategy or a stage of a user's own may be called."""
+"""A legal name of a strategy or a stage."""
 
 
 class StageManager:
-    """A place in the table of a strategy, and the stages that were left on the way there, in `stage_history`.
+    """A position in the table of a strategy. `stage_history` has the earlier stages.
 
     Args:
         strategy: A strategy, or its name or alias.
 
     Raises:
-        UsageError: There is no such strategy.
+        UsageError: The strategy is unknown.
     """
 
     def __init__(self, strategy: str | Strategy[Any, Any]) -> None:
@@ -44,7 +44,7 @@ class StageManager:
         self.current_stage, self.stage_history = self.strategy.first, list[str]()
 
     def get_next_stages(self) -> list[str]:
-        """Return the stages that may come next; none after the last one."""
+        """Return the legal next stages; empty after the last stage."""
         return [*self.strategy.by_name[self.current_stage].ways]
 
     def can_transition_to(self, stage: str) -> bool:
@@ -82,13 +82,13 @@ def to_mapping(strategies: Registry = STRATEGIES) -> dict[str, Any]:
 
 
 def from_mapping(mapping: Mapping[str, Any]) -> dict[str, Strategy[Any, Any]]:
-    """Return the strategies of a mapping by name, for guided use.
+    """Read the strategies of a mapping by name, for guided use.
 
     Args:
-        mapping: As `to_mapping` returns it. Without `strategyStages` the order is that of the transitions.
+        mapping: A mapping in the form of `to_mapping`. Without `strategyStages` the order is that of the transitions.
 
     Raises:
-        InvalidStrategyError: It is no such mapping, or a table does not hold together; the message says why.
+        InvalidStrategyError: The mapping is malformed, or a table is inconsistent; the message says why.
     """
     try:
         read = msgspec.convert(mapping, _Mapping)

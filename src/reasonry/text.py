@@ -1,6 +1,6 @@
-"""Text from models and users, made harmless to show and to write down, or shorter.
+"""Text from models and users, made safe to show and to store, or shortened.
 
-In Markdown lists, headings, emphasis and fenced code stay; links, images and tags do not.
+Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _INLINE_UNSAFE = lazy_pattern(rf"[*_>#|]|{_PROSE_UNSAFE.pattern}")
 
 
 def inert(text: str) -> str:
-    r"""Return text with the characters of `UNSEEN` spelled `\u202e` or `\U000e0041`."""
+    r"""Escape the characters of `UNSEEN` as `\u202e` or `\U000e0041`."""
     return text if text.isascii() and text.isprintable() else _UNSEEN.sub(_spell_out, text)
 
 
 def escaped_json(text: str) -> str:
-    r"""Return JSON text that means the same, with the characters of `UNSEEN` as `\u` escapes of its strings."""
+    r"""Escape the characters of `UNSEEN` in JSON text as `\u` escapes of its strings."""
     return _UNSEEN.sub(_escape, text)
 
 
 def cut(text: str, limit: int) -> str:
-    """Return text of at most so many characters; of a longer one, its beginning and how long it is."""
+    """Truncate a text to a limit and append its total length."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters in all)"
 
 
 def first_words(text: str, limit: int) -> str:
-    """Return the beginning of a text on one line, of at most so many characters; what is cut ends with a word and "…".
+    """Truncate a text to a line. A truncated text ends with a whole word and "…".
 
     A text without spaces near the limit is cut between two characters.
     """
@@ -53,7 +53,7 @@ def first_words(text: str, limit: int) -> str:
 
 
 def show_value(value: Any) -> str:
-    """Return a value as an error may show it: short, valid and of bounded cost."""
+    """Format a value for an error: short, valid and at bounded cost."""
     match value:
         case None | True | False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -73,7 +73,7 @@ def show_value(value: Any) -> str:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """Return a text as lines of Markdown: fenced code in a fence that it cannot close, all else without links."""
+    """Convert a text to lines of Markdown: fenced code in a fence that it cannot close, the rest without links."""
     lines = iter(inert(text.replace("\r\n", "\n").replace("\r", "\n")).expandtabs(4).split("\n"))
     for line in lines:
         opened = _FENCE.fullmatch(line)
@@ -92,7 +92,7 @@ def prose_lines(text: str) -> Iterator[str]:
 
 
 def inline_text(text: str) -> str:
-    """Return a text as Markdown on one line, without any markup."""
+    """Convert a text to a line of Markdown without markup."""
     return _INLINE_UNSAFE.sub(r"\\\g<0>", inert(" ".join(text.split())))
 
 
@@ -106,24 +106,24 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Return the text on one line, inert, at most `width` characters long."""
+    """Return an inert line of at most `width` characters."""
     line = inert(" ".join(text.split()))
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
 def without_surrogates(text: str) -> str:
-    """Return text that can be encoded: pairs joined, lone surrogates replaced."""
+    """Make a text encodable: surrogate pairs are joined, lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 REPEATED_CHARS: Final = 300
-"""At the end of a text that was cut off: if so many repeat themselves, more room would have brought more of them."""
+"""The characters at the end of a cut-off text that are checked for repetition: more room would bring more of it."""
 _TIMES: Final = 4
-"""How often a piece stands there at least."""
+"""The least number of repetitions."""
 
 
 def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
-    """Whether the last characters of a text are one piece of text over and over."""
+    """Whether the end of a text repeats the same piece."""
     end, longest = text[-chars:], chars // _TIMES
     if len(end) < chars:
         return False

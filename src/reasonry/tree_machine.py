@@ -34,7 +34,7 @@ _ONE_CALL_AT_A_TIME: Final = {"preset": "seed", "formulate_answer": False}
 
 
 class TreeMachine(Struct, frozen=True, kw_only=True):
-    """A search as it stands between two messages; `new` and `update` make it."""
+    """A search between two messages, made by `new` and `update`."""
 
     branching_factor: int
     max_depth: int
@@ -68,22 +68,22 @@ class TreeMachine(Struct, frozen=True, kw_only=True):
     started_at: int | None = None
     usage: dict[str, int] = {}
     call_id: str = ""
-    """The id that the search began under; the ids of later calls are made of it."""
+    """The id of the first call. The ids of later calls are derived from it."""
     snapshot: Snapshot | None = None
 
 
 OPTIONS: Final = TreeMachine.__struct_fields__[: TreeMachine.__struct_fields__.index("status")]
-"""The names of what `new` takes."""
+"""The names of the options of `new`."""
 
 
 def new(**options: Any) -> TreeMachine:
     """Return an idle machine.
 
     Args:
-        options: Any of `OPTIONS`; the others have the defaults of `preset=seed`.
+        options: Any of `OPTIONS`. Other options have the defaults of `preset=seed`.
 
     Raises:
-        UsageError: There is no such option, or its value is out of range.
+        UsageError: An option is unknown, or its value is out of range.
     """
     if unknown := next((name for name in options if name not in OPTIONS), None):
         message = f"the machine has no option {unknown!r}. Its options: {', '.join(OPTIONS)}."
@@ -95,14 +95,14 @@ def new(**options: Any) -> TreeMachine:
 def update(
     machine: TreeMachine, message: tuple[Any, ...], env: Mapping[str, Any] | None = None
 ) -> tuple[TreeMachine, list[Directive]]:
-    """Take a message; return the machine after it, and the directives to perform.
+    """Take a message, and return the new machine and the directives to perform.
 
     Args:
         env: `at_ms`, the time of the message, for `started_at` and `max_duration_ms`; at the start also
             `generation_prompt` and `evaluation_prompt`, in place of the defaults.
 
     Raises:
-        UsageError: It is no message of the machine, or the prompt or the call id of the start is empty.
+        UsageError: The message is malformed, or the prompt or the call id of the start is empty.
     """
     env = env or {}
     at_ms: int | None = env.get("at_ms")
@@ -139,7 +139,7 @@ def update(
 
 
 def _add_usage(usage: Mapping[str, int], reported: Any) -> dict[str, int]:
-    """Return the sums with the whole numbers of a report; providers also report null and nested members."""
+    """Add the whole numbers of a usage report. Null and nested members are ignored."""
     members = reported.items() if isinstance(reported, Mapping) else ()
     total = Counter(usage)
     total.update({name: count for name, count in members if type(count) is int})
@@ -165,7 +165,7 @@ def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:
 
 
 def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeMachine, list[Directive]]:
-    """Return the machine that stands where a snapshot does, and the directive for the call that it waits for."""
+    """Return the machine for a snapshot, and the directive for its pending call."""
     asked = next(iter(engine.wanted_effects(snapshot)), None)
     replies = [reply.text for reply in asked.replies] if asked else []
     state: State = snapshot.state
@@ -219,10 +219,10 @@ def to_map(machine: TreeMachine) -> dict[str, Any]:
 
 
 def from_map(saved: Mapping[str, Any]) -> TreeMachine:
-    """Return the machine that `to_map` made a dict of. Unknown keys are passed over; an empty dict is an idle machine.
+    """Restore a machine from a dict made by `to_map`. Unknown keys are ignored; an empty dict is an idle machine.
 
     Raises:
-        UsageError: It is no such dict, or a newer version made it.
+        UsageError: The dict is not from `to_map`, or a newer version made it.
     """
     try:
         options = {name: saved[name] for name in OPTIONS if name in saved}
@@ -235,47 +235,47 @@ def from_map(saved: Mapping[str, Any]) -> TreeMachine:
 
 
 def default_generation_prompt() -> str:
-    """Return the words that ask for thoughts."""
+    """Return the default question for thoughts."""
     return GENERATION_PROMPT
 
 
 def default_evaluation_prompt() -> str:
-    """Return the words that ask for scores."""
+    """Return the default question for scores."""
     return EVALUATION_PROMPT
 
 
 def generate_call_id() -> str:
-    """Return an id for a call that no other call has; the machine makes the ids of later calls of the first."""
+    """Return a unique id for the first call. The machine derives the ids of later calls."""
     return f"call_{new_id()}"
 
 
 def generate_node_id() -> str:
-    """Return an id for a node of a tree of your own; the machine counts its nodes."""
+    """Return an id for a node of your own tree. The machine numbers its own nodes."""
     return f"node_{new_id()}"
 
 
 def get_node(machine: TreeMachine, node_id: str) -> ThoughtNode | None:
-    """Return a node, if there is one of that id."""
+    """Return the node with an id, if any."""
     return machine.nodes.get(node_id)
 
 
 def get_children(machine: TreeMachine, node_id: str) -> list[ThoughtNode]:
-    """Return a node's children, oldest first; none if there is no such node."""
+    """Return a node's children, oldest first; empty for an unknown node."""
     return [machine.nodes[child] for child in machine.nodes.get(node_id, {}).get("children", ())]
 
 
 def get_path_to_node(machine: TreeMachine, node_id: str) -> list[ThoughtNode]:
-    """Return the nodes from the root to this one, both included; none if there is no such node."""
+    """Return the path from the root to a node, both included; empty for an unknown node."""
     node = machine.nodes.get(node_id)
     return [*get_path_to_node(machine, node["parent_id"]), node] if node else []
 
 
 def find_leaves(machine: TreeMachine) -> list[ThoughtNode]:
-    """Return the nodes that were not expanded, oldest first."""
+    """Return the unexpanded nodes, oldest first."""
     return [node for node in machine.nodes.values() if not node["children"]]
 
 
 def find_best_leaf(machine: TreeMachine) -> ThoughtNode | None:
-    """Return the leaf with the best score, the deeper one on a tie; None before anything was scored."""
+    """Return the leaf with the best score (the deeper on a tie), or None before the first score."""
     best = best_leaf(machine.snapshot.state.nodes) if machine.snapshot else None
     return machine.nodes[best.id] if best else None

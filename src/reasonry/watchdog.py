@@ -1,7 +1,7 @@
-"""Ends a process whose event loop stands still; another can then resume its runs.
+"""Ends a process whose event loop hangs, so that another process can resume its runs.
 
-A thread of the process could not: a regular expression that takes for ever holds the lock of the interpreter. So a
-child watches, which is this file, given to an interpreter: it imports little, and nothing of the package.
+A thread could not do it, since a runaway regular expression holds the interpreter lock. The watcher is a child process
+that runs this file: it imports little, and nothing of the package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import AsyncGenerator
 
 STILL_S = 30
-"""How long a loop may stand still, by the ticks of the child, which has none while the computer is suspended."""
+"""Seconds that a loop may hang, by the child's ticks, which pause while the computer is suspended."""
 
 TICK_S = 1.0
 
@@ -26,7 +26,7 @@ class Watchdog:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Say that the process lives, and of which run it folds answers in next."""
+        """Send a sign of life, with the run to be folded next."""
         if self._pipe is not None:
             # A pipe that is full, or whose reader has died, holds nobody up.
             with contextlib.suppress(OSError):
@@ -34,7 +34,7 @@ class Watchdog:
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Have this process ended once its loop stands still; not on Windows, where a pipe cannot be waited for."""
+        """Let the watchdog end this process if its loop hangs. Not on Windows, where pipes cannot be awaited."""
         import asyncio
         import subprocess
 
@@ -63,11 +63,11 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
-"""Of this process."""
+"""The watchdog of this process."""
 
 
 def watch(pid: int, still_s: float, tick_s: float) -> None:
-    """Read signs of life of a process from standard input until it ends, or end it once there are none."""
+    """Read signs of life of a process from standard input until it ends, and kill it if they stop."""
     # Ctrl-C is for the process, which may have things to finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_id, rest, quiet = b"", b"", 0
@@ -89,7 +89,7 @@ def watch(pid: int, still_s: float, tick_s: float) -> None:
 
 
 def is_suspended(pid: int) -> bool:
-    """Return whether a process is stopped by a signal or a debugger, as far as the system tells."""
+    """Whether a process is stopped by a signal or a debugger, as far as the system tells."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")

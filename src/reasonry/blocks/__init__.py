@@ -1,1 +1,1 @@
-"""What strategies are built of: actions, answers, drafts, evidence, judges, plans, programs, tournaments. Pure."""
+"""The building blocks of strategies: actions, answers, drafts, evidence, judges, plans, programs, tournaments. Pure."""

@@ -44,7 +44,7 @@ _RUNGS: Final = ("json", "fenced", "embedded", "repaired")
 
 
 class Action(Struct, frozen=True):
-    """One call, as a thinker wants it."""
+    """A call in a reply."""
 
     tool: Annotated[str, Meta(min_length=1, description="Name of a tool from the list.")]
     arguments: Annotated[dict[str, Any], Meta(description="Its arguments, by name.")] = {}
@@ -61,7 +61,7 @@ class Action(Struct, frozen=True):
 
 
 class TurnRead(Struct, frozen=True, omit_defaults=True):
-    """What a reply says: a thought, the calls to make, and the answer."""
+    """The content of a reply: a thought, the calls to make, and the answer."""
 
     thought: str = ""
     actions: tuple[Action, ...] = ()
@@ -69,7 +69,7 @@ class TurnRead(Struct, frozen=True, omit_defaults=True):
 
 
 class _Answered(Struct, frozen=True, kw_only=True):
-    """The turn that ends with the answer, as data or as text with its mark."""
+    """A turn that ends with the answer, as data or as marked text."""
 
     thought: str = ""
     answer: Answer
@@ -79,7 +79,7 @@ class _Answered(Struct, frozen=True, kw_only=True):
 
 
 def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unreadable:
-    """Return the call an action comes down to: the tool's own name, the arguments as it wants them."""
+    """Normalise an action to the tool's own name and argument types."""
     card = card_named(cards, action.tool)
     if card is None:
         return Unreadable(EARLY if action.tool == ANSWER else no_such_tool(cards, action.tool))

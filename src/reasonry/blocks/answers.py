@@ -1,12 +1,12 @@
-"""Answering: an answer is asked for, verified, reviewed, asked for again with the objection, and settled.
+"""Answers: asked for, verified, reviewed, asked for again with the objection, and settled.
 
-Two may look at an answer. A verifier proves: what it finds wrong is never given, what it finds right is settled. The
-thinker who reviews its own answer only doubts: when its repairs are used up, the corrected answer is given, or, where
-there is none, the doubted one.
+An answer can be checked in two ways. A verifier proves: a refuted answer is never given, a proved answer is settled. A
+model that reviews its own answer only doubts: after the last repair the corrected answer is given, or else the doubted
+answer.
 
-Rule 1: a run that has an answer ends with it. Where a review or the last question brings no reply that can be read, the
-        best answer there is is given and said to be `unchecked`; other failures end the run as they always do.
-Rule 2: what a verifier proved wrong is never given, whoever says it again.
+Rule 1: a run with an answer ends with it. If a review or the last question brings no readable reply, the best answer is
+        given as `unchecked`; other failures end the run as usual.
+Rule 2: a refuted answer is never given, even if it is repeated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)
 
 Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
-"""Models that are asked for a number often give one; it is taken as the text they would have written."""
+"""Models asked for a text often reply with a number. It counts as its text."""
 
 
 def check_answer(answer: Answer) -> None:
@@ -48,7 +48,7 @@ def check_answer(answer: Answer) -> None:
 
 
 class AnswerReply(Struct, frozen=True, kw_only=True):
-    """The answer, and what leads to it where a reply says so."""
+    """The answer, with its reasoning if the reply has any."""
 
     reasoning: Annotated[str, UNASKED] = ""
     answer: Answer
@@ -63,19 +63,19 @@ class AnswerReply(Struct, frozen=True, kw_only=True):
 
 
 class ReasonedAnswer(AnswerReply, frozen=True, kw_only=True):
-    """The answer, after the reasoning that leads to it."""
+    """The answer after its reasoning."""
 
     reasoning: Annotated[str, Meta(description="The reasoning behind the answer, step by step.")] = ""
     answer: Answer
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The paragraphs of the reasoning, without the numbers that their writer gave them."""
+        """The paragraphs of the reasoning, without the author's numbers."""
         return tuple(without_number(part) for part in self.reasoning.split("\n\n") if part.strip())
 
 
 class CheckReply(Struct, frozen=True, kw_only=True):
-    """What a review of an answer found; the reason stands before the verdict."""
+    """The finding of a review. The reason precedes the verdict."""
 
     reason: Annotated[str, Meta(description="How it was checked, or what is wrong with it.")]
     correct: Annotated[bool, Meta(description="Whether the answer holds.")]
@@ -83,28 +83,28 @@ class CheckReply(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The corrected answer as text; empty if there is none."""
+        """The corrected answer as text, or an empty text."""
         return "" if self.answer is None else str(self.answer).strip()
 
 
 class AnswerOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of every strategy that settles on an answer; subclasses add their own."""
+    """Options of every strategy that settles on an answer. Subclasses add their own."""
 
     max_repairs: Annotated[int, Meta(ge=0, le=20, description="Further answers after a refuted answer.")] = 1
     verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
 
 class FinalAnswer(Struct, frozen=True, omit_defaults=True):
-    """The answer of a run, from when it is proposed until it is given, and what is known of it.
+    """The answer of a run, from its proposal to the end, and its checks.
 
     Attributes:
-        text: None before there is an answer, and after one was proved wrong.
+        text: The answer. None before the first answer and after a refutation.
         verification: `doubted`: the last review found it wrong, and neither a correction nor a repair is left.
-            `unchecked`: it is the best there is, and the check that was wanted failed.
-        objections: The faults of earlier answers, and with a doubted one.
-        unchecked: With `unchecked`: why.
-        fallback: An answer found wrong by its author alone, for want of a better one.
-        refuted: The answers that were proved wrong.
+            `unchecked`: it is the best answer, and its check failed.
+        objections: The faults of earlier answers, and of a doubted answer.
+        unchecked: The reason for `unchecked`.
+        fallback: An answer that only its author found wrong, kept in case there is no better one.
+        refuted: The refuted answers.
     """
 
     text: str | None = None
@@ -116,31 +116,31 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     @property
     def document(self) -> dict[str, Any]:
-        """What a result says of its answer; `unchecked` also goes into its warnings."""
+        """The members of a result about its answer. `unchecked` is also a warning."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
         return {"verification": self.verification, "objections": list(self.objections), **why}
 
     def propose(self, text: str) -> FinalAnswer:
-        """Return a new answer in place of this one; nobody has looked at it yet."""
+        """Replace the answer by a new one without checks."""
         return replace(self, text=text, verification="open", unchecked="")
 
     def leave_unchecked(self, why: str) -> FinalAnswer:
-        """Return the answer as the best there is, with the reason why nobody has looked at it."""
+        """Mark the answer as the best available, with the reason why it is unchecked."""
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
-        """Return the best answer there is where no other can be had; None if there is none.
+        """Return the best available answer, if any, for the case that no other can be obtained.
 
         Args:
-            best: What the strategy has worked out so far, if that is an answer.
-            why: Why no other answer can be had.
+            best: The strategy's result so far, if it is an answer.
+            why: The reason why no other answer can be obtained.
         """
         known = (text for text in (best, self.fallback) if text and not self._is_refuted(text))
         text = next(known, None)
         return None if text is None else replace(self, text=text).leave_unchecked(why)
 
     def apply_verdict(self, verdict: Verified | Failed) -> FinalAnswer:
-        """Return the answer after a verifier has looked at it; one that failed has said nothing."""
+        """Apply a verifier's verdict. A failed verifier decides nothing."""
         if isinstance(verdict, Failed) or verdict.verdict == "unknown":
             return self
         text = self.text or ""
@@ -154,9 +154,9 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         )
 
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
-        """Return the answer after its author's review, or the corrected one.
+        """Apply the author's review, which may correct the answer.
 
-        With the repairs used up a corrected answer is final, though nobody has looked at it.
+        After the last repair a corrected answer is final without another check.
         """
         if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
             return replace(self, verification="reviewed")
@@ -178,18 +178,18 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
 
 def quotation(answer: str) -> str:
-    """Return an answer as a sentence shows it: a short line in quotes, anything else in a block of its own."""
+    """Format an answer for a sentence: a short line in quotes, a longer text as a block."""
     is_line = "\n" not in answer and '"' not in answer and len(answer) <= _MAX_INLINE
     return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
 def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:
-    """Return the effect that has an answer looked at."""
+    """Build the `Verify` effect for an answer."""
     return Verify(problem, (*thoughts, answer), final=True)
 
 
 class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The state of a strategy that settles on an answer; subclasses add their options, and what they know besides."""
+    """The state of a strategy that settles on an answer. Subclasses add their options and their own state."""
 
     problem: str
     options: Any
@@ -205,11 +205,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         mark: str = "",
         name: str = "Problem",
     ) -> Ask:
-        """Return a question: the problem, the facts so far, the faults of earlier answers, and the task.
+        """Build a question: the problem, the facts so far, the faults of earlier answers, and the task.
 
         Args:
-            mark: How the answer is marked, where the reply reasons towards one: `MARKED` as a rule.
-            name: What the problem is called.
+            mark: The instruction to mark the answer, for a reply with reasoning; usually `MARKED`.
+            name: The label of the problem.
         """
         return Ask(
             "\n\n".join(filter(None, (f"{name}: {self.problem}", *known, *self.final.objections))),
@@ -223,12 +223,12 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_or_fall_back(
         self, question: Ask, best: str | None, name: str, *thoughts: Thought
     ) -> Generator[Request, Any, tuple[Self, Any]]:
-        """Ask, and return the state with what was read; where no reply can be read, with the best answer, and None.
+        """Ask, and return the state and the reading. Without a readable reply, fall back to the best answer and None.
 
         Args:
-            best: What the strategy has worked out so far, if that is an answer.
-            name: What was asked, as the reason for the answer's being unchecked has it.
-            thoughts: To record.
+            best: The strategy's result so far, if it is an answer.
+            name: The name of the question in the reason for an unchecked answer.
+            thoughts: The thoughts to record.
         """
         try:
             (reply,) = yield request(self, *thoughts, question)
@@ -243,7 +243,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def ask_for_answer(
         self, question: Ask, best: str | None
     ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
-        """Ask for an answer; where no reply can be read, take the best there is."""
+        """Ask for an answer. Without a readable reply, take the best available answer."""
         state, found = yield from self.ask_or_fall_back(question, best, "the last question")
         if found is None:
             return state, (Thought(state.final.unchecked, data={"answer": state.final.text}),)
@@ -259,17 +259,17 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         review: Callable[[Self], Ask] | None = None,
         best: str | None = None,
     ) -> Generator[Request, Any, Move]:
-        """Ask for the answer, have it verified and reviewed; stay for another one as long as repairs are left.
+        """Ask for the answer, verify it and review it. Stay for another answer while repairs are left.
 
-        The tail of a stage: `return (yield from s.settle_answer(…))`. An answer that is there already is not asked for.
-        Ends the run as `verification_failed` when every answer within the repairs was proved wrong, and as
-        `output_invalid` when no reply can be read and there is no answer to fall back on.
+        The tail of a stage: `return (yield from s.settle_answer(…))`. An existing answer is not asked for again.
+        Ends the run as `verification_failed` if every answer is refuted, and as `output_invalid` if no reply is
+        readable and there is no answer to fall back to.
 
         Args:
-            question: From the state to the question for an answer, or for another one after `final.objections`.
-            path: The thoughts that led to the answer, oldest first, as the verifier is shown them.
-            review: From the state to the question whether its answer holds; None: it is not reviewed.
-            best: What to answer where no reply to the question can be read, if the strategy has anything.
+            question: Builds the question for an answer, or for another answer after `final.objections`.
+            path: The thoughts before the answer, oldest first, for the verifier.
+            review: Builds the question whether the answer holds. None for no review.
+            best: The strategy's result so far, if it is an answer.
         """
         state, thoughts = self, tuple[Thought, ...]()
         if state.final.text is None:
@@ -286,12 +286,12 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def settle_checked_answer(
         self, ask: Callable[[Self, str, str], Ask], path: Sequence[str], *, check: str, repair: str
     ) -> Generator[Request, Any, Move]:
-        """Settle the answer, as `settle_answer` does, that its author reviews where the option `check` is set.
+        """Settle the answer like `settle_answer`, with a review by its author if the option `check` is set.
 
         Args:
-            ask: From the state, the kind of a question and its task to the question.
-            check: The task of the review, with a place for the `answer`; its reply is a `CheckReply`.
-            repair: The task of another answer, a `ReasonedAnswer` in its mark.
+            ask: Builds a question from the state, the kind of question and the task.
+            check: The task of the review, with a placeholder for the `answer`. Its reply is a `CheckReply`.
+            repair: The task for another answer, a marked `ReasonedAnswer`.
         """
 
         def question(s: Self) -> Ask:
@@ -305,7 +305,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def _review_answer(
         self, question: Ask, thoughts: tuple[Thought, ...]
     ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
-        """Have the author look at the answer; where no reply can be read, it stays as it is, unchecked."""
+        """Let the author review the answer. Without a readable reply it stays unchecked."""
         state, found = yield from self.ask_or_fall_back(question, self.final.text, "its check", *thoughts)
         if found is None:
             return state, (Thought(f"Unchecked: {state.final.unchecked}"),)
@@ -318,14 +318,14 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def verify_answer(
         self, path: Sequence[str], *thoughts: Thought, short: str = "", give_failures: bool = False
     ) -> Generator[Request, Any, tuple[Self, tuple[Thought, ...]]]:
-        """Have the answer verified, where that is wanted and it is not proved yet; return the state after it.
+        """Verify the answer if there is a verifier and the answer is not proved yet.
 
-        An answer that is proved wrong is gone from the state, see `repair_or_fail`.
+        A refuted answer is removed from the state; see `repair_or_fail`.
 
         Args:
-            thoughts: To record; those returned with the state are not recorded yet.
-            short: The answer alone, where its text says more than that.
-            give_failures: Take a verifier that failed as one that said nothing, instead of ending the run.
+            thoughts: The thoughts to record. The returned thoughts are not recorded yet.
+            short: The bare answer, if the text has more.
+            give_failures: Whether a failed verifier decides nothing instead of ending the run.
         """
         if not self.options.verify or self.final.verification == "proved":
             return self, thoughts
@@ -334,12 +334,12 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """Give the answer as it is, where no question is left to check it with."""
+        """Give the answer unchecked, if no question is left for a check."""
         final = self.final.leave_unchecked("no call was left for its check")
         return go(replace(self, final=final), "final_response")
 
     def repair_or_fail(self, *, can_ask: bool = True) -> Move:
-        """Stay, to ask for another answer after one that was proved wrong; fail when the repairs are used up.
+        """Stay to ask for another answer after a refutation. Fails after the last repair.
 
         Args:
             can_ask: Whether another answer can be asked for at all.
@@ -353,12 +353,11 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def conclude(
         self, document: dict[str, Any], *, so_far: str | None = None, cut: tuple[str, str] | None = None
     ) -> Conclusion:
-        """Return the conclusion that rests on the answer; where it is doubted, it says that its repairs are used up.
+        """Return the conclusion with the answer. For a doubted answer it says that no repair is left.
 
         Args:
-            so_far: What to give before there is an answer, if anything.
-            cut: The reason and the detail of a strategy that was cut short, which do not count where its answer is
-                proved.
+            so_far: The best so far before the first answer, if any.
+            cut: The reason and the detail of a strategy that was cut short. Ignored for a proved answer.
         """
         final = self.final
         if final.text is None and not final.objections:
@@ -371,18 +370,18 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def without_number(step: str) -> str:
-    """Return a step without the number that its writer gave it, as in `Step 1: …`; it is numbered where it is shown."""
+    """Remove the author's number from a step, as in `Step 1: …`. Steps are numbered when shown."""
     return _NUMBERED.sub("", step.strip()) or step
 
 
 def read_calculation(
     problem: str, ask: Ask, texts: Sequence[str], form: type[F], work: Callable[[F], str]
 ) -> tuple[F, str] | Unreadable:
-    """Read a reply; refuse one with false equations, unless an earlier one had some or no further try is left.
+    """Read a reply. Refuses false equations once, unless no further try is left.
 
     Args:
         texts: The replies to the question so far, oldest first.
-        work: From a reply to what it works out.
+        work: Returns the calculation in a reply.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
@@ -398,7 +397,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer after the reasoning that leads to it; refuse a false equation, once."""
+    """Read an answer after its reasoning. Refuses a false equation once."""
     return read_calculation(state.problem, ask, texts, ReasonedAnswer, lambda reply: reply.reasoning)
 
 
@@ -408,7 +407,7 @@ _NUMBERED: Final = lazy_pattern(
 
 
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
-    """Read a review, which corrects an answer only where it is wrong; or a corrected answer, where one is missing."""
+    """Read a review. It corrects a wrong answer only. A missing correction is asked for."""
     if state.final.text is None:
         repaired = parse.read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):

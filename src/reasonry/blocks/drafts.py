@@ -1,8 +1,8 @@
-"""Drafts: answers drawn side by side by a strategy inside, verified as they arrive, and grouped where they agree.
+"""Drafts: answers drawn side by side by an inner strategy, verified as they arrive, and grouped if they agree.
 
-Rule 1: a draft that a verifier proves wrong is no candidate; a draft proved right ends the drawing.
-Rule 2: drafts that say the same are one candidate, and each is a vote for it; the first of them stands for all.
-Rule 3: a draft that was cut off is no candidate; it is the answer only where there is no other.
+Rule 1: a refuted draft is no candidate; a proved draft ends the drawing.
+Rule 2: equal drafts are one candidate, each a vote for it; the first draft represents the group.
+Rule 3: a draft that was cut off is no candidate. It becomes the answer only if there is no other.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..text import cut, first_words
 from .answers import FinalAnswer, claim
 
 SHOWN_CHARS: Final = 12_000
-"""Characters of a draft that its review, or its writer, is shown."""
+"""The characters of a draft shown to its reviewer or its author."""
 
 FRESH: Final = (None, "")
-"""What a draft has before it that is written from the beginning."""
+"""The predecessor of a draft written from scratch."""
 PLAIN_WRITER: Final = "chain_of_thought"
-"""The strategy inside by default."""
+"""The default inner strategy."""
 _DRAWN: Final = ("tree", "best", "samples", "votes", "iterations", "tasks")
 
 
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Options of every strategy that draws drafts; subclasses add their own."""
+    """Options of every strategy that draws drafts. Subclasses add their own."""
 
     over: Annotated[str, Meta(min_length=1, description="Strategy that writes a draft.")] = PLAIN_WRITER
     over_options: Annotated[dict[str, Any], Meta(description="Options of that strategy.")] = {}
@@ -41,27 +41,27 @@ class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def drawn_with(self) -> dict[str, Any]:
-        """The options of the strategy inside; the one inside by default verifies its answer, and repairs none."""
+        """The options of the inner strategy. The default inner strategy does not repair its answer."""
         if self.over_options or self.over != PLAIN_WRITER:
             return self.over_options
         return {"verify": self.verify, "max_repairs": 0}
 
 
 class Draft(Struct, frozen=True, omit_defaults=True):
-    """An answer that was drawn, or the attempt at one.
+    """A drawn answer, or the attempt at an answer.
 
     Attributes:
-        number: From 1, in the order drawn.
-        short: The answer alone, where `answer` says more; votes compare it.
-        steps: What leads to the answer, where the strategy inside says so.
-        status: `proved`: by a verifier; `confirmed` and `undecided`: by readers; `unfinished`: it was cut off; `lost`:
-            there is no answer.
-        checked: Whether a verifier has looked at it, as far as one looks.
-        why: With `refuted` and `lost`: the reason.
-        code: With `lost`: of the failure.
-        repairs: The number of the draft that it is to improve; 0 for none.
-        confidence: That its writer states, from 0 to 1.
-        inside: Of the document of the run inside, the parts that are shown beneath the draft.
+        number: The number in order of drawing, from 1.
+        short: The bare answer for votes, if `answer` has more text.
+        steps: The reasoning, if the inner strategy states it.
+        status: `proved` by a verifier; `confirmed` or `undecided` by readers; `unfinished` if it was cut off; `lost`
+            without an answer.
+        checked: Whether the verifier, if any, has checked it.
+        why: The reason for `refuted` or `lost`.
+        code: The code of the failure for `lost`.
+        repairs: The number of the draft to improve, or 0.
+        confidence: The confidence stated by its author, from 0 to 1.
+        inside: The parts of the inner run's document that are shown beneath the draft.
     """
 
     number: int
@@ -78,12 +78,12 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_candidate(self) -> bool:
-        """Whether it has an answer that nothing has refuted."""
+        """Whether it has an unrefuted answer."""
         return self.status in ("open", "proved")
 
     @property
     def id(self) -> str:
-        """Its id in the result document."""
+        """The id in the result document."""
         return f"sample-{self.number}"
 
     @property
@@ -93,24 +93,24 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The draft as a judge is shown it: a value with what leads to it, a text or code alone."""
+        """The draft for a judge: a value with its reasoning, or a text or code alone."""
         return self.answer if "\n" in self.answer else self.text
 
 
 class Group(Struct, frozen=True):
-    """Drafts that agree: the first of them, and the numbers of all."""
+    """A group of equal drafts: the first draft, and the numbers of all."""
 
     draft: Draft
     voters: tuple[int, ...]
 
     @property
     def number(self) -> int:
-        """The number of its first draft."""
+        """The number of the first draft."""
         return self.draft.number
 
 
 class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The state of a strategy that draws drafts; subclasses add their options, and what they know besides."""
+    """The state of a strategy that draws drafts. Subclasses add their options and their own state."""
 
     problem: str
     options: Any
@@ -118,31 +118,31 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def candidates(self) -> tuple[Group, ...]:
-        """The different answers that stand."""
+        """The different remaining answers."""
         return candidates(self.drafts)
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far: the first candidate, else one that was cut off."""
+        """The best draft so far: the first candidate, else a draft that was cut off."""
         if found := self.candidates:
             return found[0].draft
         return next((draft for draft in self.drafts if draft.status == "unfinished"), None)
 
     @property
     def proved(self) -> Draft | None:
-        """The first draft that was proved right."""
+        """The first proved draft."""
         return next((draft for draft in self.drafts if draft.status == "proved"), None)
 
     def draw(
         self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
     ) -> Generator[Request, Any, tuple[Self, Thought]]:
-        """Have drafts written side by side; return the state with them, and the thought that lists them.
+        """Draw drafts side by side. Returns the new state, and the thought that lists the drafts.
 
-        One that is proved right cancels the rest.
+        A proved draft cancels the rest.
 
         Args:
-            earlier: For each draft, the one that it is to be better than, with a review of that; `FRESH`: none.
-            by: Who writes them, each with its number; empty: the writer.
+            earlier: For each draft, the draft to improve with its review, or `FRESH`.
+            by: The authors, each with its number. Defaults to the writer.
         """
         over, drawn_with = self.options.over, self.options.drawn_with
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
@@ -164,7 +164,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 
     def verify(self) -> Generator[Request, Any, Self]:
-        """Have the drafts verified that nobody has looked at, each answer once in a run; return the state after it."""
+        """Verify the unchecked drafts, each different answer once per run."""
         if not self.options.verify:
             return self
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
@@ -179,7 +179,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, drafts=tuple(ruled.get(draft.number, draft) for draft in self.drafts))
 
     def choose(self) -> Body:
-        """Move to the final response with the best draft, or fail and say why there is none."""
+        """Move to the final response with the best draft, or fail with the reasons for its absence."""
         s = yield from self.verify()
         best = s.best
         if best is None:
@@ -188,11 +188,11 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return go(s, "final_response", Thought(text, data={"answer": best.answer}))
 
     def close(self) -> Move | None:
-        """Take the best draft there is."""
+        """Return the best draft so far."""
         return go(self, "answer_selection") if self.candidates else None
 
     def fail(self) -> Move:
-        """Return the failure of a run all of whose drafts are refuted or lost."""
+        """Return the failure of a run whose drafts are all refuted or lost."""
         refuted = [draft for draft in self.drafts if draft.status == "refuted"]
         if refuted:
             detail = f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}"
@@ -202,10 +202,10 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return fail(self, "all_samples_failed", detail, lost.code)
 
     def conclude(self, details: dict[str, Any], unchecked: str = "") -> Conclusion:
-        """Return the conclusion that the best draft is the answer, with all of them and other details.
+        """Return the conclusion with the best draft as the answer, all drafts, and further details.
 
         Args:
-            unchecked: Why the answer is unchecked; empty if it is not.
+            unchecked: The reason why the answer is unchecked, if it is.
         """
         best, document = self.best, drafts_document(self.drafts) | details
         document |= {"unchecked": unchecked} if unchecked else {}
@@ -222,12 +222,12 @@ def answer_selection(
     body: Callable[[Any], Body] = DraftState.choose,
     **parts: Any,
 ) -> Stage[Any]:
-    """Return the stage before the last one, which takes the best draft."""
+    """The stage before the last, which chooses the best draft."""
     return Stage("answer_selection", ("final_response",), description, guidance, fields, body=body, **parts)
 
 
 def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
-    """Return the problem of a draft that is to be better than an earlier one; both stand below it, quoted."""
+    """Build the problem for an improved draft, with the earlier draft and its review quoted below."""
     written = cut(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
     parts = (("Earlier answer", written), ("Review" if written else "What went wrong", review))
     earlier = "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
@@ -235,7 +235,7 @@ def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
 
 
 def read_draft(number: int, brought: Finished | Failed) -> Draft:
-    """Return what a run inside brought, as a draft."""
+    """Turn the result of an inner run into a draft."""
     if isinstance(brought, Failed):
         return Draft(number, status="lost", why=brought.message, code=brought.code)
     answer, steps = (brought.answer or "").strip(), brought.document.get("steps")
@@ -252,18 +252,18 @@ def read_draft(number: int, brought: Finished | Failed) -> Draft:
 
 
 def drawn_parts(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a document that are drawn as nodes."""
+    """Return the parts of a document for the nodes of the page."""
     return {name: document[name] for name in _DRAWN if document.get(name)}
 
 
 def list_drafts(drafts: Sequence[Draft]) -> Thought:
-    """Return the thought that lists drafts, each with the beginning of its answer or why there is none."""
+    """Build the thought that lists drafts, each with the beginning of its answer or the reason for its loss."""
     lines = [f"Draft {draft.number}: {first_words(draft.answer or draft.why, 200)}" for draft in drafts]
     return Thought("\n".join(lines), data={"drafts": [draft.answer for draft in drafts]})
 
 
 def _settle(draft: Draft, ruled: Draft) -> Draft:
-    """Return a draft with what was found of one that says the same."""
+    """Copy the verdict on an equal draft."""
     if ruled.status == "open":
         return replace(draft, checked=True)
     answer = ruled.answer if ruled.status == "proved" else draft.answer
@@ -279,12 +279,12 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
 
 
 def _voice(draft: Draft) -> str:
-    """Return what votes compare."""
+    """Return the text that votes compare."""
     return draft.short or draft.answer
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
-    """Return the different answers that stand, those proved right first, then by votes, then by who was first."""
+    """Return the different remaining answers: proved ones first, then by votes, then in order of drawing."""
     valid = [draft for draft in drafts if draft.is_candidate]
     found: list[Group] = []
     for vote in tally(list(map(_voice, valid))):
@@ -295,10 +295,10 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
 
 
 def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:
-    """Return the drafts as a result document has them: the votes, and each sample with what became of it.
+    """Return the drafts for a result document: the votes, and each sample with its fate.
 
     Args:
-        groups: The drafts that count as one, most votes first; none: the candidates.
+        groups: The groups of equal drafts, most votes first. Defaults to the candidates.
     """
     found = candidates(drafts) if groups is None else groups
     sides = {number: tidy(each.draft.answer) for each in found for number in each.voters}

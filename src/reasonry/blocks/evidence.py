@@ -1,7 +1,7 @@
-"""Evidence: a plan of tool calls that refer to one another's results by their ids, `#E1`.
+"""Evidence: a plan of tool calls that refer to each other's results by id, as in `#E1`.
 
-Rule 1: `#E1` is not the head of `#E10`; a reference is a whole number.
-Rule 2: evidence is put in once; what it happens to contain is not looked at again.
+Rule 1: `#E1` is not part of `#E10`: a reference is a whole number.
+Rule 2: references are substituted once. References inside evidence are not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..reading.fit import Unreadable
 from .actions import has_markup
 
 MAX_DEPTH = 50
-"""How deep the input of a call may be nested."""
+"""The deepest nesting of a call's input."""
 
 _REFERENCE = lazy_pattern(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
 
 
 class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call of the plan."""
+    """A call of the plan."""
 
     id: Annotated[str, Meta(description="#E1, #E2, …")] = ""
     plan: Annotated[str, Meta(description="The purpose of this call.")] = ""
@@ -35,21 +35,21 @@ class PlannedCall(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def evidence_id(written: str) -> str | None:
-    """Return `#E1` for `#E1`, `E1`, `e01` or `1`; None if it is none of these."""
+    """Return `#E1` for `#E1`, `E1`, `e01` or `1`, or None for other text."""
     match = re.fullmatch(r"#?E?\s*(\d{1,4})", written.strip(), re.IGNORECASE)
     return f"#E{int(match[1])}" if match else None
 
 
 def references(value: Any) -> tuple[str, ...]:
-    """Return the evidence a call's input refers to, each once, in order."""
+    """Return the references in a call's input, without repetitions, in order."""
     found = _REFERENCE.finditer(msgspec.json.encode(value).decode())
     return tuple(dict.fromkeys(f"#E{int(match[1])}" for match in found))
 
 
 def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
-    """Put evidence in the place of its references.
+    """Replace references by evidence.
 
-    A text that is one reference and nothing else becomes the evidence itself, whatever its type.
+    A text that is a single reference becomes the evidence itself, of any type.
     """
     if isinstance(value, Mapping):
         return {key: substitute(item, evidence) for key, item in value.items()}
@@ -69,10 +69,10 @@ def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
 
 
 def evidence_text(value: Any, shown: str = "") -> str:
-    """Return evidence as it is shown and put into texts; passages with the numbers to cite them by.
+    """Format evidence for questions and texts; passages have numbers for citation.
 
     Args:
-        shown: What stands before it in the question: a passage that stands there too is only named.
+        shown: The preceding part of the question. A passage contained in it is only named.
     """
     if isinstance(value, Mapping) and set(value) == {"passages"} and isinstance(value["passages"], list):
         return passages_text(value["passages"], shown)
@@ -80,7 +80,7 @@ def evidence_text(value: Any, shown: str = "") -> str:
 
 
 def passages_text(passages: Sequence[Any], shown: str = "") -> str:
-    """Return passages with the numbers to cite them by, and where each stands: `[1] (policy.md, line 1) …`."""
+    """Format passages with their numbers and places: `[1] (policy.md, line 1) …`."""
     lines = (f"[{number}] {_passage(passage, shown)}" for number, passage in enumerate(passages, 1))
     return "\n".join(lines) or "(none fit)"
 
@@ -95,7 +95,7 @@ def _passage(passage: Any, shown: str) -> str:
 
 
 def passage_place(passage: Any) -> str:
-    """Return where a passage stands: `policy.md, line 1`; empty if it does not say."""
+    """Return the place of a passage, such as `policy.md, line 1`, if known."""
     if not isinstance(passage, Mapping):
         return ""
     return ", ".join(
@@ -106,9 +106,9 @@ def passage_place(passage: Any) -> str:
 
 
 def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str | None:
-    """Return why a plan cannot be carried out.
+    """Return the fault that makes a plan unexecutable, if any.
 
-    An unknown tool, an input that is no input, an id twice, a reference to nothing, or a circle.
+    Faults are an unknown tool, a malformed input, a repeated id, a dangling reference, or a cycle.
     """
     for call in calls:
         if fault := _call_fault(call, cards):
@@ -131,7 +131,7 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
 def call_arguments(
     card: ToolCard, call: PlannedCall, evidence: Mapping[str, Any]
 ) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call, with evidence put in."""
+    """Return the arguments of a call with its references replaced."""
     arguments = arguments_for(card, call.input) if isinstance(call.input, str) else call.input
     if isinstance(arguments, Unreadable):
         return arguments

@@ -1,4 +1,4 @@
-"""Judging: candidates shown to a judge without the names of those who wrote them, and the ratings it replies with."""
+"""Judging: candidates shown to a judge without their authors' names, and the judge's ratings."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ doubt), equally only where they are equally good. Reply with one JSON object:
 """Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
 
 CHOSEN: Final = (8.0, 3.0)
-"""The ratings of a candidate that is chosen without a rating, and of those beside it: a clear preference, no praise."""
+"""The ratings for a choice without ratings, of the chosen candidate and the others: clear, but not praise."""
 
 
 class JudgedOptions(DraftOptions, frozen=True, kw_only=True):
-    """Options of every strategy whose drafts a judge compares; subclasses add their own."""
+    """Options of every strategy whose drafts a judge compares. Subclasses add their own."""
 
     seed: Annotated[int, Meta(description="Decides the order in which a judge sees candidates.")] = 0
 
 
 class Judgement(Struct, frozen=True):
-    """The ratings of the candidates that were shown, by label."""
+    """The ratings of the shown candidates, by label."""
 
     reason: Annotated[str, Meta(description="The decisive differences.")]
     ratings: Annotated[dict[str, Annotated[float, Meta(ge=1, le=10)]], Meta(description="1 to 10, by label.")]
@@ -49,13 +49,13 @@ def judge_question(
     by: str = "judge",
     **put: Any,
 ) -> Ask:
-    """Return the question to a judge.
+    """Build the question to a judge.
 
     Args:
         shown: The numbers of the candidates, in the order shown.
         texts: The candidates, by number.
-        task: What the judge is to do, with `{ratings}` for the form of the ratings.
-        put: More of the question, such as its `sample`; see `Ask`.
+        task: The judge's task, with `{ratings}` for the form of the ratings.
+        put: Further members of `Ask`, such as `sample`.
     """
     labels = _labels(len(shown))
     pairs = zip(labels, shown, strict=True)
@@ -74,7 +74,7 @@ def _labels(count: int) -> list[str]:
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings by label, or which candidate is chosen; the ratings there are, in part."""
+    """Read ratings by label, or the chosen candidate. Part of the ratings is better than none."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)
@@ -93,7 +93,7 @@ def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, s
 
 
 def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
-    """Return what a judge said; a verdict without ratings where there is no reply that could be read."""
+    """Return a judge's ratings, empty without a readable reply."""
     if not isinstance(reply, Reply):
         return Ratings(tuple(shown))
     judgement: Judgement = reply.value

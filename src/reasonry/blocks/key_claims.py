@@ -1,10 +1,11 @@
-"""The claims that a line of thoughts rests on, found without a model: the clauses that carry it and nobody checked.
+"""The unchecked claims that carry a line of thoughts, found without a model.
 
-Rule 1: what is settled or given is no claim: a thought that was run or revised, a question, the figures of the problem.
-Rule 2: a figure is claimed where it comes first, and carries more where a later thought uses it; of a total that is
-        used, so does its largest part.
-Rule 3: at equal weight the claim nearer to the conclusion comes first; no thought takes all the places, and no figure
-        is named twice.
+Rule 1: settled and given statements are no claims: thoughts that were run or revised, questions, figures of the
+        problem.
+Rule 2: a figure is claimed at its first occurrence, and weighs more if a later thought uses it. So does the largest
+        part of a total that is used.
+Rule 3: at equal weight the claim nearer to the conclusion comes first; no thought takes all places, and no figure
+        occurs twice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ..patterns import lazy_pattern
 MAX_OF_A_THOUGHT: Final = 2
 _LEAST_WORDS: Final = 3
 _LONG_CHARS: Final = 160
-"""A clause that is longer is split at its commas too."""
+"""The length from which a clause is also split at commas."""
 
 _THOUGHT: Final = lazy_pattern(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
 _REVISES: Final = lazy_pattern(r"revises thought (\d+)")
@@ -46,19 +47,19 @@ _STRONG: Final = lazy_pattern(
 
 
 class QuotedThought(Struct, frozen=True):
-    """A thought as it is quoted below a problem."""
+    """A thought quoted below a problem."""
 
     number: int
     text: str
     evidence: str = ""
-    """`ran`, `read`, `reasoned` or `assumed`, where its thinker says so."""
+    """`ran`, `read`, `reasoned` or `assumed`, if its author says so."""
     branches: tuple[str, ...] = ()
-    """The branch it is on and the one that it takes back in."""
+    """The branch of the thought, and the branch it merges."""
     revises: int | None = None
 
 
 def quoted_thoughts(problem: str) -> list[QuotedThought]:
-    """Return the thoughts that are quoted below a problem."""
+    """Return the thoughts quoted below a problem."""
     parts = _THOUGHT.split(problem)
     found: list[QuotedThought] = []
     for number, about, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
@@ -78,10 +79,10 @@ def quoted_thoughts(problem: str) -> list[QuotedThought]:
 
 
 def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int]]:
-    """Return the claims that carry the conclusion of thoughts and were not checked, each with its thought's number.
+    """Return the unchecked claims that carry the conclusion of thoughts, each with its thought's number.
 
     Args:
-        count: Claims at most; those that carry most come first.
+        count: The most claims. The heaviest claims come first.
     """
     weighed: list[tuple[int, int, str, int]] = []
     known, last = set[str](), len(thoughts) - 1
@@ -112,12 +113,12 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
 
 
 def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
-    """Whether a thought is on a branch other than the one that the last thought is on or takes back in."""
+    """Whether a thought's branch is neither the last thought's nor merged by it."""
     return bool(last.branches and thought.branches) and not {*last.branches} & {*thought.branches}
 
 
 def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[str, int]]:
-    """Return the clauses of a thought that claim something, each with what it carries."""
+    """Return the claiming clauses of a thought, each with its weight."""
     found = [clause.strip() for clause in _CLAUSE_END.split(text)]
     split = [_COMMA.split(clause) if len(clause) > _LONG_CHARS else [clause] for clause in found]
     pieces = [piece.strip().rstrip(",;") for parts in split for piece in parts]
@@ -140,7 +141,7 @@ def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[st
 
 
 def _figures(text: str) -> dict[str, tuple[float, str]]:
-    """Return the figures with a unit that a text names, each with its upper value and the unit."""
+    """Return the figures with units in a text, each with its upper value and its unit."""
     found: dict[str, tuple[float, str]] = {}
     for match in _FIGURE.finditer(text):
         digits = re.sub(r"[^\d.]", "", match["upper"] or re.split(r"\s?(?:-|–|to)\s?", match[0])[0]).strip(

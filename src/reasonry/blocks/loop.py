@@ -1,4 +1,4 @@
-"""Strategies of one looping stage, made of a short generator: a loop of two prompts in ten lines.
+"""Strategies with a single looping stage, made from a short generator: a loop of two prompts in ten lines.
 
     @reasonry.strategy
     def draft_and_critic(problem: str) -> Loop:
@@ -10,9 +10,9 @@
             draft = yield ask(f"Mend this fault: {fault} {draft}", name="mend")
         return draft
 
-The generator is run again over the replies it has had, as the body of any stage is: it must ask the same again when it
-is given the same. Each reply is a step of the record, under the name of its ask. After an answer that a verifier proves
-wrong, the last asks are asked again, with the reason.
+The generator runs again over its earlier replies, like the body of any stage: given the same replies, it must ask the
+same questions. Each reply is a step of the record under the name of its `ask`. After a refuted answer, the last
+questions are asked again, with the reason.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):
-    """The replies of a short strategy, one tuple for each yield."""
+    """The replies of a short strategy, a tuple for each yield."""
 
     replies: tuple[tuple[Any, ...], ...] = ()
     objection: str = ""
-    """With what the last asks are asked again."""
+    """The objection with which the last questions are asked again."""
 
 
 def ask(
@@ -78,11 +78,11 @@ def ask(
     reply: type[T] | None = None,
     temperature: float | None = None,
 ) -> Prompt[T]:
-    """Return a question for `yield` in a short strategy, which is sent the reply.
+    """Build a question to `yield` in a short strategy, which is sent the reply.
 
     Args:
-        name: Of the step in the record.
-        reply: The type of the reply, any that JSON can hold; None: text. `yield from` gives it that type.
+        name: The name of the step in the record.
+        reply: The type of the reply, for `yield from`: any type that JSON can hold. Defaults to text.
     """
     form = None if reply is None else schema_of(reply)
     return Prompt(Ask(prompt, system, about=name, temperature=temperature, form=form), reply)
@@ -94,7 +94,7 @@ def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list
 
 
 def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, AnswerOptions]:
-    """Return the strategy of a generator function of the problem; its docstring is the summary."""
+    """Turn a generator function of the problem into a strategy. Its docstring is the summary."""
     name = function.__name__
     return Strategy(
         name=name,
@@ -119,7 +119,7 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
 
 
 def _next_prompts(function: Callable[[str], Loop[Any]], state: LoopState) -> tuple[Prompt[Any], ...]:
-    """Return a generator's next request after the replies it has had; raises StopIteration with its answer."""
+    """Return a generator's next request after its replies so far. Raises StopIteration with its answer."""
     loop = function(state.problem)
     wanted = next(loop)
     for replies in state.replies:

@@ -1,15 +1,14 @@
-"""Plans: nested steps with a status each, and the rules a thinker keeps when it works one off (seed 001).
+"""Plans: nested steps with a status each, and the rules for executing them (seed 001).
 
-Rule 1: a status is one of three, however it is spelled; a step that is done says what came of it, one that needs
-        verification says why.
-Rule 2: a step with sub-steps is done only when all of them are.
-Rule 3: the last step is the conclusion; it is executed last, and executing it ends the thinking, nothing else does.
-Rule 4: every thought evaluates the one before, but for the first and for the one that concludes.
-Rule 5: no step vanishes: it may move, be broken up, or be reworded in its place, alone or as one with its neighbours;
-        one that is left out stands as it stood (`updated_plan`), and so does one without a status, which begins as
-        pending.
+Rule 1: a status is one of three, in any spelling. A finished step states its result; a step that needs verification
+        states the reason.
+Rule 2: a step with sub-steps is done only when all sub-steps are done.
+Rule 3: the last step is the conclusion. It is executed last, and only its execution ends the thinking.
+Rule 4: every thought except the first and the concluding one evaluates its predecessor.
+Rule 5: no step vanishes. It may move, be split, be reworded in place, or be merged with its neighbours. An omitted step
+        stays unchanged (`updated_plan`), and so does a step without a status; a new step begins as pending.
 
-A rule that is broken is a sentence that can be put to whoever broke it.
+A broken rule is a sentence for the model that broke it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ VERIFICATION_NEEDED: Final = "Verification Needed"
 STATUSES: Final = (PENDING, DONE, VERIFICATION_NEEDED)
 
 MAX_STEPS: Final = 500
-"""Steps of a plan, sub-steps included."""
+"""The most steps of a plan, sub-steps included."""
 
 _STATUS_OF: Final = {plain_name(status): status for status in STATUSES}
 _STATUS = lazy_pattern(r"(?P<words>[^:;(–—]*)[:;(–—]?\s*(?P<more>.*?)\)?", re.DOTALL)
@@ -47,11 +46,11 @@ _EVALUATION = lazy_pattern(
     re.IGNORECASE | re.MULTILINE,
 )
 _OPENING = 400
-"""Characters at the beginning of a thought in which an evaluation without a field of its own has to begin."""
+"""The first characters of a thought, in which an evaluation without its own field has to begin."""
 
 
 class PlanStep(Struct, frozen=True):
-    """One step of a plan."""
+    """A step of a plan."""
 
     description: Annotated[str, Meta(min_length=1, description="The work to do.")]
     status: Annotated[str, Meta(description="How it stands.", extra_json_schema={"enum": list(STATUSES)})] = (
@@ -68,7 +67,7 @@ class PlanStep(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do about it."""
+        """Whether nothing is left to do."""
         return self.status == DONE
 
 
@@ -84,21 +83,21 @@ def number_steps(plan: Sequence[PlanStep], prefix: str = "") -> Iterator[tuple[s
 
 
 def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
-    """Return the conclusion step: the last one, if it is called that."""
+    """Return the conclusion: the last step, if it has that name."""
     return plan[-1] if plan and _CONCLUSION.match(plan[-1].description) else None
 
 
 def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
-    """Whether everything before the conclusion is done and the conclusion is not."""
+    """Whether only the conclusion is left to do."""
     last = conclusion(plan)
     return last is not None and not last.is_done and all(step.is_done for step in plan[:-1])
 
 
 def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
-    """Yield the rules a plan breaks, taken by itself.
+    """Yield the rules that a plan by itself breaks.
 
     Args:
-        may_leave_open: The conclusion may be done before all other steps are.
+        may_leave_open: Whether the conclusion may be done before all other steps.
     """
     if not plan:
         yield "the plan is empty; it needs at least a conclusion step"
@@ -140,9 +139,9 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
 
 
 def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
-    """Return a plan whose statuses are those of rule 1, where they are spelled otherwise.
+    """Normalise the statuses of a plan to those of rule 1.
 
-    What follows a status, as in `Done: 42` or `Verification Needed (units?)`, is its result or its mark.
+    Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes its result or its mark.
     """
     return tuple(_with_plain_status(step) for step in plan)
 
@@ -163,23 +162,23 @@ def _with_plain_status(step: PlanStep) -> PlanStep:
 
 
 def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-    """Return a plan as it stands when a thinker has given it anew: a step that was left out stands in it as it stood.
+    """Merge a new version of a plan with the old one: omitted steps stay unchanged.
 
-    A step was not left out if a step of its name is there, anywhere, or if new steps stand in its place. Parts of a
-    step that is given as done without any are done with it.
+    A step is not omitted if a step of its name exists anywhere, or if new steps replace it. The sub-steps of a step
+    given as done without sub-steps are done too.
     """
     known = {_name(step): step for _, step in reversed(list(number_steps(before)))}
     return _Update(known, {_name(step) for _, step in number_steps(after)}).level(before, after)
 
 
 class _Update(Struct, frozen=True):
-    """The steps of the plan before, by name, and the names in the plan after."""
+    """The steps of the old plan by name, and the names in the new plan."""
 
     known: dict[str, PlanStep]
     there: set[str]
 
     def level(self, before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:
-        """Return steps that stand beside one another, those that were left out back in their places."""
+        """Restore the omitted steps of a level to their places."""
         found: list[PlanStep] = []
         names = [_names(before), _names(after)]
         for _, start, end, new_start, new_end in SequenceMatcher(None, *names, autojunk=False).get_opcodes():
@@ -192,7 +191,7 @@ class _Update(Struct, frozen=True):
         return tuple(found)
 
     def _lost(self, steps: Sequence[PlanStep]) -> list[PlanStep]:
-        """Return the steps that are nowhere in the plan after, each with those of its parts that are not either."""
+        """Return the steps missing from the new plan, each with its missing sub-steps."""
         lost: list[PlanStep] = []
         for step in steps:
             parts = self._lost(step.sub_steps or ())
@@ -213,13 +212,13 @@ class _Update(Struct, frozen=True):
 
 
 def _names(plan: Sequence[PlanStep]) -> list[str]:
-    """Return the names of steps; the conclusion is the conclusion, whatever else its name says."""
+    """Return the names of steps. The conclusion has a fixed name."""
     names = [_name(step) for step in plan]
     return [*names[:-1], "conclusion"] if conclusion(plan) else names
 
 
 def _name(step: PlanStep) -> str:
-    """What a step is told by: its words, whatever their case and what stands between them."""
+    """Return the words of a step's name, folded, as its identity."""
     return " ".join(re.findall(r"\w+", step.description.casefold())) or step.description.strip()
 
 
@@ -232,13 +231,13 @@ def thought_faults(
     last: bool = False,
     evaluation: str | None = None,
 ) -> Iterator[str]:
-    """Yield the rules a thought breaks.
+    """Yield the rules that a thought breaks.
 
     Args:
-        plan: As it stands with what the thought left out, see `updated_plan`.
-        first: Whether there is no thought before it to evaluate.
-        last: Whether no thought can follow it; it may then end with steps left open.
-        evaluation: What it says of the thought before; may stand at the beginning of the thinking instead, in English.
+        plan: The plan after the thought; see `updated_plan`.
+        first: Whether the thought has no predecessor to evaluate.
+        last: Whether it is the last possible thought, which may leave steps open.
+        evaluation: The evaluation of its predecessor. In English it may instead be the beginning of the thinking.
     """
     if not thinking.strip():
         yield "`current_thinking` is empty"
@@ -258,7 +257,7 @@ def thought_faults(
 
 
 def format_plan(plan: Sequence[PlanStep], indent: int = 0) -> str:
-    """Return a plan as an indented list: `- [Done] Add up: 42`, `- [Verification Needed] Check (units?)`."""
+    """Format a plan as an indented list: `- [Done] Add up: 42`, `- [Verification Needed] Check (units?)`."""
     lines: list[str] = []
     for step in plan:
         result = f": {step.result}" if step.result else ""
@@ -270,5 +269,5 @@ def format_plan(plan: Sequence[PlanStep], indent: int = 0) -> str:
 
 
 def plan_data(plan: Sequence[PlanStep]) -> list[dict[str, Any]]:
-    """Return a plan as JSON data, every field of every step there."""
+    """Return a plan as JSON data with every field of every step."""
     return msgspec.json.decode(msgspec.json.encode(plan))

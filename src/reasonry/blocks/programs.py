@@ -1,4 +1,4 @@
-"""Programs in replies: the code of an answer, and what came of running it in the sandbox."""
+"""Programs in replies: the code of an answer, and its output in the sandbox."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from ..reading.fit import Unreadable
 
 SANDBOX_TOOL: Final = "py_executor"
 WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."
-"""What a writer is told of the sandbox."""
+"""The description of the sandbox for the author of a program."""
 UNAVAILABLE: Final = "sandbox_unavailable"
-"""Code of the failure of a tool that has nowhere to run."""
+"""The failure code of a tool without a sandbox."""
 _FENCED: Final = lazy_pattern(
     r"^```(?:python3?|py)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL | re.IGNORECASE
 )
 MAX_ERROR: Final = 1_500
-"""Characters of an error, from its end, that a model is shown."""
+"""The last characters of an error shown to a model."""
 
 
 def program_in(text: str) -> str | None:
-    """Return the Python program of a text: its longest fenced block, or the text itself; None if it holds none."""
+    """Return the Python program of a text: its longest fenced block, or the text itself, or None."""
     blocks = [block for block in _FENCED.findall(text) if _parse(block) is not None]
     if blocks:
         return max(blocks, key=len).strip()
@@ -58,7 +58,7 @@ def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
 
 
 def computes(program: str) -> bool:
-    """Whether a program works something out, rather than state a result that its writer found without it."""
+    """Whether a program computes its result rather than printing a known result."""
     tree = _parse(program)
     working = (ast.BinOp, ast.For, ast.While, ast.comprehension, ast.Compare, ast.BoolOp, ast.AugAssign)
     for node in ast.walk(tree) if tree is not None else ():
@@ -75,12 +75,12 @@ def _parse(text: str) -> ast.Module | None:
 
 
 class ProgramOutput(Struct, frozen=True):
-    """What came of running a program.
+    """The output of a program.
 
     Attributes:
-        printed: All that it printed, up to its error if there is one.
-        value: Of its last line.
-        error: With its trace; empty if there is none.
+        printed: The printed text, up to an error if any.
+        value: The value of the last line.
+        error: The error with its traceback, if any.
     """
 
     printed: str = ""
@@ -89,18 +89,18 @@ class ProgramOutput(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The last line it printed, or else the value of its last line; empty where it failed."""
+        """The last printed line, or else the value of the last line; empty after a failure."""
         shown = self.printed.strip() or ("" if self.value is None else str(self.value).strip())
         return "" if self.error else shown.rpartition("\n")[2]
 
     @property
     def fault(self) -> str:
-        """Why it has no answer; empty if it has."""
+        """The reason for a missing answer, if it is missing."""
         return self.error or ("" if self.text else "it printed nothing; print the answer")
 
 
 def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
-    """Return the output of a program that was run."""
+    """Return the output of an executed program."""
     if isinstance(returned, Failed):
         return ProgramOutput(error=returned.message)
     if isinstance(returned.value, str):
@@ -114,10 +114,10 @@ def output_of(returned: ToolReturned | Failed) -> ProgramOutput:
 
 
 def run_programs(state: Any, programs: Mapping[str, str]) -> Generator[Request, Any, list[ProgramOutput]]:
-    """Run programs in the sandbox, side by side, and return their outputs in order; without a sandbox the run ends.
+    """Run programs side by side in the sandbox and return their outputs in order. Without a sandbox the run ends.
 
     Args:
-        programs: Each by the id of what it belongs to.
+        programs: The programs by the id of their owner.
     """
     calls = [CallTool(SANDBOX_TOOL, {"code": code}, about) for about, code in programs.items()]
     returned = yield request(state, *calls, give_failures=True)

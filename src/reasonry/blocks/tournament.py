@@ -1,19 +1,20 @@
-"""Tournaments: which candidates a judge compares next, and who leads.
+"""Tournaments: the next candidates for a judge to compare, and the leader.
 
 `pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings, in two rounds: a ring, in which each
-             candidate stands once in the first place and once in the second, then every other candidate beside two
-             pivots, the leader so far and the best other one of the ring; a pair of the ring comes the other way round
-`knockout`   pairs that are judged in both orders, and once more where the two disagree or are close; log₂ n rounds
+             candidate is once first and once second, then every other candidate beside two pivots, the leader so far
+             and the best other candidate of the ring; a pair of the ring is judged again in swapped order
+`knockout`   pairs judged in both orders, and once more if the two verdicts disagree or are close; log₂ n rounds
 `points`     each candidate rated alone
 `list`       all candidates rated at once
 
 Rule 1: the order in which a judge sees candidates depends on the seed and their numbers alone.
-Rule 2: a candidate's score is its mean preference, and a quarter of the logarithm of its share of the votes (the weight
-        that `bench/selection.py` found to serve few and many right drafts); a tie goes to the shorter text, then to who
-        was first.
-Rule 3: the next questions are a function of the verdicts so far, so that what was judged is never judged again.
-Rule 4: the first contender leads until the tournament is over, in a knock-out until it loses a pair; in pairs it leads
-        on where the judge always prefers it to the winner. Of one cut short, who has beaten the leader leads.
+Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes (the weight
+        that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
+        earlier candidate.
+Rule 3: the next questions are a function of the verdicts so far, so that no pair is judged again.
+Rule 4: the first contender leads until the end of the tournament, in a knock-out until it loses a pair; in pairs it
+        stays the leader if the judge always prefers it to the winner. In an unfinished tournament, a candidate that has
+        beaten the leader leads.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from msgspec import Struct
 Rules = Literal["pairs", "knockout", "points", "list"]
 
 VOTES = 0.25
-"""How much the logarithm of a share of the votes counts beside a mean preference."""
+"""The weight of the logarithm of a share of the votes beside a mean preference."""
 MIDDLE = 5.5
-"""Of the scale of ratings: what a candidate counts as that nobody has rated."""
+"""The middle of the scale of ratings: the rating of an unrated candidate."""
 CLOSE = 0.1
-"""How far from an even preference two votes together may be, and a third is asked for."""
+"""The distance from an even preference within which two votes need a third."""
 
 
 class Ratings(Struct, frozen=True):
-    """Ratings of candidates from 1 to 10, by number, in the order shown; none where no reply could be read.
+    """Ratings of candidates from 1 to 10, by number, in the order shown; empty without a readable reply.
 
-    A candidate that the judge left out is None among them, and counts as the middle.
+    A candidate without a rating is None, and counts as the middle.
     """
 
     shown: tuple[int, ...]
@@ -47,11 +48,11 @@ class Ratings(Struct, frozen=True):
 
     @property
     def counted(self) -> list[float]:
-        """The ratings, with the middle for a candidate that was left out."""
+        """The ratings, with the middle for unrated candidates."""
         return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
-        """Return how clearly a candidate stands before those beside it, from 0 to 1; alone, its rating as a share."""
+        """Return the preference for a candidate over its rivals, from 0 to 1; alone, its rating as a share."""
         if not self.ratings:
             return 0.5
         place, ratings = self.shown.index(number), self.counted
@@ -61,7 +62,7 @@ class Ratings(Struct, frozen=True):
 
 
 class Contender(Struct, frozen=True):
-    """A candidate of a tournament: its number, its share of the votes, and how long it is."""
+    """A candidate of a tournament: its number, its share of the votes, and its length."""
 
     number: int
     share: float = 1.0
@@ -69,12 +70,12 @@ class Contender(Struct, frozen=True):
 
 
 def seeded_order(numbers: Sequence[int], seed: int) -> list[int]:
-    """Return numbers in an order that the seed decides."""
+    """Shuffle numbers by a seed."""
     return sorted(numbers, key=lambda number: sha256(f"{seed}, {number}".encode()).digest())
 
 
 def borda(number: int, verdicts: Sequence[Ratings]) -> float:
-    """Return the share of the others that a candidate is put before, mean over its judges; 0 without any."""
+    """Return the share of other candidates ranked below a candidate, averaged over its judges; 0 without judges."""
     shares: list[float] = []
     for verdict in verdicts:
         if verdict.ratings and number in verdict.shown:
@@ -92,7 +93,7 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
 
 
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
-    """Return the score of a candidate by verdicts, and by preferences that may still come."""
+    """Return the score of a candidate by its verdicts and by possible further preferences."""
     number = contender.number
     had = [verdict.preference(number) for verdict in verdicts if number in verdict.shown]
     counted = [*had, *missing] or [0.5]
@@ -100,11 +101,11 @@ def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[
 
 
 class Tournament(Struct, frozen=True):
-    """A tournament as it stands.
+    """The state of a tournament.
 
     Attributes:
-        contenders: The leader so far first.
-        verdicts: What a judge has said.
+        contenders: The candidates, the leader so far first.
+        verdicts: The judge's ratings so far.
     """
 
     rules: Rules
@@ -118,7 +119,7 @@ class Tournament(Struct, frozen=True):
         return seeded_order([each.number for each in self.contenders], self.seed)
 
     def next_questions(self) -> list[tuple[int, ...]]:
-        """Return which candidates to show a judge now, each tuple in the order shown; none: it is over."""
+        """Return the next candidates to show a judge, each tuple in the order shown; empty at the end."""
         order, judged = self.order, {verdict.shown for verdict in self.verdicts}
         if len(order) < 2:
             return []
@@ -135,7 +136,7 @@ class Tournament(Struct, frozen=True):
         return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
 
     def leader(self) -> int:
-        """Return the leader so far: the first contender, in a knock-out the contender that beat it."""
+        """Return the leader so far: the first contender, or in a knock-out the contender that beat it."""
         leader = self.contenders[0].number
         beaten = self._bracket()[1] if self.rules == "knockout" else {}
         while leader in beaten:
@@ -143,7 +144,7 @@ class Tournament(Struct, frozen=True):
         return leader
 
     def leader_so_far(self) -> int:
-        """Return the leader of a tournament that is not over: who has beaten the leader, and so on."""
+        """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
         leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
         is_over = len(left) == len(self.verdicts) and not self.next_questions()
         if is_over or self.rules == "knockout":
@@ -156,7 +157,7 @@ class Tournament(Struct, frozen=True):
         return leader
 
     def standings(self) -> dict[int, float]:
-        """Return the score of each candidate when it is over, the winner first."""
+        """Return the final score of each candidate, the winner first."""
         found, leader = scores(self.contenders, self.verdicts), self.leader()
         winner = leader if self.rules == "knockout" else next(iter(found))
         if self.rules == "pairs":
@@ -167,11 +168,11 @@ class Tournament(Struct, frozen=True):
         return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
 
     def is_decided(self, questions: Sequence[tuple[int, ...]], brought: Mapping[int, Ratings]) -> bool:
-        """Whether no verdict that is still missing can take the lead from the leader.
+        """Whether no missing verdict can change the leader.
 
         Args:
-            questions: What was asked.
-            brought: The verdicts that came in, by the place of their question.
+            questions: The questions of this round.
+            brought: The verdicts so far, by the position of their question.
         """
         known = [*self.verdicts, *brought.values()]
         leader = next(iter(scores(self.contenders, known)))
@@ -184,7 +185,7 @@ class Tournament(Struct, frozen=True):
         return all(bound(each, 1) < lead for each in self.contenders if each.number != leader)
 
     def _beside_pivots(self, ring: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return every pair with the leader so far or the best other of the ring; those of the ring turned round."""
+        """Return every pair with a pivot: the leader so far or the best other. Pairs of the ring are swapped."""
         leader = self.contenders[0].number
         of_ring = [verdict for verdict in self.verdicts if verdict.shown in ring]
         rival = next(number for number in scores(self.contenders, of_ring) if number != leader)
@@ -197,7 +198,7 @@ class Tournament(Struct, frozen=True):
         return pairs
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
-        """Return the open questions of the first level that has any, and by each candidate that is out, its winner."""
+        """Return the open questions of the first unfinished level, and the winner over each eliminated candidate."""
         beaten: dict[int, int] = {}
         level = self.order
         while len(level) > 1:
@@ -217,7 +218,7 @@ class Tournament(Struct, frozen=True):
 
 
 def _open_votes(first: int, second: int, votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    """Return the orders in which a pair is still to be judged."""
+    """Return the orders in which a pair still has to be judged."""
     orders = ((first, second), (second, first))
     missing = [pair for pair in orders if all(pair != vote.shown for vote in votes)]
     if missing or len(votes) > 2:
