@@ -17,7 +17,7 @@ from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.which_session import Thinker
 from reasonry.records import ThoughtRow
 
-from .desk import desk
+from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
 
