@@ -127,7 +127,11 @@ def update(
             return replace(machine, streaming_text=text), []
         case ("llm_result", _, ("ok", {**reply})):
             event = Answered(without_surrogates(str(reply.get("text") or machine.streaming_text)))
-            machine = replace(machine, usage=_add_usage(machine.usage, reply.get("usage")))
+            usage, reported = Counter(machine.usage), reply.get("usage")
+            # Providers also report null and nested members.
+            counts = reported.items() if isinstance(reported, Mapping) else ()
+            usage.update({name: count for name, count in counts if type(count) is int})
+            machine = replace(machine, usage=dict(usage))
         case _:
             event = _read_result(machine, message)
     assert machine.snapshot is not None, "a call is under way"
@@ -138,23 +142,14 @@ def update(
     return _wait(replace(machine, streaming_text=""), step.snapshot, f"{machine.call_id}/{following}")
 
 
-def _add_usage(usage: Mapping[str, int], reported: Any) -> dict[str, int]:
-    """Add the whole numbers of a usage report. Null and nested members are ignored."""
-    members = reported.items() if isinstance(reported, Mapping) else ()
-    total = Counter(usage)
-    total.update({name: count for name, count in members if type(count) is int})
-    return dict(total)
-
-
 def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:
-    result: Mapping[str, Any]
     match message:
         case ("llm_result", _, ("error", reason)):
             return Failed("provider_error", without_surrogates(f"{reason}"))
         case ("thoughts_generated", _, []) if machine.status == "generating":
             return Failed("provider_error", "no thought was generated")
         case ("thoughts_generated", _, [*thoughts]) if machine.status == "generating":
-            result = {"thoughts": thoughts}
+            result: dict[str, Any] = {"thoughts": thoughts}
         case ("thoughts_evaluated", _, {**scores}) if machine.status == "evaluating":
             by_id = {each["id"]: each["content"] for each in machine.pending_thoughts}
             result = {"scores": {name: scores.get(name, scores.get(text)) for name, text in by_id.items()}}

@@ -17,7 +17,7 @@ from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.which_session import Thinker
 from reasonry.records import ThoughtRow
 
-from .desk import desk
+from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
 
@@ -249,3 +249,19 @@ def test_a_question_of_two_parts_is_open_while_one_is() -> None:
 
     assert open_in("Plan it.", *texts) == [2]
     assert open_in("Plan it.", *texts[:2], "The application does no DDL then.") == []
+
+
+async def test_a_session_that_never_leaves_the_first_stage_of_its_strategy_says_so_at_its_end(
+    fleeting: Desk,
+) -> None:
+    for strategy, stage, ended in (
+        ("linear", None, True),
+        ("linear", "initial_thought_planning", False),
+        (None, None, False),
+    ):
+        named = {} if strategy is None else {"strategy": strategy}
+        sid = (await fleeting.think(1, total_thoughts=2, **named))["session_id"]
+        moved = {} if stage is None else {"stage": stage}
+        last = await fleeting.think(2, total_thoughts=2, next_thought_needed=False, session_id=sid, **moved)
+        assert ("stages: ended at problem_reception" in last.get("left_open", "")) is ended
+        assert "stages:" not in (await fleeting.sessions.resume({"session_id": sid})).get("open", "") or ended

@@ -711,3 +711,36 @@ async def test_a_refused_call_with_an_expired_id_says_first_that_it_has_expired(
         UsageError, match=r"^No session has this id \(expired or deleted, perhaps\); this call"
     ):
         await fleeting.think(2, session_id=sid, **refers)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"total_thoughts": None}, "total thoughts is missing"),
+        ({"thought_number": "none yet"}, "thought number must be a whole number"),
+        ({"thought": "x" * 100_001}, "thought has 100,001 characters"),
+        ({"strategy": "no such"}, "There is no strategy"),
+        ({"totalThoughts": 9}, "total thoughts is there twice"),
+    ],
+)
+async def test_an_expired_or_unknown_id_is_said_before_a_fault_of_the_arguments(
+    fleeting: Desk, fault: dict[str, Any], message: str
+) -> None:
+    sid = (await fleeting.think(1))["session_id"]
+    call = {"thought": "t", "next_thought_needed": True, "thought_number": 2, "total_thoughts": 3, **fault}
+    thinker = Thinker()
+    for session_id, named in ((sid, ""), ("", ""), ("gone", "No session has this id")):
+        with pytest.raises(UsageError, match=f"^{named}") as refused:
+            await fleeting.sessions.think({**call, "sessionId": session_id}, thinker=thinker)
+        assert refused.value.message.startswith(named or message)
+        assert message in refused.value.message
+    fleeting.clock.pass_minutes(31)
+    for exact_id in (None, sid):
+        with pytest.raises(
+            UsageError, match=r"^This session has expired; this call would begin a new session\."
+        ) as refused:
+            await fleeting.sessions.think({**call, "sessionId": sid}, exact_id=exact_id)
+        assert message in refused.value.message
+    with pytest.raises(NotFoundError):
+        await fleeting.sessions.think({**call, "sessionId": sid}, begins=False)
+    assert [row.session_id for row in await fleeting.store.sessions()] == [sid]

@@ -492,3 +492,20 @@ def test_a_score_that_is_missing_is_lost_alone_and_the_warnings_say_so() -> None
         "a reply was taken in part: plan_evaluation: evaluations[2] was left out: `overall_score`: 101 is not from 0 "
         "to 100; give each of the plans A, B, C one score, not A, C",
     )
+
+
+def test_a_task_that_cannot_be_carried_out_is_lost_alone_and_the_warnings_say_so() -> None:
+    given = [("knowledge", "Compare libraries"), ("web_search", "Look it up"), ("knowledge", " ")]
+    broken = plan(*given, ("logic_kernel", "Recommend"), ("knowledge", "Phrase it"))
+    script = [WEB_SCRAPER[0], ("plan_generation", broken), ("plan_generation", broken), *WEB_SCRAPER[5:7]]
+    script += [*WEB_SCRAPER[9:11], *WEB_SCRAPER[5:7], *WEB_SCRAPER[11:13]]
+    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
+    model, options = ScriptedModel.of(*lines), {"candidate_plans": 1}
+    result = solve_sync(QUERY, strategy="analysis", model=model, store="memory", options=options)
+    tasks = [task["task_query"] for task in result.document()["tasks"]]
+    assert tasks == ["Compare libraries", "Recommend", "Phrase it"]
+    (warning,) = result.warnings
+    assert warning.startswith(
+        "a reply was taken in part: plan_generation: task 2: there is no tool 'web_search'; the tools are: knowledge"
+    )
+    assert "; task 3: its task_query is empty" in warning

@@ -118,6 +118,19 @@ def test_a_plan_that_cannot_be_used_is_asked_for_again_with_the_reason_and_then_
     assert not asked(walked, "plan_evaluation"), "one plan is left: nothing to choose from"
 
 
+def test_tasks_after_one_that_a_plan_has_lost_still_depend_on_the_same_tasks() -> None:
+    broken = plan(
+        "a",
+        ("web", "b", [1]),
+        ("logic_kernel", "c", [1, 2]),
+        ("knowledge", "d", [3]),
+        ("knowledge", "e", [9]),
+    )
+    walked = analyse({"plan_generation": [broken, broken]}, candidate_plans=1, concurrent_tasks=True)
+    tasks = [(task.task_query, task.depends_on) for task in walked.snapshot.state.tasks]
+    assert tasks == [("a", ()), ("c", (1,)), ("d", (2,))]
+
+
 @pytest.mark.parametrize(("level", "least", "most"), [(level, *counts) for level, counts in TASKS.items()])
 def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most: int) -> None:
     complexity = {**USUAL["complexity_analysis"], "complexity_level": level}

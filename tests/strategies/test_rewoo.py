@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,8 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, advance, begin, open_effects
 from reasonry.core.toolcard import ToolCard
-from reasonry.strategies.rewoo import REWOO, Options
+from reasonry.reading.fit import Unreadable
+from reasonry.strategies.rewoo import REWOO, Options, read_plan
 
 from .walking import in_order, reply, walk
 
@@ -191,6 +193,27 @@ def test_ids_are_read_however_they_are_written(ids: tuple[Any, Any]) -> None:
     assert walked.performed[1].effect == CallTool("Wikipedia", {"query": "a"})
     assert walked.asks[1].prompt == "sum of A"
     assert walked.conclusion.answer == "x"
+
+
+def test_a_plan_loses_at_the_last_try_the_calls_that_cannot_be_carried_out_and_those_that_build_on_them() -> (
+    None
+):
+    calls = (
+        ("#E1", "Google", "a"),
+        ("#E2", "Wikipedia", "#E1"),
+        ("#E3", "Wikipedia", "b"),
+        ("#E4", "LLM", "of #E3"),
+    )
+    broken = plan(*calls)
+    found = in_order(broken, broken, ToolReturned("B"), "<answer>b</answer>", {"answer": "y"})
+    walked = walk(REWOO, "p", found, TOOLS)
+    assert walked.performed[2].effect == CallTool("Wikipedia", {"query": "b"})
+    assert walked.conclusion.answer == "y"
+    refused = read_plan(walked.snapshot.state, walked.asks[0], [json.dumps(broken)])
+    assert isinstance(refused, Unreadable)
+    assert refused.reason == (
+        "#E1: there is no tool 'Google'; the tools are: Wikipedia, add, LLM; nor can be carried out: #E2"
+    )
 
 
 def test_a_plan_that_stays_broken_fails_the_run() -> None:

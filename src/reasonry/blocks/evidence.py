@@ -111,7 +111,7 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
     Faults are an unknown tool, a malformed input, a repeated id, a dangling reference, or a cycle.
     """
     for call in calls:
-        if fault := _call_fault(call, cards):
+        if fault := call_fault(call, cards):
             return f"{call.id}: {fault}"
     needs = {call.id: references(call.input) for call in calls}
     if len(needs) < len(calls):
@@ -138,7 +138,8 @@ def call_arguments(
     return matched_arguments(card, substitute(arguments, evidence))
 
 
-def _call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
+def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
+    """Return why a call cannot be carried out, whatever the calls beside it."""
     if evidence_id(call.id) is None:
         return "that is no id; ids are #E1, #E2, …"
     card = card_named(cards, call.tool)

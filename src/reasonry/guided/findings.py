@@ -136,6 +136,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
                 "refuted", [str(verdict.number) for verdict in _refutations(head, own) if verdict.number]
             ),
             *_label("plan", [step for steps in _open_steps(own) for step in steps]),
+            *_label("stages", [f"ended at {head.stage}"] * (head.ended and head.stage == strategy.first)),
         ]
     )
 

@@ -132,6 +132,23 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
     return read_form(ThinkingCall, named, limits), others
 
 
+def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | None) -> ThinkingCall:
+    """Return a call that has nothing but the session that faulty arguments name, or that their tool is bound to.
+
+    Raises:
+        UsageError: The fault, where there is no such session.
+    """
+    try:
+        named = bound_to or read_call(OneSession, arguments).session_id
+    except UsageError:
+        raise fault from None
+    if "session_id" in (fault.details.get("field"), *fault.details.get("fields", ())):
+        raise fault
+    return ThinkingCall(
+        thought="", next_thought_needed=True, thought_number=2, total_thoughts=2, session_id=named
+    )
+
+
 def call_mark(call: ThinkingCall, others: Arguments) -> int:
     """Return a number that two calls share where all but their thoughts and sessions is the same.
 

@@ -127,7 +127,17 @@ class Sessions:
         Raises:
             UsageError: The call breaks a rule; nothing has changed.
         """
-        call, others = read.read_thought(arguments, self.settings)
+        fault: UsageError | None = None
+        try:
+            call, others = read.read_thought(arguments, self.settings)
+            strategy = None if call.strategy is None else self.strategy(call.strategy).name
+        except UsageError as error:
+            call, others, strategy, fault = (
+                read.read_session_only(arguments, error, exact_id),
+                {},
+                None,
+                error,
+            )
         async with nullcontext() if thinker is None else thinker.gate:
             named = exact_id or (call.session_id if thinker is None else thinker.session_of(call))
             if named and begins and exact_id is None and may_be_short(named):
@@ -139,7 +149,8 @@ class Sessions:
                 thinker=thinker,
                 target=named or current or self._new_id(),
                 new_id=self._new_id,
-                strategy=None if call.strategy is None else self.strategy(call.strategy).name,
+                strategy=strategy,
+                fault=fault,
                 mark=read.call_mark(call, others) if forgives else 0,
                 exact=exact_id is not None,
                 begins=begins,

@@ -63,12 +63,14 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         others: Arguments that the tool does not have; some may be fields of the thought's stage.
         lapses: Whether an expired session is over, rather than continued.
         directory: The working directory, in which a new session is begun.
+        fault: What is wrong with the arguments, which is said after what has become of the session.
         history: How many thoughts the reply shows where the call does not say; None: all.
     """
 
     others: Mapping[str, Any]
     lapses: bool
     directory: str
+    fault: UsageError | None = None
     now_ms: int
     settings: SessionSettings
     find: Find
@@ -83,6 +85,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
         choice = self.which_session(there, list(self._candidates(view)))
         try:
+            if self.fault:
+                raise self.fault
             return self._take(view, choice)
         except UsageError as error:
             lost = [notice.message for notice in choice.notices if notice.reason in ("expired", "unknown")]

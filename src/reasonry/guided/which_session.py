@@ -28,8 +28,6 @@ from .thinking_tool import Notice, ThinkingCall
 MAX_OPEN = 16
 """Sessions that a call may continue; the one used longest ago is forgotten beyond that."""
 _MAX_NAMED = 3
-_SURE_CHARS = 18
-"""The beginning of an id that is taken for one of a session which the caller knows, whatever others there are."""
 
 Pair = frozenset[str]
 
@@ -76,8 +74,6 @@ class Thinker:
         named = call.session_id
         if named is None:
             return None
-        if self.seen and named not in self.seen and len(named) >= _SURE_CHARS:
-            named = next((known for known in self.seen if known.startswith(named)), named)
         if call.thought_number == 1 or call.clear_session:
             return named
         return self.begun_for.get(named, named)

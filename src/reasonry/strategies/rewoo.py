@@ -29,6 +29,7 @@ from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.evidence import (
     PlannedCall,
     call_arguments,
+    call_fault,
     evidence_id,
     evidence_text,
     plan_fault,
@@ -132,7 +133,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan and check that it can be executed."""
+    """Read a plan, and see whether it can be carried out; at the last try it loses the calls that cannot be."""
     cards, reading = _cards(state), parse.read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading
@@ -147,7 +148,20 @@ def read_plan(
     fault = plan_fault(calls, cards)
     if fault is None and len(calls) > state.options.max_calls:
         fault = f"plan at most {state.options.max_calls} calls"
-    return (tuple(calls), reading[1]) if fault is None else Unreadable(fault)
+    if fault is None:
+        return tuple(calls), reading[1]
+    kept = [call for call in calls if call_fault(call, cards) is None]
+    while lost := [
+        call for call in kept if not {each.id for each in kept}.issuperset(references(call.input))
+    ]:
+        kept = [call for call in kept if call not in lost]
+    if not kept or len(kept) > state.options.max_calls or plan_fault(kept, cards):
+        return Unreadable(fault)
+    lost = (call.id for call in calls if call not in kept and not fault.startswith(f"{call.id}: "))
+    more = ", ".join(lost)
+    return Unreadable(
+        f"{fault}{more and f'; nor can be carried out: {more}'}", in_part=(tuple(kept), reading[1])
+    )
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:

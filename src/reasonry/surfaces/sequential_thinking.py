@@ -56,19 +56,7 @@ on a revised thought, which equation is false, and before the end what is open.
 - strategy leads through stages: name the thought's stage, the present one or one of nextStages; its fields go into data
 - sessionId: say it where several sessions are open
 Set nextThoughtNeeded to false only with a satisfactory answer."""
-"""The short description, for clients that count tokens."""
-_KNOWN = (
-    "thought",
-    "nextThoughtNeeded",
-    "thoughtNumber",
-    "totalThoughts",
-    "isRevision",
-    "revisesThought",
-    "branchFromThought",
-    "needsMoreThoughts",
-)
-"""Parameters of the reference server, without a description in the short list."""
-
+"""For MCP where tokens count: clients pay for it in every request."""
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
 SESSIONS_DESCRIPTION = (
@@ -99,16 +87,13 @@ def loop_limit(phase: str) -> int:
     return LOOP_LIMITS[name]
 
 
-def thinking_input(strategies: Iterable[str], *, is_brief: bool = False) -> Schema:
+def thinking_input(strategies: Iterable[str]) -> Schema:
     """Return the JSON schema of the thinking tool's arguments, in camel case.
 
     Args:
-        strategies: The legal names of strategies.
-        is_brief: Whether to leave out the descriptions of self-explanatory parameters.
+        strategies: The names a thinker may choose from.
     """
     schema = in_camel_case(tool_schema(ThinkingCall))
-    for name in _KNOWN if is_brief else ():
-        del schema["properties"][name]["description"]
     strategy = {"type": "string", "description": f"First call only: {', '.join(strategies)}"}
     evidence = {"type": "string", "enum": list(EVIDENCE), "description": "What it rests on"}
     return {**schema, "properties": {**schema["properties"], "strategy": strategy, "evidence": evidence}}

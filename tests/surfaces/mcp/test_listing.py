@@ -62,14 +62,38 @@ def test_the_thinking_tool_says_how_to_think_and_describes_every_parameter(raw: 
     assert thinking["description"] == reasonry.thinking_tool(store="memory").description
 
 
-def test_the_short_description_is_asked_for_and_the_list_then_stays_under_1200_tokens(raw: Raw) -> None:
-    with Raw(REASONRY_DESCRIPTION="short") as brief:
+@pytest.mark.parametrize("models", ["", "anthropic:claude-sonnet-4-6, openai:gpt-5.4-mini"])
+def test_the_short_description_is_asked_for_and_the_list_then_stays_under_1200_tokens(models: str) -> None:
+    environ = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "REASONRY_MODELS": models}
+    with Raw(REASONRY_DESCRIPTION="short", **environ if models else {}) as brief:
         tools = brief.ask("tools/list")["result"]["tools"]
+    assert ("solve" in {tool["name"] for tool in tools}) == bool(models)
     assert _paid(tools) <= 1_200
     assert len(tools[0]["description"]) / 4 < 150
-    full = raw.ask("tools/list")["result"]["tools"]
-    assert tools[0]["inputSchema"]["properties"].keys() == full[0]["inputSchema"]["properties"].keys()
-    assert tools[1:] == full[1:]
+    with Raw(**environ if models else {}) as raw:
+        full = raw.ask("tools/list")["result"]["tools"]
+    assert _paid(full) <= 1_800
+    for short, long in zip(tools, full, strict=True):
+        names = ("type", "enum", "items", "anyOf")
+        shown, whole = (
+            {
+                key: {part: said.get(part) for part in names}
+                for key, said in tool["inputSchema"]["properties"].items()
+            }
+            for tool in (short, long)
+        )
+        assert (short["name"], short["inputSchema"]["required"], shown) == (
+            long["name"],
+            long["inputSchema"]["required"],
+            whole,
+        )
+        assert short["outputSchema"] == long["outputSchema"]
+
+
+def test_a_bound_that_the_short_description_leaves_out_is_named_by_the_error() -> None:
+    with Raw(REASONRY_DESCRIPTION="short") as brief:
+        refused = brief.call("sequentialthinking", **thought(thoughtNumber=0))
+    assert "thought number must be at least 1, not 0" in refused["error"]["message"]
 
 
 def test_no_other_description_can_be_asked_for() -> None:

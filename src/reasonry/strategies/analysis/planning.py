@@ -194,25 +194,30 @@ def _plan_question(state: State, number: int) -> Ask:
 def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
     """Read a plan. Every task needs an existing resource, a query, and references to earlier tasks only.
 
-    At the last try, a plan with too few or too many tasks is accepted if it can be executed.
+    At the last try a plan loses the tasks that cannot be carried out, and its number of tasks does not matter.
     """
     reading = parse.read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
         return reading
     cards, tasks = state.options.resources, list[PlannedTask]()
+    faults, places = list[str](), dict[int, int]()
     for number, task in enumerate(reading[0].tasks, 1):
         card = card_named(cards, task.resource_name)
         if card is None:
-            return Unreadable(f"task {number}: {no_such_tool(cards, task.resource_name)}")
-        if not task.task_query.strip():
-            return Unreadable(f"task {number}: its task_query is empty")
-        if any(not 1 <= earlier < number for earlier in task.depends_on):
-            return Unreadable(
-                f"task {number}: depends_on may name earlier tasks only, by their numbers from 1"
-            )
-        tasks.append(replace(task, resource_name=card.name))
+            faults.append(f"task {number}: {no_such_tool(cards, task.resource_name)}")
+        elif not task.task_query.strip():
+            faults.append(f"task {number}: its task_query is empty")
+        elif any(not 1 <= earlier < number for earlier in task.depends_on):
+            faults.append(f"task {number}: depends_on may name earlier tasks only, by their numbers from 1")
+        else:
+            # Where a task is lost, those after it have other numbers.
+            depends_on = tuple(places[earlier] for earlier in task.depends_on if earlier in places)
+            tasks.append(replace(task, resource_name=card.name, depends_on=depends_on))
+            places[number] = len(tasks)
     fewest_tasks, most_tasks = _task_counts(state)
     plan = PlanReply(tuple(tasks)), reading[1]
+    if faults:
+        return Unreadable("; ".join(faults), in_part=plan if tasks else None)
     if state.options.enforce_task_counts and not fewest_tasks <= len(tasks) <= most_tasks:
         level = state.now.complexity.complexity_level if state.now.complexity else ""
         size = f"a {level} query has" if level else "a plan has"

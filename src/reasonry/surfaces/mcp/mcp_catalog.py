@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
+_UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
+"""Left out where tokens count; an error names a bound that a call breaks."""
+_EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", "run_id", "id"}
+"""Parameters that do not explain themselves."""
 
 
 def app_server(work: RunWork, sessions: Sessions) -> McpServer:
@@ -41,16 +46,14 @@ def open_server(
     """Build a server for sessions alone, without runs.
 
     Args:
-        is_brief: Whether the thinking tool has its short description.
+        is_brief: Whether the tools are described in few words.
     """
     guided = [
         McpTool(
             name=sequential_thinking.THINKING,
             title=sequential_thinking.THINKING_TITLE,
-            description=sequential_thinking.THINKING_BRIEFLY
-            if is_brief
-            else sequential_thinking.THINKING_DESCRIPTION,
-            input_schema=sequential_thinking.thinking_input(strategy_names(strategies), is_brief=is_brief),
+            description=sequential_thinking.THINKING_DESCRIPTION,
+            input_schema=sequential_thinking.thinking_input(strategy_names(strategies)),
             output_schema=sequential_thinking.in_camel_case(tool_schema(ThinkingReply)),
             annotations=_THINK,
             call=lambda arguments, context: sequential_thinking.think_in_camel_case(
@@ -67,7 +70,22 @@ def open_server(
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),
         ),
     ]
-    return McpServer([*guided, *extras], sessions, strategies)
+    tools = [*guided, *extras]
+    return McpServer(map(_describe_briefly, tools) if is_brief else tools, sessions, strategies)
+
+
+def _describe_briefly(tool: McpTool) -> McpTool:
+    """Return the tool with a short description, and its parameters with no more than their types."""
+    is_thinking = tool.name == sequential_thinking.THINKING
+    members = {
+        name: {key: said for key, said in member.items() if key not in _UNTOLD or name in _EXPLAINED}
+        for name, member in tool.input_schema["properties"].items()
+    }
+    return replace(
+        tool,
+        description=sequential_thinking.THINKING_BRIEFLY if is_thinking else tool.description,
+        input_schema={**tool.input_schema, "properties": members},
+    )
 
 
 def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:

@@ -6,7 +6,7 @@ The stdio connection and the SDK's server for HTTP both get their replies here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -119,7 +119,7 @@ class McpServer:
         tasks: The runs that are tasks, if tasks are supported.
     """
 
-    def __init__(self, tools: Sequence[McpTool], sessions: Sessions, strategies: Registry) -> None:
+    def __init__(self, tools: Iterable[McpTool], sessions: Sessions, strategies: Registry) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._sessions, self._strategies = sessions, strategies
         self.watch: Callable[[str, Document, Document], None] | None = None
