@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reasonry.core.budget import Budget, Usage
-from reasonry.core.events import Answered
+from reasonry.core.events import Answered, Closing, Stopped
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
@@ -28,7 +29,7 @@ from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import after_crash, engine, is_same, order, performers_of, record
 from .playing import CountingModel
-from .running import accept, drive, resume
+from .running import accept, drive, fork, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -112,6 +113,54 @@ async def test_with_more_calls_a_closed_run_ends_as_one_that_always_had_them(
             usual.termination,
         )
         assert not any("by then" in warning for warning in after.warnings)
+
+
+def ending(result: Result) -> tuple[Any, ...]:
+    return result.answer, result.outcome, result.termination
+
+
+@each_driven
+async def test_a_fork_before_the_closing_goes_its_own_way_and_one_after_it_is_closed_as_well(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 1, 0.0)
+    *_, usual = await closed(strategy, answers, None)
+    for calls in range(1, min(usual.usage.calls, 4)):
+        engines, run_id, early = await closed(strategy, answers, calls)
+        recorded = await engines.recorded_run(run_id)
+        taken = [entry.event for entry in recorded.entries if isinstance(entry, Settled)]
+        if early.termination.reason != "max_calls" or isinstance(taken[-1], Stopped):
+            continue
+        first = next(place for place, event in enumerate(taken) if isinstance(event, Closing))
+        last = max(place for place, event in enumerate(taken) if isinstance(event, Closing))
+        for at in range(len(taken) + 1):
+            forked = await fork(engines, run_id, replace(recorded.begun, budget=Budget()), at)
+            result = await drive(engines, forked, performers_of(answers))
+            if at <= first or at > last:
+                assert ending(result) == ending(usual if at <= first else early), (calls, at)
+            assert (await engines.replay(forked))["replay"]["identical"] is True
+
+
+@each_driven
+async def test_a_fork_of_a_run_whose_closing_was_lifted_takes_over_no_answer_of_it(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 1, 0.0)
+    *_, usual = await closed(strategy, answers, None)
+    for calls in range(1, min(usual.usage.calls, 3)):
+        engines, run_id, early = await closed(strategy, answers, calls)
+        if early.termination.reason != "max_calls":
+            continue
+        await resume(engines, run_id, performers_of(answers), budget=Budget())
+        whole = await engines.record(run_id)
+        places, count = whole.fork_points()
+        lifted = {event["id"] for event in whole.entries("events") if event.get("lifted")}
+        assert not lifted & places.keys()
+        for effect_id, at in [*places.items(), ("", count)]:
+            forked = await fork(engines, run_id, None, at)
+            run = (await engines.read(forked)).run
+            assert not effect_id or effect_id in [pending.id for pending in run.open_effects]
+            assert ending(await drive(engines, forked, performers_of(answers))) == ending(usual)
 
 
 async def test_a_vote_over_runs_that_use_tools_is_answered_within_its_calls() -> None:
