@@ -15,6 +15,7 @@ from reasonry.core.events import Answered, Closing, Stopped
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import CallIntended, Chain, Entry, Settled, decode
 from reasonry.engine.policy import Performers
@@ -28,8 +29,8 @@ from reasonry.strategies.react import REACT
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import after_crash, engine, is_same, order, performers_of, record
-from .playing import CountingModel
-from .running import accept, drive, fork, resume
+from .playing import CountingModel, by
+from .running import accept, drive, fork, resume, take_over
 
 pytestmark = pytest.mark.anyio
 
@@ -242,3 +243,80 @@ async def test_the_last_question_says_so_before_its_task_and_an_early_answer_say
         "a higher limit"
     )
     assert msgspec.json.decode(msgspec.json.encode(result.document()))["termination"]["reason"] == "max_calls"
+
+
+def turns_told(asked: list[str]) -> list[str]:
+    """Return what the last observation of each question says of the turns left."""
+    return [text.rpartition("Turns left before the answer is due: ")[2][:1] for text in asked]
+
+
+@pytest.mark.parametrize(("calls", "votes"), [(4, 1), (7, 2)])
+async def test_a_turn_is_told_how_many_are_left_by_the_calls(calls: int, votes: int) -> None:
+    asked: list[str] = []
+
+    def reply(question: Question) -> str:
+        asked.append(question.ask.text)
+        return endless(question)
+
+    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000, "votes": votes})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=calls)))
+    await drive(engines, run_id, Performers(CountingModel(reply=reply), tools=Tools()))
+    first, second, third, last = asked[::votes]
+    assert "Turns left" not in first
+    assert turns_told([second, third]) == ["2", "1"]
+    assert LAST_QUESTION in last
+    assert len(asked) == calls
+
+
+async def test_a_fork_is_told_how_many_calls_it_has_itself() -> None:
+    told = list[str]()
+
+    def reply(question: Question) -> str:
+        told.append(question.ask.text)
+        return endless(question)
+
+    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=6)))
+    await drive(engines, run_id, Performers(CountingModel(reply=endless), tools=Tools()))
+    forked = await fork(engines, run_id, None, 8)
+    run = (await engines.read(forked)).run
+    assert (run.usage.calls, run.reused.calls, run.snapshot.calls_left) == (0, 4, 6)
+    result = await drive(engines, forked, Performers(CountingModel(reply=reply), tools=Tools()))
+    assert len(told) == result.usage.calls == 6
+    assert "Turns left" not in told[1]
+    assert turns_told(told[3:5]) == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(0.05, "answered"), (0.07, "answered"), (0.01, "stopped"), (100, "answered")]
+)
+async def test_an_analysis_closes_at_its_cost_limit_as_at_any_other(limit: float, outcome: str) -> None:
+    engines, analysis = engine(), STRATEGIES["analysis"]
+    answers = world(analysis, 1, 0.0)
+    chosen = replace(options(analysis, 1), cost_limit=limit, focused_answer_type="none", verify=False)
+    run_id = await accept(engines, order(analysis, chosen))
+    result = await drive(engines, run_id, performers_of(answers))
+    assert result.outcome == outcome
+    assert (result.usage.usd or 0) <= limit
+    if limit < 1 and outcome == "answered":
+        assert result.termination.reason == "cost_limit"
+        assert result.warnings[0].startswith("answered from what was known by then: ")
+        assert result.warnings[0].endswith("; to let it work further, fork it with a higher cost_limit")
+    assert any("by then" in warning for warning in result.warnings) is (limit < 1 and outcome == "answered")
+
+
+async def test_a_coached_run_hands_out_its_last_question_and_ends_with_the_answer() -> None:
+    engines = engine()
+    chosen = read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=3)))
+    performers, coach, prompts = Performers(CountingModel(), tools=Tools()), Coach(engines), list[str]()
+    shown = await take_over(engines, run_id, performers)
+    while shown["questions"]:
+        (question,) = shown["questions"]
+        prompts.append(question["prompt"])
+        text = ANSWER if LAST_QUESTION in question["prompt"] else ENDLESS.replace("x", question["id"])
+        shown = await coach.answer(run_id, {question["id"]: text}, by(performers))
+    assert [LAST_QUESTION in prompt for prompt in prompts] == [False, False, True]
+    assert (shown["result"]["outcome"], shown["result"]["answer"]) == ("answered", "7")
+    assert shown["result"]["termination"]["reason"] == "max_calls"
+    assert shown["result"]["warnings"][0].startswith("answered from what was known by then")

@@ -270,9 +270,13 @@ class Run:
 
     def step_after(self, settled: Settled) -> Step:
         """Return what comes of an event; raises as `take`. Nothing is taken."""
+        snapshot, left = self.snapshot, self.snapshot.calls_left
+        if left is not None and self.counts.events < (self.begun.forked_at or 0):
+            # It was paid for by the run it was taken from.
+            snapshot = replace(snapshot, calls_left=left + getattr(settled.event, "usage", NOTHING).calls)
         step = advance(
             self.strategy,
-            self.snapshot,
+            snapshot,
             settled.id,
             settled.event,
             strategies=self.strategies,
