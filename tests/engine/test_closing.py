@@ -17,7 +17,7 @@ from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import CallIntended, Chain, Entry, Settled, decode
+from reasonry.engine.journal import CALLER, CallIntended, Chain, Entry, ParticipantNames, Settled, decode
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
@@ -303,6 +303,23 @@ async def test_an_analysis_closes_at_its_cost_limit_as_at_any_other(limit: float
         assert result.warnings[0].startswith("answered from what was known by then: ")
         assert result.warnings[0].endswith("; to let it work further, fork it with a higher cost_limit")
     assert any("by then" in warning for warning in result.warnings) is (limit < 1 and outcome == "answered")
+
+
+@pytest.mark.parametrize("brief", [False, True])
+async def test_a_caller_is_told_at_the_start_that_the_strategy_needs_more_calls(brief: bool) -> None:
+    engines, performers = engine(), Performers(CountingModel(), tools=Tools())
+    told = "react needs more calls"
+    begun = replace(
+        order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(calls=3)),
+        warnings=(told,),
+        participants=ParticipantNames(CALLER),
+    )
+    coach = Coach(engines, brief)
+    shown = await coach.start(begun, performers)
+    assert told in shown["note"]
+    shown = await coach.answer(shown["run_id"], {"e1": ENDLESS}, by(performers))
+    assert shown["questions"]
+    assert told not in shown.get("note", "")
 
 
 async def test_a_coached_run_hands_out_its_last_question_and_ends_with_the_answer() -> None:
