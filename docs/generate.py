@@ -74,6 +74,7 @@ def strategy_table(name: str) -> str:
         "## Options",
         _folded(f"{len(own)} of its own", _options(own)) if own else "",
         f"[Shared options](../choosing.md#shared-options): {', '.join(shared)}." if shared else "",
+        *with_too_few_calls(strategy),
         "## Stages",
         _folded(
             f"{len(document['stages'])} stages and the ways between them",
@@ -85,6 +86,17 @@ def strategy_table(name: str) -> str:
         f"`reasonry strategies {name}` prints the guidance of each stage; `--json` adds schemas and examples.",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def with_too_few_calls(strategy: Any) -> list[str]:
+    """Return what a strategy gives at a limit."""
+    if strategy.close is type(strategy).close:
+        return []
+    early = "At a limit it [answers from what is known by then](../runs.md#an-answer-at-every-budget)."
+    needed = f" It needs {strategy.least_calls} calls; with fewer it is one direct question."
+    if strategy.needs_least:
+        needed = f" It needs {strategy.least_calls} calls, and is refused with fewer."
+    return ["## With too few calls", early + (needed if strategy.least_calls > 1 else "")]
 
 
 def _folded(summary: str, *parts: str) -> str:

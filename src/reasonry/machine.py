@@ -24,6 +24,7 @@ from .core.effects import (
 )
 from .core.events import (
     Answered as Answered,
+    Closing as Closing,
     Event as Event,
     Failed as Failed,
     Stopped as Stopped,
@@ -70,7 +71,7 @@ def advance(
     """Take the event of an effect, and run the strategy until it waits again or ends.
 
     Args:
-        effect_id: The id of the effect in `wanted_effects`, or None for `Stopped`.
+        effect_id: Which effect, as `wanted_effects` has it; None for `Stopped` and `Closing`.
         event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`.
             Its `at_ms` is the run time, for the options that limit it.
 

@@ -8,14 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reasonry.core.budget import Budget, Usage
-from reasonry.core.events import Answered
+from reasonry.core.events import Answered, Closing, Stopped
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
+from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import CallIntended, Chain, Entry, Settled, decode
+from reasonry.engine.journal import CALLER, CallIntended, Chain, Entry, ParticipantNames, Settled, decode
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
@@ -27,8 +29,8 @@ from reasonry.strategies.react import REACT
 from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import after_crash, engine, is_same, order, performers_of, record
-from .playing import CountingModel
-from .running import accept, drive, resume
+from .playing import CountingModel, by
+from .running import accept, drive, fork, resume, take_over
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +116,54 @@ async def test_with_more_calls_a_closed_run_ends_as_one_that_always_had_them(
         assert not any("by then" in warning for warning in after.warnings)
 
 
+def ending(result: Result) -> tuple[Any, ...]:
+    return result.answer, result.outcome, result.termination
+
+
+@each_driven
+async def test_a_fork_before_the_closing_goes_its_own_way_and_one_after_it_is_closed_as_well(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 1, 0.0)
+    *_, usual = await closed(strategy, answers, None)
+    for calls in range(1, min(usual.usage.calls, 4)):
+        engines, run_id, early = await closed(strategy, answers, calls)
+        recorded = await engines.recorded_run(run_id)
+        taken = [entry.event for entry in recorded.entries if isinstance(entry, Settled)]
+        if early.termination.reason != "max_calls" or isinstance(taken[-1], Stopped):
+            continue
+        first = next(place for place, event in enumerate(taken) if isinstance(event, Closing))
+        last = max(place for place, event in enumerate(taken) if isinstance(event, Closing))
+        for at in range(len(taken) + 1):
+            forked = await fork(engines, run_id, replace(recorded.begun, budget=Budget()), at)
+            result = await drive(engines, forked, performers_of(answers))
+            if at <= first or at > last:
+                assert ending(result) == ending(usual if at <= first else early), (calls, at)
+            assert (await engines.replay(forked))["replay"]["identical"] is True
+
+
+@each_driven
+async def test_a_fork_of_a_run_whose_closing_was_lifted_takes_over_no_answer_of_it(
+    strategy: Strategy[Any, Any],
+) -> None:
+    answers = world(strategy, 1, 0.0)
+    *_, usual = await closed(strategy, answers, None)
+    for calls in range(1, min(usual.usage.calls, 3)):
+        engines, run_id, early = await closed(strategy, answers, calls)
+        if early.termination.reason != "max_calls":
+            continue
+        await resume(engines, run_id, performers_of(answers), budget=Budget())
+        whole = await engines.record(run_id)
+        places, count = whole.fork_points()
+        lifted = {event["id"] for event in whole.entries("events") if event.get("lifted")}
+        assert not lifted & places.keys()
+        for effect_id, at in [*places.items(), ("", count)]:
+            forked = await fork(engines, run_id, None, at)
+            run = (await engines.read(forked)).run
+            assert not effect_id or effect_id in [pending.id for pending in run.open_effects]
+            assert ending(await drive(engines, forked, performers_of(answers))) == ending(usual)
+
+
 async def test_a_vote_over_runs_that_use_tools_is_answered_within_its_calls() -> None:
     for name, calls in (("best_of_n", 6), ("best_of_n", 3), ("self_consistency", 5), ("council", 4)):
         strategy, model = STRATEGIES[name], CountingModel(reply=endless)
@@ -193,3 +243,97 @@ async def test_the_last_question_says_so_before_its_task_and_an_early_answer_say
         "a higher limit"
     )
     assert msgspec.json.decode(msgspec.json.encode(result.document()))["termination"]["reason"] == "max_calls"
+
+
+def turns_told(asked: list[str]) -> list[str]:
+    """Return what the last observation of each question says of the turns left."""
+    return [text.rpartition("Turns left before the answer is due: ")[2][:1] for text in asked]
+
+
+@pytest.mark.parametrize(("calls", "votes"), [(4, 1), (7, 2)])
+async def test_a_turn_is_told_how_many_are_left_by_the_calls(calls: int, votes: int) -> None:
+    asked: list[str] = []
+
+    def reply(question: Question) -> str:
+        asked.append(question.ask.text)
+        return endless(question)
+
+    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000, "votes": votes})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=calls)))
+    await drive(engines, run_id, Performers(CountingModel(reply=reply), tools=Tools()))
+    first, second, third, last = asked[::votes]
+    assert "Turns left" not in first
+    assert turns_told([second, third]) == ["2", "1"]
+    assert LAST_QUESTION in last
+    assert len(asked) == calls
+
+
+async def test_a_fork_is_told_how_many_calls_it_has_itself() -> None:
+    told = list[str]()
+
+    def reply(question: Question) -> str:
+        told.append(question.ask.text)
+        return endless(question)
+
+    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=6)))
+    await drive(engines, run_id, Performers(CountingModel(reply=endless), tools=Tools()))
+    forked = await fork(engines, run_id, None, 8)
+    run = (await engines.read(forked)).run
+    assert (run.usage.calls, run.reused.calls, run.snapshot.calls_left) == (0, 4, 6)
+    result = await drive(engines, forked, Performers(CountingModel(reply=reply), tools=Tools()))
+    assert len(told) == result.usage.calls == 6
+    assert "Turns left" not in told[1]
+    assert turns_told(told[3:5]) == ["2", "1"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome"), [(0.05, "answered"), (0.07, "answered"), (0.01, "stopped"), (100, "answered")]
+)
+async def test_an_analysis_closes_at_its_cost_limit_as_at_any_other(limit: float, outcome: str) -> None:
+    engines, analysis = engine(), STRATEGIES["analysis"]
+    answers = world(analysis, 1, 0.0)
+    chosen = replace(options(analysis, 1), cost_limit=limit, focused_answer_type="none", verify=False)
+    run_id = await accept(engines, order(analysis, chosen))
+    result = await drive(engines, run_id, performers_of(answers))
+    assert result.outcome == outcome
+    assert (result.usage.usd or 0) <= limit
+    if limit < 1 and outcome == "answered":
+        assert result.termination.reason == "cost_limit"
+        assert result.warnings[0].startswith("answered from what was known by then: ")
+        assert result.warnings[0].endswith("; to let it work further, fork it with a higher cost_limit")
+    assert any("by then" in warning for warning in result.warnings) is (limit < 1 and outcome == "answered")
+
+
+@pytest.mark.parametrize("brief", [False, True])
+async def test_a_caller_is_told_at_the_start_that_the_strategy_needs_more_calls(brief: bool) -> None:
+    engines, performers = engine(), Performers(CountingModel(), tools=Tools())
+    told = "react needs more calls"
+    begun = replace(
+        order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(calls=3)),
+        warnings=(told,),
+        participants=ParticipantNames(CALLER),
+    )
+    coach = Coach(engines, brief)
+    shown = await coach.start(begun, performers)
+    assert told in shown["note"]
+    shown = await coach.answer(shown["run_id"], {"e1": ENDLESS}, by(performers))
+    assert shown["questions"]
+    assert told not in shown.get("note", "")
+
+
+async def test_a_coached_run_hands_out_its_last_question_and_ends_with_the_answer() -> None:
+    engines = engine()
+    chosen = read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    run_id = await accept(engines, order(REACT, chosen, Budget(calls=3)))
+    performers, coach, prompts = Performers(CountingModel(), tools=Tools()), Coach(engines), list[str]()
+    shown = await take_over(engines, run_id, performers)
+    while shown["questions"]:
+        (question,) = shown["questions"]
+        prompts.append(question["prompt"])
+        text = ANSWER if LAST_QUESTION in question["prompt"] else ENDLESS.replace("x", question["id"])
+        shown = await coach.answer(run_id, {question["id"]: text}, by(performers))
+    assert [LAST_QUESTION in prompt for prompt in prompts] == [False, False, True]
+    assert (shown["result"]["outcome"], shown["result"]["answer"]) == ("answered", "7")
+    assert shown["result"]["termination"]["reason"] == "max_calls"
+    assert shown["result"]["warnings"][0].startswith("answered from what was known by then")

@@ -162,7 +162,7 @@ def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tup
 
 
 def _page(record: Record, after: int, limit: int) -> Document:
-    places = record.fork_points()
+    places, _ = record.fork_points()
     thoughts = map(_thought, thought_rows(record.thoughts()))
     asked = (_question(question, places) for question in record.entries("questions"))
     found, more = page_of(itertools.zip_longest(thoughts, asked), after, limit, MAX_PAGE_CHARS)

@@ -273,7 +273,10 @@ def advance(
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
     run = _Execution(strategy, snapshot, strategies or {})
     if type(event) is Closing:
-        return run.close(event)
+        step = run.close(event)
+        if step is None:
+            raise ConflictError(f"the run has no way to its answer from stage {snapshot.stage!r}")
+        return step
     return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, reading)
 
 
@@ -537,40 +540,28 @@ class _Execution:
 
     # -- closing
 
-    @property
-    def can_close(self) -> bool:
-        """Whether the run has a way to its last question that it does not stand on."""
-        if any(child.can_close for _, child in self._children()):
-            return True
-        return not self.is_closed and self._way_out(Closing("")) is not None
+    def close(self, event: Closing) -> Step | None:
+        """Have runs inside come to their answers with what they have; where none can, the run itself.
 
-    def close(self, event: Closing) -> Step:
-        """Have runs inside come to their answers with what they have; where none can, the run itself."""
+        Returns:
+            None where neither has a way to its last question that it does not stand on.
+        """
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
-        inside = [(place, child) for place, child in self._children() if child.can_close]
-        for place, child in inside:
-            now = self._take_child(self.pending[place], child.close(event))
-            self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
-        if inside:
+        open_before = self.pending
+        for place, waiting in enumerate(open_before):
+            if waiting.settled is None and waiting.child is not None:
+                inside = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
+                if (step := inside.close(event)) is not None:
+                    now = self._take_child(waiting, step)
+                    self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
+        if self.pending is not open_before:
             return self.go_on() if self._take() else self._step()
-        way = None if self.is_closed else self._way_out(event)
-        if way is None:
-            raise ConflictError(f"the run has no way to its answer from stage {self.stage.name!r}")
+        way = self.strategy.close(self._state_if_cut(event)) if self.stage.to and not self.is_closed else None
+        if way is None or way.to == self.stage.name:
+            return None
         self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
         self.is_closed, self.pending, self.asked, self.has_enough = True, (), 0, False
         return self._follow(way, is_way_out=True) or self.go_on()
-
-    def _way_out(self, event: Closing) -> Move | None:
-        move = self.strategy.close(self._state_if_cut(event)) if self.stage.to else None
-        return None if move is None or move.to == self.stage.name else move
-
-    def _children(self) -> list[tuple[int, _Execution]]:
-        """Return the runs inside that are at work, each with its place among what is pending."""
-        return [
-            (place, _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies))
-            for place, waiting in enumerate(self.pending)
-            if waiting.settled is None and waiting.child is not None
-        ]
 
     def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
         """Settle an effect nobody waits for any longer; of a run inside, its best so far counts."""
@@ -643,8 +634,7 @@ def last_questions(
     strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
 ) -> tuple[Ask, ...] | None:
     """Return what a run would ask if it were closed; None where it cannot be."""
-    run = _Execution(strategy, snapshot, strategies)
-    if snapshot.status != "active" or not run.can_close:
-        return None
-    asked = run.close(Closing("")).effects
-    return tuple(each.effect for each in asked if isinstance(each.effect, Ask))
+    step = (
+        _Execution(strategy, snapshot, strategies).close(Closing("")) if snapshot.status == "active" else None
+    )
+    return step and tuple(each.effect for each in step.effects if isinstance(each.effect, Ask))

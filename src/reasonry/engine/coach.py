@@ -129,7 +129,9 @@ class Coach(Struct, frozen=True):
         shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
-            how = {"note": HOW_TO_READ} if shared else {}
+            if shared:
+                whole = {**whole, "note": " ".join(filter(None, (HOW_TO_READ, whole.get("note"))))}
+            how = {name: whole[name] for name in ("note",) if name in whole}
             return {**how, **{name: whole[name] for name in whole if name != "questions"}, **questions_shown}
         kept = {name: whole[name] for name in ("run_id", "status", "note") if name in whole}
         result = {"result": brief_result(whole["result"])} if "result" in whole else {}
@@ -166,11 +168,12 @@ def document(read: OpenRun) -> dict[str, Any]:
             "rounds": snapshot.rounds,
         },
     }
-    if snapshot.status == "active" and not shown["questions"]:
-        shown["note"] = NOTHING_ASKED
     if snapshot.status != "active":
         shown["result"] = read.result.document(nodes=False)
-    return shown
+        return shown
+    notes = () if run.counts.answered else run.begun.warnings
+    notes = (*notes, *(() if shown["questions"] else (NOTHING_ASKED,)))
+    return {**shown, "note": "; ".join(notes)} if notes else shown
 
 
 def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:

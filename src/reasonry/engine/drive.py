@@ -145,7 +145,7 @@ class OpenRun:
         begins_anew = self.run.paused or self.run.out or job is not None
         if self.run.snapshot.status == "active" and not (budget or participants or begins_anew):
             return
-        entry = Resumed(budget, participants)
+        entry = Resumed(None if budget == self.run.budget else budget, participants)
         self.run.apply(entry)
         if self.run.snapshot.status != "active":
             return

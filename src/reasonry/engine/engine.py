@@ -10,12 +10,13 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from ..core.budget import Budget
-from ..core.events import Stopped
+from ..core.events import Closing, Stopped
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..errors import ConflictError, UsageError
@@ -26,7 +27,7 @@ from ..text import first_words
 from . import journal
 from .drive import OpenRun
 from .fork import Fork, check_rewordings, take_over
-from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Settled, Steered
+from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy, rewind
 from .record import (
     Record,
@@ -354,8 +355,12 @@ class RecordedRun(NamedTuple):
             ConflictError: The run has no such event.
         """
         check_rewordings(reworded or {})
-        events = [entry for entry in self.entries if isinstance(entry, Settled)]
-        taken = [replace(each, reading=None) for each in events if not isinstance(each.event, Stopped)]
+        taken = list[Settled]()
+        for entry in self.entries:
+            if isinstance(entry, Resumed) and entry.budget is not None:
+                taken = [*takewhile(lambda each: not isinstance(each.event, Closing), taken)]
+            elif isinstance(entry, Settled) and not isinstance(entry.event, Stopped):
+                taken.append(replace(entry, reading=None))
         if not 0 <= at <= len(taken):
             message = f"run {self.row.run_id} can be forked at a number from 0 to {len(taken)}, not at {at}"
             raise (UsageError if at < 0 else ConflictError)(message, field="at")

@@ -109,7 +109,10 @@ class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=Tr
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
-    """Someone took the run up again, perhaps with other limits or other participants; a stop before it is lifted."""
+    """Someone took the run up again, perhaps with other limits or other participants; a stop before it is lifted.
+
+    Other limits lift a closing as well, and all that came after it.
+    """
 
     budget: Budget | None = None
     participants: ParticipantNames | None = None

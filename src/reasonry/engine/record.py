@@ -50,10 +50,17 @@ class Record:
         for entry in self.read_list(name):
             yield _whole_question(entry, prompts) if name == "questions" else entry
 
-    def fork_points(self) -> dict[str, int]:
-        """Return for each answered question how many events came before its answer: a fork there asks it again."""
-        settled = (event for event in self.entries("events") if event["id"] is not None)
-        return {event["id"]: place for place, event in enumerate(settled)}
+    def fork_points(self) -> tuple[dict[str, int], int]:
+        """Return for each answered question the number of events before its answer, and the number of all events.
+
+        A fork at the first number asks that question again.
+        """
+        taken = [
+            each["id"] for each in self.entries("events") if not each.get("lifted", each["type"] == "stopped")
+        ]
+        return {effect_id: place for place, effect_id in enumerate(taken) if effect_id is not None}, len(
+            taken
+        )
 
     def document(self) -> dict[str, Any]:
         """Return the trace document whole, as it would have been made on the day the run ended."""
@@ -94,7 +101,10 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
     """Return what there is to see of a run that was folded."""
     lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
         "path": (run.edges, list),
-        "events": (run.events, _event_document),
+        "events": (
+            enumerate(run.events),
+            lambda each: _event_document(each[1]) | ({"lifted": True} if each[0] in run.lifted else {}),
+        ),
         "questions": (run.asked.values(), msgspec.to_builtins),
         "thoughts": (run.thoughts, msgspec.to_builtins),
         "effects": (run.performed.values(), msgspec.to_builtins),

@@ -108,6 +108,8 @@ class Run:
     """How often it was closed."""
     _before_closing: tuple[Snapshot, Settled] | None = None
     """Where it stood before a limit closed it, if one did."""
+    lifted = frozenset[int]()
+    """The places of events that count no more: a closing that other limits lifted, and what came after it."""
     unmarked: str | None = None
     """The latest reply to a question for an answer that did not say where its answer is."""
     in_part: tuple[str, ...] = ()
@@ -205,8 +207,10 @@ class Run:
                 if tokens or usd is not None:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
-                if self._before_closing is not None and budget not in (None, self.budget):
+                if self._before_closing is not None and budget is not None:
                     self._before_end = self._before_closing
+                    closed_at = self.events.index(self._before_closing[1])
+                    self.lifted |= {*range(closed_at, len(self.events))}
                 self._set_budget(budget)
                 self.participants = participants or self.participants
                 self.paused = False
@@ -266,9 +270,13 @@ class Run:
 
     def step_after(self, settled: Settled) -> Step:
         """Return what comes of an event; raises as `take`. Nothing is taken."""
+        snapshot, left = self.snapshot, self.snapshot.calls_left
+        if left is not None and self.counts.events < (self.begun.forked_at or 0):
+            # It was paid for by the run it was taken from.
+            snapshot = replace(snapshot, calls_left=left + getattr(settled.event, "usage", NOTHING).calls)
         step = advance(
             self.strategy,
-            self.snapshot,
+            snapshot,
             settled.id,
             settled.event,
             strategies=self.strategies,

@@ -257,7 +257,7 @@ def _as_data(verdict: Ratings) -> dict[str, Any]:
 
 BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
-    version=2,
+    version=3,
     title="Best of N",
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",

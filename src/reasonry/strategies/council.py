@@ -181,7 +181,7 @@ def conclude(state: State) -> Conclusion:
 
 COUNCIL: Strategy[State, Options] = Strategy(
     name="council",
-    version=2,
+    version=3,
     title="Council",
     source="arXiv:2406.04692",
     summary="Lets several models answer and judge each other without names: for a second opinion.",

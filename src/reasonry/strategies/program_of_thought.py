@@ -202,6 +202,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     conclude=conclude,
     close=close,
     details=ProgramOfThoughtDetails,
+    version=2,
     resources=(SANDBOX_TOOL,),
     stages=(
         problem_reception(

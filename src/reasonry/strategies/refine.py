@@ -168,7 +168,7 @@ def conclude(state: State) -> Conclusion:
 
 REFINE: Strategy[State, Options] = Strategy(
     name="refine",
-    version=2,
+    version=3,
     title="Refine",
     source="arXiv:2303.17651",
     summary="Answers, and improves the answer until a check passes: for code and texts.",

@@ -184,7 +184,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     details=ScratchpadDetails,
     calls=2,
     least_calls=2,
-    version=2,
+    version=3,
     stages=(
         problem_reception(("scratchpad_initialization",), "Say what is to be computed and from what."),
         Stage(

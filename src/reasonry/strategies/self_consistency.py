@@ -372,6 +372,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
     details=SelfConsistencyDetails,
     calls=4,
     least_calls=3,
+    version=2,
     stages=(
         problem_reception(
             ("multiple_path_sampling",),

@@ -136,13 +136,13 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
     kinds = {effect["id"]: effect["kind"] for effect in record.entries("effects")}
     if question not in kinds or (body.prompt is not None and kinds[question] != "ask"):
         raise UsageError(f"the run has no question {question!r}", field="at")
-    places = record.fork_points()
+    places, count = record.fork_points()
     if question in places:
         return places[question], question
     if record.result.status == "done":
         message = f"the run did not wait for question {question} to its end; fork from an answered question"
         raise ConflictError(message, field="at")
-    return max(places.values(), default=-1) + 1, question
+    return count, question
 
 
 # -- looked at
