@@ -56,7 +56,7 @@ on a revised thought, which equation is false, and before the end what is open.
 - strategy leads through stages: name the thought's stage, the present one or one of nextStages; its fields go into data
 - sessionId: say it where several sessions are open
 Set nextThoughtNeeded to false only with a satisfactory answer."""
-"""For MCP where tokens count: clients pay for it in every request."""
+"""The short description, for clients that count tokens."""
 SESSIONS = "sessions"
 SESSIONS_TITLE = "Thinking Sessions"
 SESSIONS_DESCRIPTION = (
