@@ -1,10 +1,10 @@
-"""Arguments as they come from outside, read into the types that the schema of their tool gives them.
+"""Reads the arguments of tools leniently into the types of their schema.
 
-Agents write them loosely, so whatever keeps its meaning is taken: names in any spelling, numbers,
-truth values and JSON as text, a single value for a list. An optional argument that is null or empty counts as left out.
+Agents write arguments loosely. Accepted are names in any spelling; numbers, booleans and JSON as text; and a single
+value for a list. An optional argument that is null or empty counts as omitted.
 
-Rule 1: what has no such meaning, or two, is refused by name; everything that is wrong is said in one error.
-Rule 2: text is not changed: any text but the empty one names a branch.
+Rule 1: an argument without a clear meaning is refused by name. All faults are in a single error.
+Rule 2: text is not changed: any non-empty text names a branch.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ from ..text import show_value
 
 Arguments = Mapping[str, Any]
 MAX_NAME_CHARS = 200
-"""Of a session id, a branch id, a stage or a strategy's name."""
+"""The limit for a session id, a branch id, a stage or a strategy's name."""
 
 _COUNTED = lazy_pattern(r"\s*(?:thought|step|number|no\.?)?\s*", re.IGNORECASE)
-"""What stands before a number and says what it counts: `thought 3`."""
+"""The noun before a number, as in `thought 3`."""
 _ANY_TEXT = frozenset({"branch_id", "merge_branch"})
-"""Arguments that may be any text but the empty one, as it is."""
+"""Arguments that accept any non-empty text unchanged."""
 _NUMBERS_FROM_1 = frozenset({"revises_thought", "branch_from_thought"})
-"""Thoughts are counted from 1, so 0 names none."""
+"""Numbers of thoughts, which begin with 1, so that 0 names no thought."""
 _IDS = frozenset({"session_id", "run_id", "cursor", "model", "verifier"})
-"""Arguments whose text has no space around it."""
+"""Arguments whose text is stripped."""
 
 
 def name_arguments(
     schema: Mapping[str, Any], arguments: Arguments, keep_empty: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return arguments under the names that a tool's schema has, without those that count as left out.
+    """Rename arguments to the names in a tool's schema, without omitted ones.
 
-    Those that the tool does not have keep their names, and are left out where they say nothing.
+    Unknown arguments keep their names. Unknown arguments without content are dropped.
 
     Raises:
-        UsageError: An argument is there in two spellings that differ.
+        UsageError: An argument occurs in two spellings with different values.
     """
     members, required = schema["properties"], schema["required"]
     found: dict[str, Any] = {}
@@ -69,7 +69,7 @@ def name_arguments(
 
 
 def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return a sentence for each argument that a tool does not have, with the nearest that it has."""
+    """Return a sentence for each unknown argument, with the nearest known name."""
     return [
         f"{tool} has no argument {show_value(name)}.{did_you_mean(name, known)}"
         for name in names
@@ -78,7 +78,7 @@ def unknown_arguments(tool: str, names: Iterable[str], known: Collection[str]) -
 
 
 def _is_filler(name: str, value: Any, member: Mapping[str, Any] | None) -> bool:
-    """Whether a value says nothing, as agents fill in the arguments that they have no use for."""
+    """Whether a value is a filler that agents put into unused arguments."""
     kind = (member or {}).get("type")
     match value:
         case str():
@@ -103,15 +103,13 @@ def _is_same(first: Any, second: Any) -> bool:
 def read_arguments(
     schema: Mapping[str, Any], named: Mapping[str, Any], max_chars: Mapping[str, int] | None = None
 ) -> dict[str, Any]:
-    """Return arguments, as `name_arguments` names them, as the types that a schema gives them.
-
-    Those that it does not have are passed over.
+    """Convert arguments, as returned by `name_arguments`, to the types in a schema. Unknown arguments are ignored.
 
     Args:
-        max_chars: How long a text or an object may be, by its name; the others as their schema says.
+        max_chars: Limits for texts and objects by argument, in place of the schema's.
 
     Raises:
-        UsageError: An argument is missing or not of its type; `field` names it.
+        UsageError: An argument is missing or has the wrong type; `field` names it.
         TooLargeError: An argument is too long.
     """
     members, limits = schema["properties"], max_chars or {}
@@ -153,10 +151,10 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
 
 
 def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: int = MAX_INT) -> Any:
-    """Return an argument as what its schema says; raises as `read_arguments`.
+    """Convert an argument to the type in its schema. Raises like `read_arguments`.
 
     Args:
-        name: What errors call it.
+        name: The name in errors.
     """
     kind = schema.get("type")
     if isinstance(value, str) and (kind in ("array", "object") or "anyOf" in schema):
@@ -188,12 +186,12 @@ def read_argument(name: str, value: Any, schema: Mapping[str, Any], max_chars: i
 
 
 def _words(name: str) -> str:
-    """Return the name of an argument as a sentence has it; the schema of each surface has its own spelling."""
+    """Return the name of an argument in words, since each surface has its own spelling."""
     return name.replace("_", " ")
 
 
 def _as_text(name: str, value: Any) -> Any:
-    """Return the text that a number or a list of lines stands for, where it may stand for one."""
+    """Convert a number or a list of lines to text, if permitted."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_INT
     if is_number and (name == "thought" or name in _ANY_TEXT):
         return str(value)
@@ -210,7 +208,7 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
 
 
 def not_a_choice(name: str, text: str, choices: Iterable[object]) -> UsageError:
-    """Return the error of an argument that is none of its legal values."""
+    """Return the error for an argument without a legal value."""
     names = [*map(str, choices)]
     message = f"{name} must be one of: {', '.join(names)}; not {show_value(text)}.{did_you_mean(text, names)}"
     return UsageError(message, field=name, choices=names)
@@ -229,7 +227,7 @@ def _list(name: str, value: Any, schema: Mapping[str, Any], max_chars: int) -> l
 
 
 def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
-    """Return the number that a value is, also as text with what it counts: `#3`, `thought 3`, `3/5`, `3 of 5`."""
+    """Read a number, also from text such as `#3`, `thought 3`, `3/5` or `3 of 5`."""
     is_whole = schema["type"] == "integer"
     number: Any = value
     if isinstance(value, str):
@@ -253,7 +251,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
 
 
 def position_of(cursor: str | None) -> int:
-    """Return the number that a page's `cursor` holds; 0 without one."""
+    """Return the number in a page's `cursor`, or 0."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
@@ -265,11 +263,11 @@ def position_of(cursor: str | None) -> int:
 
 
 def plain_json(name: str, value: Any, maximum: int) -> Any:
-    """Return plain JSON data of at most so many characters as JSON.
+    """Encode plain data of limited length as JSON.
 
     Raises:
-        UsageError: It is nested too deeply, or holds something JSON cannot carry unchanged.
-        TooLargeError: It is too long.
+        UsageError: The data is nested too deeply, or has a value that JSON cannot hold unchanged.
+        TooLargeError: The data is too long.
     """
     try:
         encoded = msgspec.json.encode(value)
@@ -292,7 +290,7 @@ def plain_json(name: str, value: Any, maximum: int) -> Any:
 
 
 def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
-    """Return a text as it is, if it is valid Unicode of at most so many characters."""
+    """Return a text unchanged if it is valid Unicode of limited length."""
     if not isinstance(value, str):
         raise _wrong(name, "text", value)
     if len(value) > max_chars:
@@ -310,7 +308,7 @@ def read_text(name: str, value: Any, max_chars: int = MAX_NAME_CHARS) -> str:
 
 
 def truth(value: Any) -> bool | None:
-    """Return what a word or a number says as true or false; None if it says neither."""
+    """Read a word or a number as a boolean, or None."""
     return TRUTHS.get(str(value).strip().lower()) if isinstance(value, str | int) else None
 
 

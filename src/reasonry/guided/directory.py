@@ -1,7 +1,7 @@
-"""The sessions of a working directory: those an agent started again may mean, and the one a command continues.
+"""The sessions of a working directory, for restarted agents and for commands.
 
 A directory is to commands what a connection is to MCP: a thought continues the session last used there, unless that
-has ended, was not used for as long as it stays active, or thinks by another strategy than the one named.
+session has ended, has expired, or uses another strategy than the named one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Unfinished = tuple[SessionRow, Head]
 
 
 async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
-    """Return the latest sessions of agents that have not ended, those begun in this directory first.
+    """Return the latest unfinished sessions of agents, sessions of this directory first.
 
-    Of either, the one used last comes first, and last those that have a single thought which is not their first: they
-    were begun by an agent that had lost the id of the session it meant.
+    The last used sessions come first. Sessions with a single thought numbered above 1 come last: an agent started them
+    after it had lost the id of its session.
     """
     found = list[Unfinished]()
     for row in await store.sessions(limit=_LOOKED_AT, guided=True):
@@ -47,7 +47,7 @@ async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
 
 
 async def begun_here(store: Store, directory: str) -> list[Unfinished]:
-    """Return the latest unfinished sessions that were begun in this directory."""
+    """Return the latest unfinished sessions of this directory."""
     found = await find_unfinished(store, directory) if directory else []
     return [session for session in found if session[1].directory == directory][:_SHOWN]
 
@@ -56,7 +56,7 @@ async def begun_here(store: Store, directory: str) -> list[Unfinished]:
 
 
 def list_unfinished(found: Sequence[Unfinished]) -> str:
-    """Return the sessions in a sentence, each with the id that continues it."""
+    """List the sessions in a sentence, each with its id."""
     listed: list[str] = []
     for row, head in found:
         line, words = head.line(head.latest), first_words(row.purpose, _WORDS_CHARS)
@@ -70,7 +70,7 @@ def list_unfinished(found: Sequence[Unfinished]) -> str:
 
 
 def next_number(head: Head, call: Mapping[str, Any]) -> int:
-    """Return the number that a thought has on its line, from the other arguments of the thinking tool."""
+    """Return the number of a thought on its line, derived from the other arguments of the thinking tool."""
     branch, left = call.get("branch_id"), str(call.get("branch_from_thought", ""))
     if branch and branch in head.branches:
         return head.branches[branch].number + 1

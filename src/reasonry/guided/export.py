@@ -1,8 +1,8 @@
-"""A whole session as JSON data that can be imported again, as Markdown to read, or as Mermaid to look at.
+"""Exports a whole session as importable JSON data, as Markdown, or as a Mermaid diagram.
 
-Thoughts are somebody else's text. In Markdown they keep lists, headings, emphasis and fenced code, but hold no link, no
-image and no tag; in Mermaid they cannot leave their label; in both, characters that act unseen are spelled out. As JSON
-a session is what it was.
+Thoughts are foreign text. In Markdown they keep lists, headings, emphasis and fenced code, but no links, images or
+tags; in Mermaid they cannot leave their label; in both, invisible control characters are escaped. JSON keeps a session
+unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def export(session: Document, form: Format) -> dict[str, Any]:
     """Return a session in a format.
 
     Args:
-        session: The session's document, with all of its `thoughts`.
+        session: The session's document with all `thoughts`.
     """
     if form == "json":
         return {"kind": KIND, "version": VERSION, "format": form, **session}
@@ -40,7 +40,7 @@ def export(session: Document, form: Format) -> dict[str, Any]:
 
 
 def markdown(session: Document) -> str:
-    """Return a session as a Markdown page: the main line, then each branch, in the order they were begun."""
+    """Return a session as a Markdown page: the main line, then the branches in order of creation."""
     thoughts: Sequence[Document] = session["thoughts"]
     strategy: str = session.get("strategy", "")
     strategy = strategy if _WORD.fullmatch(strategy) else inline_text(strategy)
@@ -100,7 +100,7 @@ def _code(text: str) -> str:
 
 
 def mermaid(session: Document) -> str:
-    """Return a session as a Mermaid flowchart: thoughts as boxes, branches as dashed arrows from theirs."""
+    """Return a session as a Mermaid flowchart: thoughts are boxes, branches begin with dashed arrows."""
     lines = ["flowchart TD"]
     ends: dict[str | None, str] = {}
     for thought in session["thoughts"]:
@@ -124,7 +124,7 @@ def _arrows(thought: Document, node: str, ends: Mapping[Any, str]) -> Iterator[s
 
 
 def stages_of(thought: Document) -> Sequence[str]:
-    """Return the stages that a thought is in: none, one, or a path of several."""
+    """Return the stages of a thought: none, one, or a path."""
     return thought.get("stages") or [*filter(None, [thought.get("stage")])]
 
 
@@ -135,7 +135,7 @@ def _label(thought: Document) -> str:
 
 
 def _safe(text: str) -> str:
-    """Return text in which everything that Mermaid or a page could take for markup is spelt by its number."""
+    """Escape everything that Mermaid or a page could read as markup."""
     return _LABEL_UNSAFE.sub(lambda match: f"#{ord(match[0])};", inert(text))
 
 
@@ -143,7 +143,7 @@ def _safe(text: str) -> str:
 
 
 def plain_value(value: Any) -> str:
-    """Return JSON data as text: `a; b`, `x: 1, y: 2`, `yes`; what is inside of that again is in round brackets."""
+    """Format JSON data as text: `a; b`, `x: 1, y: 2`, `yes`, with nested data in parentheses."""
     match value:
         case None:
             return "none"

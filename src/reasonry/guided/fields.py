@@ -1,9 +1,9 @@
-"""A stage's fields as thinkers write them: found whatever the spelling of their names, read as what they mean, checked.
+"""The fields of a stage in agents' spelling: found, converted and checked.
 
-`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is what it says; `"accepted"` is the
-choice `ACCEPTED`. What has no such meaning stays as it is, and is refused.
+`"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is parsed; `"accepted"` is the choice
+`ACCEPTED`. A value without such a meaning stays unchanged and is refused.
 
-Rule: what a schema accepts is never changed.
+Rule: a value that fits its schema is never changed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .arguments import truth
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
-    """Return the field that a key names, whatever its spelling."""
+    """Find the field for a key in any spelling."""
     by_name = {field.name: field for field in fields}
     found = find_name(name, by_name)
     return None if found is None else by_name[found]
 
 
 def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:
-    """Return the data of a thought with the fields it may have under their names and as what they mean.
+    """Convert the data of a thought: known fields get their names and types.
 
-    Keys that are no field stay. A field that is null or blank counts as left out, where its schema allows neither.
+    Other keys stay. A null or blank field counts as omitted if its schema permits neither.
     """
     known = list(fields)
     found: dict[str, Any] = {}
@@ -45,7 +45,7 @@ def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any
 
 
 def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return a value as its schema wants it; the value itself where it cannot be told what it means."""
+    """Convert a value to its schema. A value without a clear meaning stays unchanged."""
     if not any(faults(value, schema, "")):
         return value
     if isinstance(value, str) and "enum" in schema:
@@ -59,13 +59,13 @@ def read_value(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def check_fields(parts: Iterable[tuple[Stage[Any], Mapping[str, Any], str]]) -> None:
-    """Check the data of thoughts; names that a stage does not know are no fault.
+    """Check the data of thoughts. Unknown names are no fault.
 
     Args:
-        parts: Stages, each with its data and the path that errors show for it.
+        parts: Stages, each with its data and its path in errors.
 
     Raises:
-        UsageError: Required fields are missing or values are not what their schemas say; `fields` names them all.
+        UsageError: Required fields are missing or values do not fit their schemas; `fields` names them all.
     """
     found = [fault for part in parts for fault in _field_faults(*part)]
     if found:

@@ -1,8 +1,8 @@
-"""Looking at the thinking: what the thoughts of a session themselves show, without a model.
+"""Findings about the thoughts of a session, without a model.
 
-Rule 1: what is asserted is on record: which thoughts stand on one that was revised, what was marked as assumed, which
-        branch is open, which equation is false.
-Rule 2: what is only read from prose, a question that nothing seems to answer, is quoted.
+Rule 1: assertions rest on the record: thoughts that depend on a revised thought, assumptions, open branches, false
+        equations.
+Rule 2: a finding from prose, such as a question that seems unanswered, is quoted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..text import clip, first_words
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
-"""Characters of all that is said before the end; with the refuter that a surface names, 100 tokens."""
+"""The characters of the reminder before the end; 100 tokens with the surface's call for a refutation."""
 _QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
 _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
@@ -64,7 +64,7 @@ def keep(thoughts: Iterable[ThoughtRow]) -> list[Kept]:
 
 
 class Consequence(NamedTuple):
-    """The thoughts that followed a thought before it was revised, and were not looked at again."""
+    """The thoughts that followed a revised thought and were not checked since."""
 
     revised: int
     revision: int
@@ -72,7 +72,7 @@ class Consequence(NamedTuple):
 
 
 def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
-    """Return what each revision left open, neither confirmed nor revised since; of several, the latest counts."""
+    """Return the unchecked consequences of each thought's latest revision."""
     places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
     for place, (row, record) in reversed([*enumerate(thoughts)]):
@@ -98,19 +98,19 @@ def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line goes on from a thought: it is the thought's own, or left that at the thought or later."""
+    """Whether a line continues from a thought: it is the thought's line, or branches from it there or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
 
 def _read_confirms(record: ThoughtRecord) -> list[int]:
-    """Return the numbers of the thoughts that a thought says hold, in `data.confirms`."""
+    """Return the numbers of the thoughts confirmed in `data.confirms`."""
     written = record.said.get("confirms", ())
     return [number for number in (written if isinstance(written, list) else [written]) if type(number) is int]
 
 
 def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
-    """Return the thoughts that no other revises."""
+    """Return the unrevised thoughts."""
     revised = {kept.record.revises_seq for kept in thoughts}
     return [kept for kept in thoughts if kept.row.seq not in revised]
 
@@ -119,10 +119,10 @@ def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> str:
-    """Return in a line what nothing came of, or rests on nothing; empty if there is nothing of the kind.
+    """List the open points in a line: unused corrections, unmerged branches, unsupported claims. Empty without any.
 
     Args:
-        thoughts: All of the session, oldest first; what a run thought before it is not asked after.
+        thoughts: All thoughts of the session, oldest first. Copied thoughts of a run are not checked.
     """
     own = thoughts[head.from_run :]
     return "; ".join(
@@ -142,7 +142,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
 
 
 def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
-    """Return what an agent is asked before it says that it is done."""
+    """Return the questions to an agent before it ends its session."""
     own = thoughts[head.from_run :]
     open_steps, dropped_steps = _open_steps(own)
     parts = [
@@ -163,7 +163,7 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
 
 
 def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> dict[str, Any]:
-    """Return the results of a session's thoughts: the decided, open, assumed and refuted points."""
+    """Summarise a session's thoughts: the decided, open, assumed and refuted points."""
     own = thoughts[head.from_run :]
     found = {
         "decided": list(_decisions(own))[-_SHOWN:],
@@ -201,7 +201,7 @@ def _stands_on(found: Consequence) -> str:
 
 
 def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
-    """Return the open branches, without the one that the last thought is on and those it goes back to."""
+    """Return the open branches, except the branch of the last thought and the branches it comes from."""
     followed = dict(ancestry(head, head.latest))
     return [
         (name, line)
@@ -211,7 +211,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 
 def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
-    """Return the thoughts that put another right and after which their line did not continue."""
+    """Return the corrections after which their line did not continue."""
     return [
         f"revision {kept.row.number}" + (f" of {revised}" if (revised := kept.record.revises_thought) else "")
         for place, kept in enumerate(thoughts, 1)
@@ -221,7 +221,7 @@ def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
 
 
 def _follows(kept: Kept, correction: Kept) -> bool:
-    """Whether a later thought continues from a correction, or corrects it in its turn."""
+    """Whether a later thought continues from a correction, or corrects it again."""
     record = kept.record
     if record.is_revision:
         revised = record.revises_seq
@@ -232,10 +232,10 @@ def _follows(kept: Kept, correction: Kept) -> bool:
 
 
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> list[int]:
-    """Return the thoughts of stages whose claims another stage tests, where no thought of that stage came after."""
+    """Return the claims whose testing stage has no later thought."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
-    """Of each line, the number of its claim, and the stage that tests it."""
+    """For each line, the number of its claim and the testing stage."""
     for row, record in thoughts:
         branch = row.branch
         for name in record.stages:
@@ -250,7 +250,7 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> 
 
 
 def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
-    """Return the thoughts that are marked as assumed and were not revised, as one list of numbers."""
+    """Return the numbers of unrevised assumptions."""
     marked = [
         row.number for row, record in _find_standing(thoughts) if record.said.get("evidence") == "assumed"
     ]
@@ -258,10 +258,10 @@ def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
 
 
 def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
-    """Return where a session stands once other eyes have looked at its claims; a later verdict takes the place of one.
+    """Add verdicts on a session's claims to its state. A later verdict replaces an earlier one.
 
     Args:
-        claims: Each with `claim`, `thought`, `verdict` and `reason`.
+        claims: Claims with `claim`, `thought`, `verdict` and `reason`.
     """
     found = [
         ClaimVerdict(
@@ -280,7 +280,7 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
 
 
 def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
-    """Return the verdicts on thoughts that were refuted and not revised."""
+    """Return the verdicts on refuted, unrevised thoughts."""
     revised = {kept.record.revises_thought for kept in thoughts}
     return [
         verdict for verdict in head.verdicts if verdict.verdict == "refuted" and verdict.number not in revised
@@ -288,7 +288,7 @@ def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
 
 
 def _open_steps(thoughts: Sequence[Kept]) -> tuple[list[str], list[str]]:
-    """Return the open steps of the latest plan, and those that were open in an earlier plan and are in no later one."""
+    """Return the open steps of the latest plan, and earlier open steps that are missing in it."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for kept in thoughts
@@ -307,7 +307,7 @@ def _open_steps(thoughts: Sequence[Kept]) -> tuple[list[str], list[str]]:
 
 
 def false_claims(text: str, about: str = "") -> list[str]:
-    """Return what is wrong with the equations of numbers in a text, each as a sentence with the right value."""
+    """Return a sentence with the right value for each false equation of numbers in a text."""
     return false_equations(text, about=about)[:_MAX_EQUATIONS]
 
 
@@ -318,7 +318,7 @@ def _unrevised_faults(thoughts: Sequence[Kept]) -> Iterator[str]:
 
 
 def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
-    """Yield the questions that a thinker asked itself and that no later thought seems to take up, latest first."""
+    """Yield the agent's own questions that no later thought seems to answer, latest first."""
     later: list[set[str]] = []
     for place in reversed(range(len(thoughts))):
         row = thoughts[place].row
@@ -340,7 +340,7 @@ def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
 
 
 def _is_open(words: set[str], known: Sequence[set[str]]) -> bool:
-    """Whether no later text has half of the words of a question, and two of them."""
+    """Whether no later text has at least half of a question's words, and at least two."""
     needed = max(2, (len(words) + 1) // 2)
     return bool(words) and not any(len(words & others) >= needed for others in known)
 
@@ -353,9 +353,9 @@ def _words_of(text: str) -> set[str]:
 
 
 def scoreboard(head: Head) -> str:
-    """Return the scores of all lines, best first; that of a main line which continues a branch is the branch's.
+    """Return the scores of all lines, best first; empty if no branch has a score.
 
-    Nothing where no branch has a score.
+    A main line that continues a branch shares the branch's score.
     """
     chosen = head.chosen
     lines = [*head.branches.items()]

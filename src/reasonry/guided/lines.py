@@ -1,7 +1,7 @@
-"""The lines of a session: where each stands, and what the numbers on it mean.
+"""The lines of a session: their states, and the meaning of the numbers on them.
 
-Numbers are the thinker's own and may repeat on every line. One is looked up on the caller's line, then on the lines it
-left, up to the thought it left where the numbers tell, then anywhere.
+Numbers are the agent's own and may repeat on every line. A number is looked up on the caller's line, then on its parent
+lines up to the branching thought, then anywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..records import SessionRow, SessionView, ThoughtRow
 from ..text import show_value
 
 MAIN = "main"
-"""Means the main line, like the empty text, where no branch has this name."""
+"""Names the main line, like the empty text, unless a branch has this name."""
 _SHOWN_SPANS = 20
 _SHOWN_LINES = 8
 
@@ -29,77 +29,77 @@ encode = msgspec.json.Encoder().encode
 
 
 class ThoughtLine(Struct, frozen=True, array_like=True):
-    """Where one line of a session stands."""
+    """The state of a line of a session."""
 
     stage: str
-    """Empty: neither a strategy nor a stage was named on it, so its first stage may be any."""
+    """The stage. Empty if neither a strategy nor a stage was named, so that any stage may come first."""
     number: int = 0
-    """Of its latest thought; 0: none yet."""
+    """The number of its latest thought, or 0."""
     total: int = 0
-    """Thoughts expected, as of its latest thought."""
+    """The expected number of thoughts, by its latest thought."""
     thoughts: int = 0
     left: int | None = None
-    """Number of the thought a branch left."""
+    """The number of the thought from which a branch begins."""
     parent: str | None = None
-    """The branch it left; None: the main line."""
+    """The parent branch, or None for the main line."""
     score: float | None = None
-    """The latest one given on this line, as `data.score`."""
+    """The latest score on this line, from `data.score`."""
     merged: bool = False
-    """Whether its latest thought was taken back in by another line."""
+    """Whether another line has merged its latest thought."""
     score_before: float | None = None
     """The score before the latest one."""
     predicted: str = ""
-    """What its thinker expects of the next observation, as `data.predict`."""
+    """The prediction of the next observation, from `data.predict`."""
     passed_over: bool = False
     """Whether another branch was selected since its latest thought."""
 
 
 class ClaimVerdict(Struct, frozen=True, array_like=True):
-    """What other eyes said of a claim in a session."""
+    """A reader's verdict on a claim in a session."""
 
     number: int | None
-    """The thought that makes it; None: it cannot be told."""
+    """The thought with the claim, if known."""
     verdict: str
     """`confirmed`, `refuted` or `undecided`."""
     claim: str
     reason: str
     is_new: bool = False
-    """Whether no reply has told of it yet."""
+    """Whether no reply has reported it yet."""
 
 
 class Head(Struct, frozen=True, omit_defaults=True):
-    """Where a session stands: all that is needed to judge the next call, besides the numbers there are."""
+    """The state of a session: everything needed to judge the next call, except the existing numbers."""
 
     main: ThoughtLine
     branches: dict[str, ThoughtLine] = {}
-    """In the order in which they were begun."""
+    """The branches in order of creation."""
     latest: str | None = None
-    """The branch of the latest thought; None: the main line."""
+    """The branch of the latest thought, or None for the main line."""
     chosen: str | None = None
-    """The branch that the main line took in or selected last: it continues that branch, and values it, until it creates
-    branches anew."""
+    """The branch that the main line merged or selected last. The main line continues and values that branch until it
+    creates new branches."""
     thoughts: int = 0
     highest: int = 0
-    """The highest number of a thought: a thought with a higher one has not been here before."""
+    """The highest number of a thought. A thought with a higher number is new."""
     ended: bool = False
-    """Whether the latest thought said that no other is needed."""
+    """Whether the latest thought said that it is the last."""
     directory: str = ""
-    """The working directory in which the session was begun; never exported."""
+    """The working directory in which the session began. Never exported."""
     guided: tuple[str, ...] = ()
-    """The stages whose guidance a reply gave."""
+    """The stages whose guidance was given in a reply."""
     from_run: int = 0
-    """How many of its first thoughts are those of a run, which nothing is left open in."""
+    """The number of first thoughts copied from a run, which are not checked for open points."""
     asked: bool = False
-    """Whether a reply has asked what is asked before the end."""
+    """Whether a reply has asked the questions before the end."""
     verdicts: tuple[ClaimVerdict, ...] = ()
 
     def line(self, branch: str | None) -> ThoughtLine:
-        """Return the line of that name; None: the main line."""
+        """Return the line with a name, or None for the main line."""
         return self.main if branch is None else self.branches[branch]
 
     @property
     def main_name(self) -> str:
-        """The branch id that names the main line; empty where a branch bears that name."""
+        """The branch id of the main line; empty if a branch has that name."""
         return "" if MAIN in self.branches else MAIN
 
     @property
@@ -109,12 +109,12 @@ class Head(Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_stage(self) -> bool:
-        """Whether a strategy or a stage was named, on any line."""
+        """Whether a strategy or a stage was named on any line."""
         return any(line.stage for line in (self.main, *self.branches.values()))
 
 
 class RowsView:
-    """A session that is not written yet, as the rules see any: a `SessionView`."""
+    """A `SessionView` of a session that is not written yet."""
 
     def __init__(self, row: SessionRow | None = None, thoughts: Iterable[ThoughtRow] = ()) -> None:
         self.row = row
@@ -124,7 +124,7 @@ class RowsView:
             self.add(thought)
 
     def add(self, thought: ThoughtRow) -> None:
-        """Take a thought as the latest."""
+        """Add the latest thought."""
         self.rows.append(thought)
         self._numbers.setdefault(thought.number, []).append(thought)
 
@@ -137,12 +137,12 @@ class RowsView:
         return self.rows[-count:] if count > 0 else []
 
     def other(self, session_id: str) -> SessionView:
-        """See `SessionView`: nothing else is seen from here."""
+        """See `SessionView`. No other session is visible here."""
         return RowsView()
 
 
 class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
-    """What is kept of a thought besides its text, number and branch, under the names that documents have for it."""
+    """The record of a thought besides its text, number and branch, with the members' names in documents."""
 
     stage: str = ""
     total_thoughts: int = 0
@@ -150,7 +150,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     at_ms: int = 0
     """UTC, milliseconds since 1970."""
     from_stage: str | None = None
-    """The stage before, where the thought moved its line."""
+    """The previous stage, if the thought moved its line."""
     is_revision: bool = False
     revises_thought: int | None = None
     branch_from_thought: int | None = None
@@ -159,27 +159,27 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] | None = None
     score: float | None = None
     path: tuple[str, ...] = ()
-    """The stages, where one call named several; the last is `stage`."""
+    """The stages of a path; the last one is `stage`."""
     revises_seq: int | None = None
-    """`seq` of the thought it revises: numbers may repeat."""
+    """The `seq` of the revised thought, since numbers may repeat."""
     branch_from_seq: int | None = None
-    """`seq` of the thought that it left, where it begins a branch."""
+    """The `seq` of the thought from which its branch begins."""
     mark: int = 0
-    """Tells the call that handed it in from others; 0: that does not matter."""
+    """Identifies the call that submitted it, or 0."""
 
     @property
     def said(self) -> dict[str, Any]:
-        """Its data without the stages that parts of it are for."""
+        """The flattened data."""
         return without_stages(self.data)
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The stages the thought is in, in order; none where no stage was named."""
+        """The stages of the thought in order; empty without a named stage."""
         return self.path or ((self.stage,) if self.stage else ())
 
 
 def without_stages(data: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the data of a thought without the stages that parts of it are for; the last value of a name counts."""
+    """Flatten the data of a thought that is grouped by stage. The last value of a name counts."""
     parts = [part for part in (data or {}).values() if isinstance(part, dict)]
     return {name: value for part in (data or {}, *parts) for name, value in part.items()}
 
@@ -189,27 +189,27 @@ _records = msgspec.json.Decoder(ThoughtRecord)
 
 
 def decode_head(row: SessionRow) -> Head:
-    """Return where the lines of a session stand.
+    """Decode the state of a session.
 
     Raises:
-        StoreError: `store_corrupt`: it cannot be read.
+        StoreError: `store_corrupt`: the state is unreadable.
     """
     return decode_stored(_heads, row.head, f"session {row.session_id}")
 
 
 def decode_record(thought: ThoughtRow) -> ThoughtRecord:
-    """Return what is kept of a thought besides its text, number and branch; raises as `decode_head`."""
+    """Decode the record of a thought. Raises like `decode_head`."""
     return decode_stored(_records, thought.body, f"thought {thought.seq}")
 
 
 def find_kept(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
-    """Return the thought that the same call has handed in before, as when a client sends a call again."""
+    """Return the thought that the same call submitted earlier, for a client that repeats a call."""
     there = view.with_number(number) if mark and number <= head.highest else ()
     return next((row for row in there if row.text == text and decode_record(row).mark == mark), None)
 
 
 def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -> T:
-    """Return what a store keeps as JSON; raises as `decode_head`."""
+    """Decode JSON from a store. Raises like `decode_head`."""
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -221,14 +221,14 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 
 
 Search = Iterator[tuple[str | None, int | None]]
-"""The lines to look for a number on, in order, each with the highest number that counts there (None: any)."""
+"""The lines to search for a number, in order, each with the highest valid number (None for any)."""
 
 
 def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) -> Search:
-    """Return a line, the line it left, the line that one left, …, each with the number of the thought left there.
+    """Return a line and its ancestors, each with the number of the thought where the branch begins.
 
     Args:
-        line: Where the branch stands, if it is not in `head` yet.
+        line: The state of the branch, if it is not in `head` yet.
     """
     bound: int | None = None
     while True:
@@ -246,13 +246,13 @@ def find_thought(
     search: Iterable[tuple[str | None, int | None]],
     seq: int | None = None,
 ) -> ThoughtRow:
-    """Return the thought that a number means.
+    """Find the thought for a number.
 
     Args:
-        seq: Of the thought meant, where that is on record.
+        seq: The `seq` of the thought, if recorded.
 
     Raises:
-        UsageError: No thought of the session bears the number; `exists` has the numbers there are.
+        UsageError: No thought of the session has the number; `exists` has the existing numbers.
     """
     there = view.with_number(number)[::-1]
     if not there:
@@ -271,7 +271,7 @@ def find_thought(
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return numbers as a short text: `1-5, 8`."""
+    """Format numbers briefly: `1-5, 8`."""
     ordered = enumerate(sorted(set(numbers)))
     runs = [[number for _, number in run] for _, run in groupby(ordered, lambda pair: pair[1] - pair[0])]
     texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
@@ -282,7 +282,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def show_lines(head: Head) -> str:
-    """Return where the lines stand, for an error: the main line and the latest branches."""
+    """Describe the lines for an error: the main line and the latest branches."""
     lines = [
         f"branch {show_value(name)} at {line.stage or 'no stage'}" for name, line in head.branches.items()
     ]

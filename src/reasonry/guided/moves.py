@@ -1,9 +1,9 @@
-"""Where a thought goes: on which line, and along its strategy's table.
+"""The move of a thought: its line, and its path along the strategy's table.
 
-Rule 1: a thought may continue from where its own line stands, from where the branch it merges stands, or from the stage
-        of the session's latest thought. To name such a stage itself is to stay.
+Rule 1: a thought may continue from the stage of its own line, of the branch it merges, or of the session's latest
+        thought. To name that stage itself is to stay.
 Rule 2: every further step of a path is an edge of the table.
-Rule 3: a refusal says where the lines stand; `instead` has the arguments that would be accepted, if there are any.
+Rule 3: a refusal describes the lines; `instead` has acceptable arguments, if any.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .thinking_tool import ThinkingCall
 
 _ARROW = lazy_pattern(r"\s*(?:->|→)\s*")
 MAX_PATH = 32
-"""Stages that one call may name."""
+"""The most stages in a call."""
 
 Table = Strategy[Any, Any]
 Stages = tuple[str, ...]
 
 
 def stages_named(call: ThinkingCall) -> Stages:
-    """Return the stages that a call names, in order, also as one text `a -> b`; none if it names none.
+    """Return the stages named in a call, in order, also from a text `a -> b`.
 
     Raises:
-        UsageError: There are too many.
+        UsageError: The call names too many stages.
     """
     if call.stage is None:
         return ()
@@ -53,7 +53,7 @@ def stages_named(call: ThinkingCall) -> Stages:
 
 
 def shortest_way(strategy: Table, start: str, to: str) -> Stages | None:
-    """Return the stages from `start`, which is left out, to `to`; None if no way leads there."""
+    """Return the stages after `start` on the shortest path to `to`, or None without a path."""
     reached, layer = set[str](), dict[str, Stages]({start: ()} if start in strategy.by_name else {})
     while layer:
         following: dict[str, Stages] = {}
@@ -69,9 +69,9 @@ def shortest_way(strategy: Table, start: str, to: str) -> Stages | None:
 
 
 def way_through(strategy: Table, start: str, stages: Stages) -> Stages | None:
-    """Return stages, and between them those that the table has, as one way from `start`; None if there is none.
+    """Complete stages to a path from `start` along the table, or None without a path.
 
-    To name `start` itself first is to stay. What is no stage of the table leads anywhere, and no way leads there.
+    To name `start` first is to stay. An unknown stage leads anywhere, and no path leads to it.
     """
     if any(name not in strategy.by_name for name in stages):
         return None
@@ -85,7 +85,7 @@ def way_through(strategy: Table, start: str, stages: Stages) -> Stages | None:
 
 
 def leads(strategy: Table, start: str, stages: Stages) -> bool:
-    """Whether each step of a path from `start` is an edge of the table, or stays."""
+    """Whether each step of a path from `start` is an edge of the table or stays."""
     return way_through(strategy, start, stages) == stages
 
 
@@ -93,7 +93,7 @@ def leads(strategy: Table, start: str, stages: Stages) -> bool:
 
 
 class OwnLine(NamedTuple):
-    """The line a thought is on, as it stood before; and what the thought leaves, where it begins a branch."""
+    """The line of a thought before the thought, and the thought from which a new branch begins."""
 
     branch: str | None
     line: ThoughtLine
@@ -102,14 +102,14 @@ class OwnLine(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """The stages a thought goes through, and the stage it came from where the first of them is a move."""
+    """The path of a thought, and the previous stage if the first step is a move."""
 
     stages: Stages
     came_from: str | None
 
 
 class Submission(NamedTuple):
-    """A call, the stages that it names, and the session that it is for."""
+    """A call, its named stages, and its session."""
 
     strategy: Table
     head: Head
@@ -118,13 +118,13 @@ class Submission(NamedTuple):
     stages: Stages
 
     def own_line(self, left_seq: int | None) -> OwnLine:
-        """Return the line that the thought is on.
+        """Return the line of the thought.
 
         Args:
-            left_seq: Of the thought that it leaves, where that is on record.
+            left_seq: The `seq` of the thought from which its branch begins, if recorded.
 
         Raises:
-            UsageError: It leaves a thought that is not there.
+            UsageError: The branch begins from an unknown thought.
         """
         head, name, left = self.head, self.call.branch_id, self.call.branch_from_thought
         if name is None and left is None and not self.call.merge_branch:
@@ -145,12 +145,12 @@ class Submission(NamedTuple):
         return OwnLine(name, line, base.number, base.seq)
 
     def walk(self, own: OwnLine) -> Walk:
-        """Return the stages the thought goes through; a branch that it merges brings its position along.
+        """Return the path of the thought. It may continue from a merged branch.
 
-        If it names none, the line then stands where it stood or where the branch stands, whichever is further along.
+        Without a named stage, the line stays at its own stage or at the branch's, whichever is further along.
 
         Raises:
-            IllegalTransitionError: No edge leads there.
+            IllegalTransitionError: No edge leads to the stage.
         """
         stage, merging, table = own.line.stage, self.call.merge_branch, [*self.strategy.by_name]
         bases = [*filter(None, [self.head.branches[merging].stage if merging else ""]), stage]
@@ -169,16 +169,17 @@ class Submission(NamedTuple):
         return Walk(stages, None if stays else legal[0]) if legal else None
 
     def _shortest_way(self, bases: Sequence[str]) -> Stages | None:
-        """Return the shortest path to the stages named, from wherever the thought may continue."""
+        """Return the shortest path to the named stages from any legal start."""
         found = [way_through(self.strategy, base, self.stages) for base in bases]
         return min(filter(None, found), key=len, default=None)
 
     # -- the line
 
     def _line_continued(self) -> str | None:
-        """Return the branch of a thought that names no line and merges none; None: the main line.
+        """Return the branch of a thought without a named line or a merge, or None for the main line.
 
-        A revision is on the line of the thought that it revises, any other where its stages and its number continue.
+        A revision belongs to the line of the revised thought; another thought belongs where its stages and its number
+        continue.
         """
         head, call = self.head, self.call
         follows = [
@@ -197,10 +198,10 @@ class Submission(NamedTuple):
         return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
 
     def _continues_branch(self, *, is_next: bool) -> bool:
-        """Whether a thought that names stages and no line belongs to the latest thought's branch.
+        """Whether a thought with stages and without a line belongs to the latest thought's branch.
 
-        So it is where that leads to its stages as soon as the main line, or its number comes next there, on a way
-        without a stage that compares branches; one that takes a score values the branch alone.
+        It does if its stages are no farther from there than from the main line, or if its number is next there, on a
+        path without a comparing stage. A stage with a score values the branch alone.
         """
         head, table = self.head, self.strategy.by_name
         there = way_through(self.strategy, head.stage, self.stages)
@@ -215,15 +216,15 @@ class Submission(NamedTuple):
         )
 
     def _thought_left(self, number: int, seq: int | None = None) -> ThoughtRow:
-        """Return the thought that a branch leaves: looked up from the main line outwards to the latest thought's."""
+        """Find the thought from which a branch begins, on the main line first and the latest thought's line last."""
         lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
         return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
 
     def _thought_to_leave(self) -> ThoughtRow | None:
-        """Return the thought that a new branch leaves if its call names none: the latest of a line; None: it has none.
+        """Return the default parent thought of a new branch: the latest thought of a line, if any.
 
-        It is the latest thought's line; where the stages named cannot follow there, the nearest of the lines which
-        that one left from which they can, so that branches are begun side by side.
+        The line is the latest thought's, or its nearest ancestor from which the named stages can follow, so that
+        branches begin side by side.
         """
         head = self.head
         lines = [branch for branch, _ in ancestry(head, head.latest)] if self.stages else []
@@ -236,11 +237,11 @@ class Submission(NamedTuple):
     # -- refusals
 
     def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
-        """Return the error that says which step is no edge and where the lines stand, with what would be accepted.
+        """Build the error for an illegal step, with the states of the lines and acceptable arguments.
 
         Args:
             branch: The line of the thought.
-            bases: The stages it might have continued from; the first is the line's own.
+            bases: The possible starting stages; the first is the line's own.
         """
         start, to, legal = self._broken_step(bases)
         following = ", ".join(legal) if legal else "none: it is the last stage"
@@ -260,7 +261,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
 
     def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
-        """Return a stage, the stage that cannot follow it, and those that can."""
+        """Return a stage, the illegal next stage, and the legal next stages."""
         table = self.strategy.by_name
         for start, to in pairwise(self.stages):
             if start in table and to not in table[start].to:
@@ -270,7 +271,7 @@ class Submission(NamedTuple):
         return bases[0] or "no stage", self.stages[0], known
 
     def _ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the arguments to change in the call so that it is accepted, the smallest change first."""
+        """Yield changes to the arguments that make the call acceptable, smallest first."""
         head, call, strategy = self.head, self.call, self.strategy
         if any(stage not in strategy.by_name for stage in self.stages):
             return
@@ -289,7 +290,7 @@ class Submission(NamedTuple):
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
     def _required_data(self, instead: Mapping[str, Any]) -> str:
-        """Return a sentence on the fields that the path demands; empty if it demands none."""
+        """Return a sentence about the fields required by the path, if any."""
         path = instead.get("stage")
         named = dict.fromkeys(path) if isinstance(path, list) else ()
         parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]

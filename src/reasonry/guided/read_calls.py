@@ -1,6 +1,6 @@
-"""The arguments of the tools of sessions, read into their Structs; and what each action of the tool `sessions` takes.
+"""Reads the arguments of the session tools into Structs, one for each action of the tool `sessions`.
 
-The tool's schema and its reader are made from these Structs; a member of one name means the same in all.
+The tool's schema and its reader are made from these Structs. A member's name means the same in all of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
 
 class OneSession(Struct, frozen=True, kw_only=True):
-    """What any action on one session takes."""
+    """Arguments of any action on a session."""
 
     session_id: str
 
@@ -105,14 +105,14 @@ ACTIONS: Mapping[str, type[Struct]] = {
 
 
 def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[ThinkingCall, dict[str, Any]]:
-    """Read the arguments of the thinking tool, without the keys that are in use here.
+    """Read the arguments of the thinking tool, with keys masked.
 
     Returns:
-        The call, and the arguments that the tool does not have, which may be fields of the thought's stage. `data` is
-        among them if it is neither an object nor the text of one.
+        The call, and the unknown arguments, which may be fields of the thought's stage. `data` is among them if it is
+        neither an object nor the text of an object.
 
     Raises:
-        UsageError: An argument is missing or not of its type; `field` names it.
+        UsageError: An argument is missing or has the wrong type; `field` names it.
         TooLargeError: An argument is too long.
     """
     schema = tool_schema(ThinkingCall)
@@ -150,9 +150,9 @@ def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | N
 
 
 def call_mark(call: ThinkingCall, others: Arguments) -> int:
-    """Return a number that two calls share where all but their thoughts and sessions is the same.
+    """Return a number shared by calls that are equal apart from their thoughts and sessions.
 
-    It is 0 where there is no such number: the call has something that JSON cannot hold.
+    It is 0 for a call with a value that JSON cannot hold.
     """
     try:
         return zlib.crc32(_encode((*_said(call), others))) or 1
@@ -161,10 +161,10 @@ def call_mark(call: ThinkingCall, others: Arguments) -> int:
 
 
 def read_action(forms: Mapping[str, type[Struct]], named: Arguments) -> str:
-    """Return the `action` of arguments under the names of the schema, one of those that have a form.
+    """Return the `action` in renamed arguments.
 
     Raises:
-        UsageError: It is missing, or there is no such action; `choices` has those there are.
+        UsageError: The action is missing or unknown; `choices` has the actions.
     """
     choices = list(forms)
     if "action" not in named:
@@ -180,14 +180,14 @@ def read_call(
     *,
     keep_empty: Collection[str] = (),
 ) -> T:
-    """Return arguments as the Struct whose schema they follow; those it does not have are passed over.
+    """Convert arguments to a Struct. Unknown arguments are ignored.
 
     Args:
-        arguments: As they came; or the Struct, where they were read before.
-        keep_empty: The arguments that the empty text means something for.
+        arguments: The raw arguments, or the Struct if they were read before.
+        keep_empty: The arguments for which an empty text has a meaning.
 
     Raises:
-        UsageError: An argument is missing or not of its type; `field` names it.
+        UsageError: An argument is missing or has the wrong type; `field` names it.
         TooLargeError: An argument is too long.
     """
     if isinstance(arguments, form):
@@ -197,7 +197,7 @@ def read_call(
 
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:
-    """Return arguments that have the names of a form's members as that form; raises as `read_call`."""
+    """Convert renamed arguments to a form. Raises like `read_call`."""
     # The action has chosen the form.
     arguments = {name: value for name, value in named.items() if name != "action"}
     values = read_arguments(tool_schema(form), arguments, max_chars)

@@ -1,4 +1,4 @@
-"""Sessions and thoughts as the JSON documents that tools and the shell hand out."""
+"""Sessions and thoughts as JSON documents for tools and the shell."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reply_document(taken: Taken) -> Document:
 
 
 def _place(taken: Taken) -> Document:
-    """Return what a reply says of the stage: on entering it, or on a connection that is new to it, in full."""
+    """Return the part of a reply about the stage, in full on entering it or on a new connection."""
     strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
     line = earlier.main if taken.placed.branch is None else earlier.branches.get(taken.placed.branch)
     had_no_stage = line is not None and not line.stage
@@ -70,11 +70,11 @@ def _stage_members(
     guided: Container[str] = (),
     entered: bool = False,
 ) -> Document:
-    """Return the members of a reply about a stage and the stages that may follow, in table order.
+    """Return the members of a reply about a stage and its next stages, in table order.
 
     Args:
-        guided: The stages whose guidance is not given again.
-        entered: Whether to tell the required fields of those that may follow, even where no guidance is due.
+        guided: The stages whose guidance is not repeated.
+        entered: Whether to list the required fields of the next stages even without guidance.
     """
     due = guidance_due(strategy, name, guided)
     stage = strategy.by_name[name]
@@ -94,7 +94,7 @@ def _stage_members(
 
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
-    """Return the members of a document that show the latest thoughts of a session, which has so many."""
+    """Return the members of a document about the latest thoughts of a session."""
     shown = [_shown_thought(thought) for thought in thoughts]
     return {"thought_history": msgspec.to_builtins(shown), "history_truncated": len(shown) < there}
 
@@ -110,7 +110,7 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
-    """Return the facts that a thinker needs to continue: the results of the thoughts, and the stage, if named."""
+    """Return the facts an agent needs to continue: the results of the thoughts, and the stage, if named."""
     members: Document = {"digest": digest(head, strategy, keep(thoughts))}
     if head.stage in strategy.by_name:
         members |= _stage_members(strategy, head, head.stage)
@@ -118,7 +118,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
 
 
 def session_document(row: SessionRow, status: str) -> Document:
-    """Return a session as lists show it; its strategy too if a run wrote it, or once a strategy or stage was named."""
+    """Return a session for lists. Its strategy is included for a run, or once a strategy or stage was named."""
     has_strategy = row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
     document: Document = {
         "session_id": row.session_id,
@@ -136,7 +136,7 @@ def session_document(row: SessionRow, status: str) -> Document:
 
 
 def position_document(row: SessionRow) -> Document:
-    """Return where the lines of a session stand; nothing for one that a run writes."""
+    """Return the states of a session's lines; empty for the session of a run."""
     if row.run_id is not None or row.head == b"{}":
         return {}
     head = decode_head(row)
@@ -174,7 +174,7 @@ def _without_empty(document: Document, *names: str) -> Document:
 
 
 def thought_document(thought: ThoughtRow) -> Document:
-    """Return all members of a thought; members that are not set are left out."""
+    """Return all members of a thought that are set."""
     record = decode_record(thought)
     document: Document = {
         "seq": thought.seq,
@@ -190,7 +190,7 @@ def thought_document(thought: ThoughtRow) -> Document:
 
 
 def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document:
-    """Return a thought that was found, with the neighbourhood of the first match for its text."""
+    """Return a found thought, with an excerpt around the first match."""
     document = thought_document(thought)
     text = document.pop("thought")
     place = max(text.lower().find(query.lower()), 0)
@@ -200,7 +200,7 @@ def match_document(session_id: str, thought: ThoughtRow, query: str) -> Document
 
 
 def instant(at_ms: int) -> str:
-    """Return an instant as ISO 8601 text in UTC."""
+    """Format an instant as ISO 8601 in UTC."""
     return (
         datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )

@@ -1,4 +1,4 @@
-"""Settings of guided sessions: how long they live and how large they may grow."""
+"""Settings of guided sessions: their lifetime and their limits."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ Time = Annotated[float, Meta(gt=0)]
 
 
 class SessionSettings(Struct, frozen=True):
-    """The settings; `from_environ` reads them from `REASONRY_…` variables."""
+    """The settings. `from_environ` reads them from `REASONRY_…` variables."""
 
     ttl_s: Time = 1_800.0
-    """Seconds a session stays active after its last use."""
+    """Seconds for which a session stays active after its last use."""
     on_expiry: OnExpiry | None = None
-    """What becomes of it then; None: archived in a durable store, deleted in memory."""
+    """The action on expiry. By default, sessions are archived in a durable store and deleted in memory."""
     retention_days: Time | None = None
-    """Days after its last use until an archived session is deleted for good, unless it is pinned; None: never."""
+    """Days after the last use until an archived, unpinned session is deleted for good; None for never."""
     max_thoughts: Count = 1_000
     """Of one session."""
     max_branches: Count = 100
     """Of one session."""
     max_thought_chars: Count = 50_000
-    """Of one thought; its `data`, as JSON, may be as long again."""
+    """The limit for a thought. Its `data`, as JSON, has the same limit."""
     max_history_chars: Count | None = None
-    """Of the thoughts that a reply shows; None: all for the Python tool, 20,000 characters for others."""
+    """The limit for thoughts shown in a reply. By default none for the Python tool, else 20,000 characters."""
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> SessionSettings:
-        """Read the settings that are set; the others have their defaults.
+        """Read the settings from the environment. Unset settings have their defaults.
 
         Raises:
-            UsageError: A value is no legal one; `option` names the variable.
+            UsageError: A value is illegal; `option` names the variable.
         """
         written = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
         read = {name: _value(name, text, _VARIABLES[name]) for name, text in written.items() if text}
@@ -59,10 +59,10 @@ _VARIABLES = {
 
 
 def change_settings(settings: SessionSettings, **values: object) -> SessionSettings:
-    """Return settings with those that are not None in place of them.
+    """Replace the settings whose new value is not None.
 
     Raises:
-        UsageError: A value is no legal one; `option` names it.
+        UsageError: A value is illegal; `option` names it.
     """
     named = {name: _value(name, value, name) for name, value in values.items() if value is not None}
     return replace(settings, **named)

@@ -1,8 +1,8 @@
-"""Guided sessions: an agent hands in its thoughts, and everything about them is kept and found again.
+"""Guided sessions: an agent submits its thoughts; they are stored, listed, searched and exported.
 
-Rule 1: every change is one transaction of the store; what is refused has changed nothing.
-Rule 2: thoughts live in the store. A process holds none of them, whatever the number of sessions.
-Rule 3: nothing runs by itself. What has expired is swept, at most once a minute, when sessions are used.
+Rule 1: every change is a transaction of the store. A refused call has changed nothing.
+Rule 2: thoughts live in the store. A process keeps none of them.
+Rule 3: nothing runs in the background. Expired sessions are swept, at most once a minute, when sessions are used.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ Arguments = Mapping[str, Any]
 
 SWEEP_EVERY_MS = 60_000
 MOST_LOOKED_AT = 500
-"""So many sessions are looked at for a page."""
+"""The most sessions read for a page."""
 RESUMED = 3
-"""Of the latest thoughts, those that `resume` shows where it does not say."""
+"""The default number of latest thoughts in `resume`."""
 _MAIN_LINE = ("branch_id",)
-"""What `get` takes the empty text for."""
+"""The argument of `get` whose empty text means the main line."""
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
 _PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
-"""Arguments of a command that say on which line its thought is."""
+"""Arguments of a command that name the line of its thought."""
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
-"""Those of them beside which a revision need not be on the line of the thought that it revises."""
+"""Arguments with which a revision may be on another line than the revised thought."""
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
-"""Actions on one session that mean the thinker's own where none is named."""
+"""Actions that default to the caller's current session."""
 _CHANGING = ("delete", "pin", "resume")
-"""Actions that change something: an argument that would do nothing is refused, where others only say so."""
+"""Actions with effects. They refuse an argument without effect; other actions only note it."""
 
 
 class Sessions:
-    """The sessions of one store. Every method takes the arguments as they came and returns a JSON document.
+    """The sessions of a store. Every method takes raw arguments and returns a JSON document.
 
     Args:
         strategies: The registry, by canonical name.
-        clock: Milliseconds since 1970, UTC.
-        directory: The working directory, which new sessions keep, so that they are found again from there.
-        chooses_ids: Whether a thinker may say under which id a session begins. Not where the store has sessions that
-            the thinker must not know of: that an id is taken would tell of one.
+        clock: Returns milliseconds since 1970, UTC.
+        directory: The working directory, recorded in new sessions so that they can be found from there.
+        chooses_ids: Whether a caller may choose the id of a new session. Not in a store with sessions hidden from the
+            caller, since a taken id would reveal one.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Sessions:
         self._lapses = (self.settings.on_expiry or default) == "delete"
 
     def strategy(self, name: str | None) -> Strategy[Any, Any]:
-        """Return the strategy that goes by a name, however it is spelled. For None it is the first.
+        """Find a strategy by its name in any spelling. None means the first strategy.
 
         Raises:
-            UsageError: There is none; `choices` has the names.
+            UsageError: The strategy is unknown; `choices` has the names.
         """
         if name is None:
             return next(iter(self._strategies.values()))
@@ -113,19 +113,20 @@ class Sessions:
         forgives: bool = True,
         refuter: str = "A coached run with the strategy `refute`",
     ) -> Document:
-        """Take a thought and say where the session stands.
+        """Submit a thought and return the state of its session.
 
         Args:
-            thinker: Whose sessions a call without a session id may be for; None: it begins one.
-            exact_id: The one session of this tool, whatever the arguments say; begun under this id.
-            history: How many thoughts the reply shows where the call does not say; None: all.
-            begins: Whether a new session may take the place of one that the call names and that is not there, or is
-                the record of a run. A session is named by its whole id where it may not.
-            forgives: Whether a call that comes again is the same thought, rather than another one.
-            refuter: What starts a refutation of a session, as its thinker calls it.
+            thinker: The caller whose sessions a call without a session id may continue. Without it the call starts a
+                session.
+            exact_id: The only session of this tool, overriding the arguments. Created under this id.
+            history: The default number of thoughts shown in the reply; None for all.
+            begins: Whether a new session may replace a named session that is unknown or is the record of a run.
+                Otherwise a session must be named by its complete id.
+            forgives: Whether a repeated call is the same thought rather than another one.
+            refuter: The caller's way to start a refutation of a session.
 
         Raises:
-            UsageError: The call breaks a rule; nothing has changed.
+            UsageError: The call breaks a rule. Nothing has changed.
         """
         fault: UsageError | None = None
         try:
@@ -216,11 +217,11 @@ class Sessions:
         return taken
 
     async def _continue_run(self, own_id: str, check: Callable[[SessionView], object] = id) -> Notice:
-        """Begin the session in which a run is continued, unless it is there; return what to say of it.
+        """Create the session that continues a run, unless it exists, and return the notice about it.
 
         Args:
-            own_id: The session that the run wrote.
-            check: Raises where the session, as it is going to be, is not to be begun.
+            own_id: The session written by the run.
+            check: Raises if the new session is not acceptable.
 
         Raises:
             ConflictError: The run has not ended.
@@ -259,16 +260,16 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Take a thought of a command, which may leave out its numbers and the session.
+        """Submit a thought of a command, which may omit its numbers and the session.
 
-        It continues the session that it names, else the one last used in this directory.
+        It continues the named session, else the session last used in this directory.
 
         Args:
-            begins: Whether a new session is wanted.
-            refuter: As in `think`.
+            begins: Whether to start a new session.
+            refuter: See `think`.
 
         Returns:
-            The reply, and how the session began that is continued though the command does not name it.
+            The reply, and the beginning of a continued session that the command did not name.
         """
         found, is_named = list[Unfinished](), "session_id" in call
         if is_named:
@@ -300,10 +301,10 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _line_of(self, row: SessionRow, head: Head, number: object) -> str:
-        """Return the branch id of the thought that a number means, looked up from the latest thought's line.
+        """Return the branch id of a thought by its number, looked up from the latest thought's line.
 
         Raises:
-            UsageError: There is no such thought.
+            UsageError: The thought does not exist.
         """
         thoughts = await self._thoughts(row.session_id) if str(number).isdecimal() else ()
         meant = int(str(number)) if thoughts else 0
@@ -311,10 +312,10 @@ class Sessions:
         return found.branch or head.main_name
 
     async def sweep(self, *, now: bool = False) -> None:
-        """Archive or delete what has expired, and delete what was kept long enough.
+        """Archive or delete expired sessions, and delete archived sessions past their retention.
 
         Args:
-            now: Even if the last sweep was less than a minute ago.
+            now: Whether to sweep even within a minute of the last sweep.
         """
         at = self._clock()
         if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
@@ -328,14 +329,14 @@ class Sessions:
     # -- ids
 
     async def session_id(self, text: str, *, guided: bool | None = None) -> str:
-        """Return the id of the session that a text stands for: an id, how it begins, or `last`, the one used last.
+        """Find the id of a session by the id, its beginning, or `last` for the last used.
 
         Args:
-            guided: Whether the one used last is no session of a run; None: it may be any.
+            guided: Whether `last` excludes sessions of runs; None for any session.
 
         Raises:
-            UsageError: Several ids begin with it; `choices` has them.
-            NotFoundError: It is `last`, and there is no session.
+            UsageError: Several ids begin with the text; `choices` has them.
+            NotFoundError: The text is `last`, and there is no session.
         """
 
         async def last() -> str | None:
@@ -345,7 +346,7 @@ class Sessions:
         return await find_id(text, "session", self.store.session_ids, last)
 
     async def _id_of_guided(self, text: str) -> str:
-        """Return the same where thoughts are to be added, also to a session that is not there yet."""
+        """Find the id of a session for new thoughts. The session may not exist yet."""
         with contextlib.suppress(NotFoundError):
             return await self.session_id(text, guided=True)
         return text
@@ -353,10 +354,10 @@ class Sessions:
     # -- looking
 
     async def manage(self, arguments: Arguments, thinker: Thinker | None = None) -> Document:
-        """Perform the `action` named, one of `ACTIONS`, on the other arguments: the tool `sessions`.
+        """Perform the `action`, one of `ACTIONS`, with the other arguments: the tool `sessions`.
 
         Args:
-            thinker: Whose current session an action on one is about where the call names none.
+            thinker: The caller whose current session is the default.
         """
         schema = actions_schema(read.ACTIONS)
         named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
@@ -383,9 +384,8 @@ class Sessions:
     ) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
-        One that a run wrote has the outcome of the run once that has ended; it is not active then. Unfinished are those
-        of agents, active or archived, that have not ended. A page for which many were looked at has fewer of them, and
-        a cursor.
+        The session of an ended run has the run's outcome and is not active. Unfinished are agents' sessions, active or
+        archived, that have not ended. If a page would need too many reads it is shorter and has a cursor.
         """
         call = read.read_call(read.ListSessions, arguments)
         limit, status = call.limit, call.status
@@ -436,7 +436,7 @@ class Sessions:
     async def _select(
         self, call: read.GetSession, count: int | None
     ) -> tuple[Document, Sequence[ThoughtRow]]:
-        """Return a session, and at most so many of the thoughts asked for."""
+        """Return a session, and a limited number of the requested thoughts."""
         row = await self._row(call.session_id)
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
         rows = await self._thoughts(row.session_id, position_of(call.cursor), count, **chosen)
@@ -455,7 +455,7 @@ class Sessions:
     async def _thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
     ) -> Sequence[ThoughtRow]:
-        """Return thoughts behind `after`, at most `count` of them."""
+        """Return at most `count` thoughts after `after`."""
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = builtins.list[ThoughtRow]()
@@ -465,7 +465,7 @@ class Sessions:
         return rows
 
     async def search(self, arguments: Arguments | read.SearchThoughts) -> Document:
-        """Return the thoughts that contain `query`, whatever its case, in all sessions or one."""
+        """Return the thoughts that contain `query` in any case, in all sessions or one."""
         call = read.read_call(read.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
@@ -486,9 +486,9 @@ class Sessions:
         }
 
     async def resume(self, arguments: Arguments | read.ResumeSession) -> Document:
-        """Take a session up again: this is use. Returns where it stands and its latest thoughts.
+        """Resume a session, which counts as use. Returns its state and its latest thoughts.
 
-        Without `session_id` it is the latest one that has not ended; one begun in this directory goes before others.
+        Without `session_id` it is the latest unfinished session, preferably of this directory.
         """
         call, at = read.read_call(read.ResumeSession, arguments), self._clock()
         count = RESUMED if call.history is None else call.history
@@ -525,7 +525,7 @@ class Sessions:
     # -- taking out and in
 
     async def export(self, arguments: Arguments | read.ExportSession) -> Document:
-        """Return a session whole: as JSON data, or in `text` as `markdown` or `mermaid`."""
+        """Export a whole session: as JSON data, or in `text` as `markdown` or `mermaid`."""
         call = read.read_call(read.ExportSession, arguments)
         document, shown = await self.get_all(read.GetSession(session_id=call.session_id))
         thoughts = [*shown]
@@ -533,13 +533,13 @@ class Sessions:
         return export.export(whole, call.format)
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
-        """Take in a session, from its JSON export.
+        """Import a session from its JSON export.
 
-        It keeps its id if that is free and callers may choose one; it gets a new one otherwise.
+        It keeps its id if the id is free and callers may choose ids; otherwise it gets a new one.
 
         Raises:
-            UsageError: The content is none, or breaks the rules of a session.
-            TooLargeError: A thought or the session is over the limits.
+            UsageError: The content is not a session, or breaks the rules of a session.
+            TooLargeError: A thought or the session exceeds the limits.
         """
         brought = read_session(content, self.strategy, self.settings, self._clock())
         wanted, notices = brought.row.session_id if self._chooses_ids else "", [*brought.notices]
@@ -556,7 +556,7 @@ class Sessions:
     # -- keeping and forgetting
 
     async def pin(self, arguments: Arguments | read.PinSession) -> Document:
-        """Keep a session from expiring, or with `pinned` false let it; this is not use."""
+        """Pin a session so that it never expires, or unpin it. This does not count as use."""
         call = read.read_call(read.PinSession, arguments)
         session_id = await self.session_id(call.session_id)
 
@@ -567,13 +567,13 @@ class Sessions:
         return await self._document(await self.store.change(session_id, decide))
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what other eyes said of the claims of a session; its next reply tells of it. This is no use of it.
+        """Record readers' verdicts on the claims of a session, for its next reply. This does not count as use.
 
         Args:
-            claims: Each with `claim`, `thought`, `verdict` and `reason`.
+            claims: Claims with `claim`, `thought`, `verdict` and `reason`.
 
         Raises:
-            NotFoundError: There is no such session.
+            NotFoundError: The session does not exist.
         """
 
         def decide(view: SessionView) -> SessionChange:
@@ -585,7 +585,7 @@ class Sessions:
         await self.store.change(session_id, decide)
 
     async def delete(self, arguments: Arguments | read.OneSession) -> Document:
-        """Forget a session and its thoughts; with it the run that wrote it, if any."""
+        """Delete a session with its thoughts, and the run that wrote it, if any."""
         session_id = await self.session_id(read.read_call(read.OneSession, arguments).session_id)
         try:
             run_id = (await self._row(session_id)).run_id
@@ -603,13 +603,13 @@ class Sessions:
         return {"session_id": session_id, "deleted": True}
 
     async def clear(self, *, confirm: bool = False) -> int:
-        """Forget all guided sessions, not those of runs; return how many.
+        """Delete all guided sessions, not those of runs, and return their number.
 
         Args:
-            confirm: Whether this is meant of a store that outlives the process, and may hold the work of others.
+            confirm: Must be true for a durable store, which may hold the work of others.
 
         Raises:
-            UsageError: It is such a store, and `confirm` is false; nothing has changed.
+            UsageError: The store is durable and `confirm` is false. Nothing has changed.
         """
         if self.store.durable and not confirm:
             raise UsageError(
@@ -627,15 +627,15 @@ class Sessions:
     # -- rows
 
     async def read_thoughts(self, session_id: str) -> Sequence[ThoughtRow]:
-        """Return all thoughts of a session, in the order they were had. This is no use of it.
+        """Return all thoughts of a session in order. This does not count as use.
 
         Raises:
-            NotFoundError: There is no such session.
+            NotFoundError: The session does not exist.
         """
         return await self._thoughts((await self._row(session_id)).session_id)
 
     async def continues_run(self, session_id: str) -> bool:
-        """Whether a session is the record of a run, or begins with the thoughts of one."""
+        """Whether a session is the record of a run, or begins with copied thoughts of a run."""
         row = await self._row(session_id)
         return row.run_id is not None or decode_head(row).from_run > 0
 
@@ -656,7 +656,7 @@ class Sessions:
         return await self.store.session(await self.session_id(text))
 
     def _present(self, view: SessionView, session_id: str) -> SessionRow:
-        """Return the row unless the session is not there, or is over and only waits to be swept."""
+        """Return the row unless the session is missing, or has expired and waits to be swept."""
         if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
             raise no_session(session_id)
         return view.row

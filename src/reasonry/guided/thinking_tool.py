@@ -1,7 +1,7 @@
-"""The contract of the thinking tool: what a call may say and what a reply says.
+"""The contract of the thinking tool: its calls and its replies.
 
-Schemas, parsing, the command line and replies are made from these Structs.
-Descriptions are paid for in every request of an agent, so they are short.
+Schemas, parsing, the command line and replies are made from these Structs. An agent pays for descriptions in every
+request, so they are short.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..core.budget import MAX_INT
 from ..core.strategy import inlined_schema
 
 EVIDENCE = ("ran", "read", "reasoned", "assumed")
-"""What a thought may say it rests on."""
+"""The kinds of evidence of a thought."""
 ThoughtNumber = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
 class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thought as its thinker hands it in."""
+    """A thought submitted by an agent."""
 
     thought: Annotated[str, Meta(description="The step itself")]
     next_thought_needed: Annotated[bool, Meta(description="Another thought follows")]
@@ -33,7 +33,7 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ThoughtNumber | None, Meta(description="Thought that it branches from")
     ] = None
     branch_id: Annotated[str | None, Meta(description='"main": main line')] = None
-    """None: the line that fits. Empty: the main line, in a transcript; calls fill the argument so and mean none."""
+    """None for the line that fits. In a transcript, empty means the main line; in a call, empty means None."""
     needs_more_thoughts: Annotated[bool, Meta(description="The estimate is too low")] = False
     strategy: Annotated[str | None, Meta(description="Strategy of a new session")] = None
     stage: Annotated[str | list[str] | None, Meta(description="Stage, or a path")] = None
@@ -45,7 +45,7 @@ class NewThought(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ThinkingCall(NewThought, frozen=True, kw_only=True):
-    """A thought, and the session that it is for."""
+    """A thought, and its session."""
 
     session_id: Annotated[
         str | None, Meta(description="Session to continue; none: this connection's, else a new one")
@@ -54,11 +54,11 @@ class ThinkingCall(NewThought, frozen=True, kw_only=True):
 
 
 class NextStage(Struct, frozen=True, omit_defaults=True):
-    """A stage that may follow.
+    """A legal next stage.
 
     Attributes:
-        guidance: Instructions for it, the first time that it is offered in the session.
-        requires: The form of each required field; told on entering the stage before.
+        guidance: Instructions for the stage, at its first offer in the session.
+        requires: The form of each required field, on entering the previous stage.
     """
 
     name: str
@@ -79,26 +79,26 @@ class ShownThought(Struct, frozen=True, omit_defaults=True):
 
 
 class Notice(Struct, frozen=True, omit_defaults=True):
-    """Something the caller did not ask for and must know; `reason` is one of the codes in docs/mcp.md."""
+    """A notice to the caller. `reason` is one of the codes in docs/mcp.md."""
 
     reason: str
     message: str
     requested_session_id: str | None = None
-    """The session id that the notice is about."""
+    """The session id in question."""
 
 
 class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of a session after a thought; empty members are left out.
+    """The state of a session after a thought. Empty members are left out.
 
     Attributes:
-        stage: Of the thought, once a strategy or a stage was named; so is `next_stages`.
-        branch_id: The branch that the thought and its next stages are on, unless it is the main line.
-        guidance: Instructions for the stage, if the session entered it without having been offered it.
-        strategy: In the reply that begins or adopts it.
-        scores: The valued lines, best first, at a stage that compares.
-        thought_history: The latest thoughts, if they were asked for or are new to the connection.
-        before_you_end: Once, a call before the end: what is open, and what may be wrong.
-        left_open: At the end: what nothing came of, or rests on nothing.
+        stage: The thought's stage, like `next_stages` only once a strategy or a stage was named.
+        branch_id: The branch of the thought and its next stages, unless it is the main line.
+        guidance: Instructions for the stage, if it was entered without an offer.
+        strategy: The strategy, in the reply that starts or adopts it.
+        scores: The valued lines, best first, at a comparing stage.
+        thought_history: The latest thoughts, if requested or new to the connection.
+        before_you_end: Open points and possible mistakes, once, a call before the end.
+        left_open: Open points at the end.
     """
 
     thought_number: int
@@ -123,17 +123,17 @@ class ThinkingReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @cache
 def tool_schema(form: type[Struct]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments or reply, without what its reader has no use for.
+    """Return the JSON schema of a tool's arguments or reply, without superfluous parts.
 
-    An optional member has no `default` and does not admit null: it is left out.
+    An optional member has no `default` and does not permit null: it is simply omitted.
     """
     return _compact(inlined_schema(form))
 
 
 def actions_schema(forms: Mapping[str, type[Struct]]) -> dict[str, Any]:
-    """Return the JSON schema of a tool that takes an `action` and the arguments of that action's form.
+    """Return the JSON schema of a tool with an `action` and that action's arguments.
 
-    What one action demands another does not take, so only `action` is required.
+    Only `action` is required, since the actions have different arguments.
     """
     properties: dict[str, Any] = {"action": {"type": "string", "enum": list(forms)}}
     for form in forms.values():

@@ -1,11 +1,11 @@
-"""A guided session: where its lines of thought stand, and what may be thought next.
+"""The rules of a guided session: the states of its lines, and the legal next thoughts.
 
-A session has a main line and branches. Each line has its own stage, walked along the strategy's table. A
-thinker names the stage a thought belongs to: the line's own (stay) or a legal next one (move).
+A session has a main line and branches. Each line has its own stage in the strategy's table. An agent names the stage of
+a thought: the line's current stage (stay) or a legal next stage (move).
 
-Rule 1: `submit` is pure; a call it refuses has changed nothing.
-Rule 2: numbers are the thinker's own. They may repeat and jump, but what is referred to must be there.
-Rule 3: thinking may continue after its end.
+Rule 1: `submit` is pure. A refused call has changed nothing.
+Rule 2: numbers are the agent's own. They may repeat and jump, but references must exist.
+Rule 3: a session may continue after its end.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .moves import OwnLine, Submission, stages_named
 from .thinking_tool import EVIDENCE, ThinkingCall
 
 _BRANCHES = "branch_creation"
-"""The stage in which the main line turns from the branch that it continued to new ones."""
+"""The stage in which the main line leaves the branch it continued and creates new branches."""
 
 
 class Placed(Struct, frozen=True):
-    """A thought that was taken: where the session stands now, and what to record.
+    """An accepted thought: the new state of the session, and the record.
 
     Attributes:
-        expected: What its thinker had predicted of the observation that it brings.
+        expected: The earlier prediction of its observation.
     """
 
     head: Head
@@ -65,15 +65,15 @@ def submit(
     recorded: Mapping[str, Any] = {},
     mark: int = 0,
 ) -> Placed:
-    """Take one thought.
+    """Accept or refuse a thought.
 
     Args:
-        demand_fields: Whether the stages that are named demand their fields.
-        recorded: The thought as it was exported, which has the `seq` of the thoughts that the call's numbers mean.
-        mark: Tells the call from others; 0: that does not matter.
+        demand_fields: Whether named stages require their fields.
+        recorded: The exported thought, with the `seq` of the thoughts behind the call's numbers.
+        mark: Identifies the call, or 0.
 
     Raises:
-        IllegalTransitionError: No edge leads to the stage named; `choices` has those that can follow, `instead` the
+        IllegalTransitionError: No edge leads to the named stage; `choices` has the legal stages, `instead` the
             arguments to change.
         UsageError: Another rule is broken; `field` names the part of the call.
     """
@@ -139,7 +139,7 @@ def submit(
 
 
 def _begin_anew(head: Head, own: OwnLine) -> tuple[Head, OwnLine]:
-    """Return where a main line stands that is no longer worth what the branch is that it continued."""
+    """Reset the main line's score, which it shared with the branch it continued."""
     if head.chosen is None:
         return head, own
     line = replace(own.line, score=None, score_before=None)
@@ -147,7 +147,7 @@ def _begin_anew(head: Head, own: OwnLine) -> tuple[Head, OwnLine]:
 
 
 def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> ThoughtLine:
-    """Return a line with the score that a thought gives it, else with that of a branch which it takes in."""
+    """Give a line the score in a thought, else the score of a merged branch."""
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     if is_number and abs(score) <= sys.float_info.max:
         return replace(line, score=float(score), score_before=line.score)
@@ -155,7 +155,7 @@ def _with_score(line: ThoughtLine, score: Any, taken_in: float | None) -> Though
 
 
 def _selected_branch(head: Head, call: ThinkingCall) -> str | None:
-    """Return the branch that a call names in `data.selected`: on the main line, which takes it in unless it has."""
+    """Return the branch named in `data.selected` on the main line, which merges it unless already merged."""
     selected = without_stages(call.data).get("selected")
     return find_name(selected, head.branches) if isinstance(selected, str) else None
 
@@ -216,7 +216,7 @@ def _check_merge(head: Head, call: ThinkingCall, branch: str | None) -> None:
 
 
 def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[str] = ()) -> dict[str, str]:
-    """Return the guidance, by stage, that a reply gives for a stage and for those that may follow it.
+    """Return the guidance for a stage and its next stages, by stage.
 
     Args:
         already: Stages whose guidance is not repeated.
@@ -226,7 +226,7 @@ def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[st
 
 
 def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
-    """Return where the session stands once the reply to its latest thought was given."""
+    """Return the state of the session after the reply to its latest thought."""
     if head.stage not in strategy.by_name:
         return head
     return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))
@@ -239,7 +239,7 @@ _OF_ANY_THOUGHT = (
     Field("predict", {"type": "string"}, required=False),
     Field("confirms", {"type": "array", "items": {"type": "integer"}}, required=False),
 )
-"""What `data` may say in any stage: what a thought rests on, how sure it is, what is expected, which thoughts hold."""
+"""Fields of any stage: evidence, confidence, prediction and confirmed thoughts."""
 
 # -- fields: by stage (`{"action_planning": {"action": …}}`), or flat for the stages that have a field of the name
 
@@ -247,18 +247,17 @@ _OF_ANY_THOUGHT = (
 def settle_fields(
     strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
 ) -> tuple[ThinkingCall, list[str]]:
-    """Return a call with its stages spelled as in the table and their fields in `data`.
+    """Normalise the stages of a call, and move their fields into `data`.
 
     Args:
-        others: Arguments that the tool does not have; those that are fields of a stage named count as `data`. Where no
-            stage is named they may be fields of any.
-        max_chars: How long `data` may be, as JSON.
+        others: Unknown arguments. Fields of a named stage, or of any stage if none is named, become `data`.
+        max_chars: The limit for `data` as JSON.
 
     Returns:
-        The call, and a sentence for each argument that was not kept.
+        The call, and a sentence for each dropped argument.
 
     Raises:
-        UsageError: A field is no plain JSON data, or `data` is a bare value and not one field can be meant.
+        UsageError: A field is not plain JSON data, or `data` is a bare value that fits no single field.
         TooLargeError: `data` is too long.
     """
     if call.stage is None and call.data is None and not others:
@@ -287,7 +286,7 @@ def settle_fields(
 
 
 def _by_stage(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:
-    """Return data in which the parts of single stages stand under the stages' names, with their fields read."""
+    """Convert data grouped by stage, field by field."""
     by_name = {stage.name: stage for stage in stages}
     found: dict[str, Any] = {}
     for key, value in data.items():
@@ -301,7 +300,7 @@ def _by_stage(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str
 
 
 def _fields_of(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
-    """Return the fields of stages, but for the names that mean different things in them."""
+    """Return the fields of stages, without names that have different meanings."""
     by_name: dict[str, list[Field]] = {}
     for stage in stages:
         for field in stage.fields:
@@ -310,10 +309,10 @@ def _fields_of(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
 
 
 def _field_meant(name: str, value: Any, fields: Sequence[Field], *, is_named: bool) -> Field | None:
-    """Return the field that an argument is; a bare value in place of `data` is the only one, or the only required.
+    """Find the field for an argument. A bare `data` value is the only field, or the only required one.
 
     Args:
-        is_named: Whether the call names the stages that the fields are of.
+        is_named: Whether the call names the stages of the fields.
     """
     if name != "data":
         return find_field(name, fields)
@@ -333,7 +332,7 @@ def _field_meant(name: str, value: Any, fields: Sequence[Field], *, is_named: bo
 def data_by_stage(
     stages: Sequence[Stage[Any]], data: Mapping[str, Any]
 ) -> Iterator[tuple[Stage[Any], Mapping[str, Any], str]]:
-    """Yield each stage with its part of the data, and the path that errors show for it."""
+    """Yield each stage with its part of the data, and its path in errors."""
     names = {stage.name for stage in stages}
     nested = {name: value for name, value in data.items() if name in names and isinstance(value, dict)}
     flat = {name: value for name, value in data.items() if name not in nested}

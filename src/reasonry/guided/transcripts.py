@@ -41,10 +41,10 @@ Document = Mapping[str, Any]
 
 
 class Transcript(NamedTuple):
-    """A session read from a file or copied from a run, not yet written."""
+    """A session from a file or a run, not yet written."""
 
     row: SessionRow
-    """Its id is empty where it cannot keep the one it had."""
+    """The row. The id is empty if the session cannot keep its own."""
     thoughts: list[ThoughtRow]
     notices: Sequence[Notice] = ()
 
@@ -53,14 +53,14 @@ class Transcript(NamedTuple):
 
 
 class _Walk:
-    """A session that is walked again: its thoughts so far, and where it stands."""
+    """A session being replayed: its thoughts so far, and its state."""
 
     def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
         self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
     def take_all(self, thoughts: Sequence[Document], take: Callable[[Document], None]) -> None:
-        """Take thoughts one by one, within the limits; an error says which of them it is about."""
+        """Add thoughts one by one within the limits. An error names its thought."""
         limit = self._settings.max_thoughts
         if len(thoughts) > limit:
             raise TooLargeError(
@@ -78,11 +78,11 @@ class _Walk:
             raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
 
     def take(self, thought: Document) -> None:
-        """Take a thought as exports have it; raises where it breaks a rule."""
+        """Add an exported thought. Raises if it breaks a rule."""
         self._add(self._read(thought), thought.get("at"), thought)
 
     def take_loosely(self, thought: Document) -> None:
-        """Take a thought; where it breaks a rule, what cannot be followed is kept in its `data`."""
+        """Add a thought. Parts that break a rule are kept in its `data`."""
         known, aside = dict(thought), dict[str, Any]()
         if thought.get("branch_id") in self.head.branches:
             known.pop("branch_from_thought", None)
@@ -128,7 +128,7 @@ class _Walk:
         return replace(call, data=data or None)
 
     def _add(self, call: ThinkingCall, at: Any, recorded: Mapping[str, Any] = {}) -> None:
-        """Take a thought, whose fields need not be complete."""
+        """Add a thought with possibly incomplete fields."""
         at_ms = instant_ms(at, self._now_ms)
         placed = submit(
             self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=recorded
@@ -139,7 +139,7 @@ class _Walk:
 
 
 def instant_ms(written: Any, default: int) -> int:
-    """Return an instant that is written as ISO 8601 text, in milliseconds since 1970."""
+    """Convert an ISO 8601 instant to milliseconds since 1970."""
     try:
         at = datetime.fromisoformat(written)
         return max(round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000), 0)
@@ -151,7 +151,7 @@ def instant_ms(written: Any, default: int) -> int:
 
 
 class _About(Struct, frozen=True):
-    """What an export says of its session as a whole."""
+    """The members of an export about the session as a whole."""
 
     strategy: str | None = None
     purpose: str = ""
@@ -275,10 +275,10 @@ def _own_thought(thought: Document, place: int) -> Document:
 
 
 def continuation_id(session_id: str) -> str:
-    """Return the id of the one session in which the run that writes `session_id` is continued: a UUIDv7 of its time.
+    """Return the id of the session that continues the run of `session_id`: a UUIDv7 of the same time.
 
-    It differs in the highest bit of the count within a millisecond, so that the beginning of either names it. So
-    whoever continues the run gets to the same thoughts, and two who begin at once begin the same session.
+    It differs in the highest bit of the counter within a millisecond, so that short prefixes of both ids work. All
+    callers who continue the run thus reach the same session, even at the same moment.
     """
     return str(uuid.UUID(int=uuid.UUID(session_id).int ^ 1 << 75))
 
@@ -291,13 +291,13 @@ def copy_run(
     settings: SessionSettings,
     now_ms: int,
 ) -> Transcript:
-    """Return the thoughts of a run as those of another session, which begins with them.
+    """Copy the thoughts of a run to the beginning of another session.
 
-    Each stage that the table leads to is kept, but for the last, in which the run's answer follows as a thought. Of a
-    long run the latest thoughts are copied, half of what a session may hold.
+    Each reachable stage is kept except the last, in which the run's answer follows as a thought. Of a long run, the
+    latest thoughts are copied, up to half of a session's limit.
 
     Args:
-        own: The session that the run wrote.
+        own: The session written by the run.
     """
     copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
     walk = _Walk(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)

@@ -1,4 +1,4 @@
-"""One turn of guided thinking: decides, inside a transaction, what a call makes of its session."""
+"""A turn of guided thinking: applies a call to its session inside a transaction."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from .which_session import KnownSession, SessionChoice, SessionRequest
 
 PURPOSE_CHARS = 100
 LEAST_ASKED = 3
-"""Thoughts of a session that is asked before its end what may be wrong; at the end it has one more."""
+"""The thoughts from which a session is asked about possible mistakes before its end."""
 SHOWN_CHARS = 20_000
-"""Characters of thoughts that a reply shows where no other bound is set, but for replies that show all by contract."""
+"""The default limit for thoughts shown in a reply, except in replies that show all by contract."""
 
 Find = Callable[[str | None], Strategy[Any, Any]]
-"""Returns a strategy by name or alias; for None the one that sessions think by where none is named."""
+"""Finds a strategy by name or alias. None means the default strategy of sessions."""
 
 
 class Taken(Struct):
-    """What came of a turn: the session and the thought as written.
+    """The result of a turn: the session and the thought as written.
 
     Attributes:
-        earlier: Where the session stood before.
-        recalls: Whether all that a thinker needs is said again: the connection sees the session for the first time.
-        history: The thoughts that the reply shows; None: it shows none.
-        before_end: What is asked before the end; empty: nothing.
-        left_open: At the end, what is open.
+        earlier: The state of the session before the turn.
+        recalls: Whether the reply repeats everything the agent needs, for a connection that is new to the session.
+        history: The thoughts shown in the reply, if any.
+        before_end: The questions before the end, if due.
+        left_open: The open points at the end.
     """
 
     strategy: Strategy[Any, Any]
@@ -57,14 +57,14 @@ class Taken(Struct):
 
 
 class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
-    """One call, and what it needs to be decided.
+    """A call with everything needed to decide it.
 
     Args:
-        others: Arguments that the tool does not have; some may be fields of the thought's stage.
-        lapses: Whether an expired session is over, rather than continued.
-        directory: The working directory, in which a new session is begun.
-        fault: What is wrong with the arguments, which is said after what has become of the session.
-        history: How many thoughts the reply shows where the call does not say; None: all.
+        others: Unknown arguments, which may be fields of the thought's stage.
+        lapses: Whether an expired session ends rather than continues.
+        directory: The working directory of a new session.
+        fault: The fault of the arguments, reported after the fate of the session.
+        history: The default number of thoughts shown in the reply; None for all.
     """
 
     others: Mapping[str, Any]
@@ -142,7 +142,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         )
 
     def _complete(self, taken: Taken, view: SessionView, *, asks: bool) -> None:
-        """Read what the reply to a thought needs of the session before it, and note what that shows."""
+        """Read the earlier thoughts that the reply needs, and add the findings about them."""
         head, record, there = taken.placed.head, taken.placed.record, taken.earlier.thoughts
         seen = None if self.thinker is None or taken.choice.session is None else self.thinker.seen
         taken.recalls = seen is not None and taken.row.session_id not in seen
@@ -173,7 +173,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             taken.left_open = left_open(head, taken.strategy, thoughts)
 
     def _keep_once(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> Taken:
-        """Return what came of the same call when it came first."""
+        """Return the result of the same call when it first arrived."""
         message = f"This is thought {thought.number} of session {known.id} already; nothing was added."
         row, head, notices = known.row, known.head, [Notice("already_kept", message)]
         placed = Placed(head, thought.branch, decode_record(thought))
@@ -187,7 +187,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         return self.lapses and is_over(row, self.settings, self.now_ms)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
-        """Return the sessions that a call which names none may continue."""
+        """Return the sessions that a call without a session id may continue."""
         for session_id in self.thinker.ids if self.thinker is not None and self.session_id is None else ():
             # One that is damaged must not stand in the way of the others.
             with contextlib.suppress(StoreError):
@@ -197,7 +197,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
                     yield known
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
-        """Return the strategy of a session; the first one named in a session without one is taken up."""
+        """Return the strategy of a session. A session without a strategy adopts the first named one."""
         strategy = self.find(row.strategy)
         if self.call.strategy is None:
             return strategy
@@ -236,7 +236,7 @@ def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
 
 
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
-    """Whether it is time to ask what is asked before the end: the next thought may be the last, or this one is."""
+    """Whether to ask the questions before the end: this thought or the next may be the last."""
     head, record = placed.head, placed.record
     if earlier.asked or head.thoughts < LEAST_ASKED + (not record.next_thought_needed):
         return False
@@ -250,7 +250,7 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 
 
 def placed_notices(taken: Taken) -> Iterator[Notice]:
-    """Yield the notices about a thought that was taken: stages, expectations, findings of others."""
+    """Yield the notices about an accepted thought: stages, predictions, findings of readers."""
     strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
     stages = placed.record.stages
     if stages and not earlier.thoughts and stages[0] != strategy.first:
@@ -273,10 +273,10 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
 def call_notices(
     taken: Taken, call: ThinkingCall, dropped: Sequence[str], view: SessionView
 ) -> Iterator[Notice]:
-    """Yield what a thinker is told of a thought that was taken, though something may not be as it was meant.
+    """Yield the notices about parts of a call that may not mean what the agent intended.
 
     Args:
-        dropped: A sentence for each argument that was not kept.
+        dropped: A sentence for each dropped argument.
     """
     number, head, branch = call.thought_number, taken.earlier, taken.placed.branch
     if not call.thought.strip() and not call.data:
@@ -299,10 +299,10 @@ def call_notices(
 
 
 def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | None) -> Sequence[ThoughtRow]:
-    """Return the latest of the thoughts that fit; the latest one of all does, however long.
+    """Return the latest thoughts within the limits. The very latest is always included.
 
     Args:
-        count: How many at most; None: any number. So are their characters.
+        count: The most thoughts; None for any number, as for the characters.
     """
     latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
     if chars is None:

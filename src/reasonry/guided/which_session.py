@@ -1,11 +1,10 @@
-"""The session that a call means: decided from the call, its caller's memory and the store.
+"""Chooses the session of a call from the call, its caller's memory and the store.
 
-Rule 1: all of this is pure, but for new ids. A turn is such a request, and asks inside the transaction that writes the
-        thought, with the sessions as they stand.
-Rule 2: a thought that names no session stays in the current one where that has its number, or the number before. A
-        thought that is kept already is where it was. Number 1 begins a session, and so does another strategy.
-Rule 3: of several sessions that a thought may continue, the branch, the estimate and the strategy decide, else the
-        latest is taken; no session is left or chosen without a notice that names both, once for each two of them.
+Rule 1: everything here is pure except new ids. A turn asks inside the transaction that writes the thought.
+Rule 2: a thought without a session id stays in the current session if that has its number or the previous number. A
+        repeated thought belongs where it was. Number 1, or another strategy, starts a session.
+Rule 3: among several possible sessions the branch, the estimate and the strategy decide, else the latest session. No
+        session is left or chosen without a notice that names both, once for each pair.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from .lines import Head, decode_head, find_kept
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
-"""Sessions that a call may continue; the one used longest ago is forgotten beyond that."""
+"""The most sessions that a call may continue. Beyond it, the least recently used is forgotten."""
 _MAX_NAMED = 3
 
 Pair = frozenset[str]
@@ -36,26 +35,26 @@ Pair = frozenset[str]
 
 
 class Seen(NamedTuple):
-    """A session as its caller last saw it."""
+    """A session when its caller last saw it."""
 
     is_open: bool = True
     is_stray: bool = False
-    """Whether an agent began it that had lost the id of the session it meant."""
+    """Whether an agent started it after losing the id of its session."""
 
 
 @dataclass
 class Thinker:
-    """A caller, such as the connection of an agent: the sessions that thoughts may continue which name none.
+    """The caller (for example an MCP connection) and the sessions its thoughts may continue without naming them.
 
-    A session becomes the current one when it is begun or resumed here. An existing one that a call names is for
-    that call; where no other is open, or the current one is a stray, it becomes the current one.
+    A session becomes current when it is started or resumed here. A named session is used for that call; it becomes
+    current if no other session is open or the current one is a stray.
 
     Attributes:
-        ids: The current session first; empty for a caller that is new.
-        seen: The sessions whose thoughts the caller knows; None: nothing is kept in mind between its calls.
-        gate: A lock where its calls come side by side: each is to know of the session that one before has begun.
-        begun_for: The session that was begun for a name of which no session was known.
-        pairs: The sessions that a notice has named together.
+        ids: The sessions, the current one first; empty for a new caller.
+        seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
+        gate: A lock for parallel calls, so that each knows of sessions started by earlier ones.
+        begun_for: The session started for each unknown name.
+        pairs: The pairs of sessions already named in a notice.
     """
 
     ids: list[str] = field(default_factory=list[str])
@@ -66,11 +65,11 @@ class Thinker:
 
     @property
     def current(self) -> str | None:
-        """The current session; None: the next call begins one."""
+        """The current session, or None if the next call starts one."""
         return self.ids[0] if self.ids else None
 
     def session_of(self, call: ThinkingCall) -> str | None:
-        """Return the session that a call names; a name of which none was known means the one begun for it."""
+        """Return the named session. An unknown name means the session started for it earlier."""
         named = call.session_id
         if named is None:
             return None
@@ -79,7 +78,7 @@ class Thinker:
         return self.begun_for.get(named, named)
 
     def learn(self, call: ThinkingCall, session_id: str, head: Head, choice: SessionChoice) -> None:
-        """Keep in mind where a thought went: a session that stands at `head`, and was chosen so."""
+        """Remember the session of a thought, its state, and how it was chosen."""
         named, before = call.session_id, self._seen(self.current or "")
         if call.clear_session:
             self.forget(named or self.current)
@@ -97,18 +96,18 @@ class Thinker:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
     def bind(self, session_id: str) -> None:
-        """Make a session the current one; of the others those stay that have not ended."""
+        """Make a session the current one. Other unfinished sessions are kept."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
 
     def resume(self, session_id: str) -> None:
-        """Make a session that is open the current one."""
+        """Make an open session the current one."""
         self.bind(session_id)
         if self.seen is not None:
             self.seen[session_id] = Seen()
 
     def forget(self, session_id: str | None) -> None:
-        """Let no later call continue a session."""
+        """Forget a session."""
         self.ids = [known for known in self.ids if known != session_id]
         if self.seen is not None and session_id is not None:
             self.seen.pop(session_id, None)
@@ -122,7 +121,7 @@ class Thinker:
 
 @dataclass
 class KnownSession:
-    """A session that the store has.
+    """A session in the store.
 
     Attributes:
         is_over: Whether it has expired for good.
@@ -134,25 +133,25 @@ class KnownSession:
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The session's id."""
         return self.row.session_id
 
     @cached_property
     def head(self) -> Head:
-        """Where it stands; raises as `decode_head`."""
+        """The state. Raises like `decode_head`."""
         return decode_head(self.row)
 
     @property
     def total(self) -> int:
-        """Thoughts expected, as of its latest thought."""
+        """The expected number of thoughts, by its latest thought."""
         return self.head.line(self.head.latest).total
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues, None for a new one, and what becomes of the one it leaves.
+    """The session that a call continues (None for a new one), and the fate of the session it leaves.
 
     Attributes:
-        pairs: The sessions that the notices name together for the first time.
+        pairs: The pairs of sessions that notices name for the first time.
     """
 
     session: KnownSession | None
@@ -164,17 +163,17 @@ class SessionChoice(NamedTuple):
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
-    """A call, and how it names its session.
+    """A call with its reference to a session.
 
     Attributes:
-        session_id: The session it names; None: one that its caller is bound to, or a new one.
-        target: The id under which the store looks first; also that of a new session if none was named.
-        new_id: Returns the id of a new session where `target` is taken.
-        strategy: The canonical name of the strategy that the call names.
-        mark: Tells the call from others; 0: an identical one is a thought of its own.
-        exact: Whether a new session gets exactly the id asked for.
-        begins: Whether a new session may take the place of one that is named and is not there.
-        keeps: Whether a session that is cleared is archived, rather than deleted.
+        session_id: The named session, or None for a session of the caller or a new one.
+        target: The id to look up first, and the id of a new session if none was named.
+        new_id: Returns an id for a new session if `target` is taken.
+        strategy: The canonical name of the named strategy.
+        mark: Identifies the call; with 0 an identical call is a separate thought.
+        exact: Whether a new session gets exactly the requested id.
+        begins: Whether a new session may replace a named session that does not exist.
+        keeps: Whether a cleared session is archived rather than deleted.
     """
 
     call: ThinkingCall
@@ -190,21 +189,21 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it names no session and continues thoughts, and no session is known that it may mean."""
+        """Whether the call continues thoughts without naming a session, and no known session fits."""
         knows = self.session_id is not None or (self.thinker is not None and self.thinker.ids)
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
     def which_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
-        """Return the session that the call means.
+        """Choose the session of the call.
 
         Args:
-            there: What the store has under the target id.
-            known: The sessions to which the caller is bound and which it can continue, the current one first.
+            there: The stored session with the target id, if any.
+            known: The caller's sessions, the current one first.
 
         Raises:
             ConflictError: The call names the record of a run; `run_id` is that run.
-            NotFoundError: It names a session that is not there, and may not begin one.
-            UsageError: It names what cannot be the id of a session.
+            NotFoundError: The named session does not exist, and the call may not start one.
+            UsageError: The name cannot be the id of a session.
         """
         is_named, clears = self.session_id is not None, self.call.clear_session
         if is_named:
@@ -231,7 +230,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return self._begin(there, notice, delete=self.exact or there.row.status == "active")
 
     def _check_name(self, there: KnownSession | None) -> None:
-        """Refuse a call that names what cannot be a session of its own."""
+        """Refuse a name that cannot be the id of a session."""
         name = self.target
         if not self.begins and (there is None or there.is_over):
             raise no_session(name)
@@ -261,7 +260,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         delete: bool = False,
         archive_as: str | None = None,
     ) -> SessionChoice:
-        """Return that a new session begins; it bears the id asked for only if that is to be, and is free."""
+        """Choose a new session. It gets the requested id only if that is permitted and free."""
         is_free = there is None or delete or archive_as not in (None, self.target)
         takes_target = is_free and (self.exact or (self.session_id is None and there is None))
         new_id = self.target if takes_target else self.new_id()
@@ -270,10 +269,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- which of several
 
     def choose(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Return the session that a call which names none continues; None for a new one.
+        """Choose the session of a call without a session id; None for a new one.
 
         Args:
-            known: The sessions of the caller, the current one first.
+            known: The caller's sessions, the current one first.
         """
         if not known:
             return SessionChoice(None)
@@ -311,9 +310,9 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
 
     def _fits(self, found: KnownSession, *, is_current: bool) -> bool:
-        """Whether a session has all that a thought refers to, and the thought's number or the one before.
+        """Whether a session has everything a thought refers to, and the thought's number or the previous number.
 
-        One that is not the current one must be open, and have the thought as its next, or the same estimate.
+        A session that is not current must also be open, and expect the thought's number or have the same estimate.
         """
         call, head, has = self.call, found.head, found.view.with_number
         if head.ended and not is_current:
@@ -332,7 +331,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
 
 def _refers(call: ThinkingCall) -> bool:
-    """Whether a thought says that it builds on others of its session."""
+    """Whether a thought refers to other thoughts of its session."""
     return bool(call.is_revision or call.revises_thought or call.branch_from_thought or call.merge_branch)
 
 
