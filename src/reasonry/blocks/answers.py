@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from msgspec import Meta, Struct
@@ -376,19 +377,24 @@ def without_number(step: str) -> str:
 
 
 def read_calculation(
-    problem: str, ask: Ask, texts: Sequence[str], form: type[F], work: Callable[[F], str]
+    problem: str,
+    ask: Ask,
+    texts: Sequence[str],
+    read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
+    work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
     """Read a reply; refuse one with false equations, unless an earlier one had some or no further try is left.
 
     Args:
         texts: The replies to the question so far, oldest first.
+        read: From the replies to the latest of them as data.
         work: From a reply to what it works out.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
         return [] if isinstance(reading, Unreadable) else false_equations(work(reading[0]), about=problem)
 
-    *before, reading = (parse.read_form(texts[: place + 1], form) for place in range(len(texts)))
+    *before, reading = (read(texts[: place + 1]) for place in range(len(texts)))
     faults = find_faults(reading) if len(texts) <= ask.retries else []
     if not faults or any(map(find_faults, before)):
         return reading
@@ -399,7 +405,13 @@ def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
     """Read an answer after the reasoning that leads to it; refuse a false equation, once."""
-    return read_calculation(state.problem, ask, texts, ReasonedAnswer, lambda reply: reply.reasoning)
+    return read_calculation(
+        state.problem,
+        ask,
+        texts,
+        partial(parse.read_form, form=ReasonedAnswer),
+        lambda reply: reply.reasoning,
+    )
 
 
 _NUMBERED: Final = lazy_pattern(
