@@ -32,7 +32,7 @@ from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words
 
 REFUTED = "The answer {answer} was checked and is wrong."
-MARKED: Final = f"Write the answer alone, in the form the problem asks for (a text or code whole), {AROUND}."
+MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
 """How an answer is marked, be it a value, a text or a program."""
 
 _MAX_INLINE = 120
