@@ -89,9 +89,8 @@ class Mind:
         self.asked[pending.stage] += 1
         put = effect.spelled_out()
         data = self._reply(pending.stage, put)
-        *reasoning, answer = map(str, data.values())
-        marked = "\n\n".join([*reasoning, f"<answer>{answer}</answer>"])
         is_text = put.form is None and data.keys().isdisjoint({"program", "actions"})
+        marked = _in_free_text(data)
         reply = marked if is_text else json.dumps(data, ensure_ascii=False)
         self.calls += 1
         self.characters += len(put.text) + len(reply)
@@ -106,6 +105,15 @@ class Mind:
         data |= revise(self.asked[stage], ask) if revise else {}
         known = {name.casefold() for name in (ask.form or {}).get("properties", data)}
         return {name: value for name, value in data.items() if name.casefold() in known}
+
+
+def _in_free_text(data: dict[str, Any]) -> str:
+    """Return a reply that reasons, and ends with its answer in the mark, or with its next question."""
+    told = {name: value for name, value in data.items() if value is not None and not isinstance(value, bool)}
+    name, answer = told.popitem()
+    end = json.dumps({name: answer}) if name == "subQuestion" else f"<answer>{answer}</answer>"
+    written = (value if isinstance(value, str) else json.dumps(value) for value in told.values())
+    return "\n\n".join([*written, end])
 
 
 def _thoughts(count: int, _: Ask) -> dict[str, Any]:
@@ -155,7 +163,7 @@ REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
     ("linear", "continuation_decision"): lambda count, ask: {"next": "hypothesis_generation"},
     ("scratchpad", "iterative_calculation"): lambda count, ask: {
         "calculation": "150 / 2.5 = 60\n210 / 60 = 3.5",
-        "finished": count >= 3 or "answer" in (ask.form or {})["properties"],
+        "finished": True,
     },
 }
 """By strategy and stage: what the n-th reply says otherwise than the example."""

@@ -4,7 +4,8 @@
 
 Every strategy is played twice on the same replies: once as each form is asked for, and once with that share of the
 replies in other clothes: other keys, YAML, Python, fences, sentences around them, words for truth values, text for
-lists and numbers, choices in other spelling. A run succeeds if it comes to an answer.
+lists and numbers, choices in other spelling. A run succeeds if it comes to an answer. Calls are counted where the run
+with plain replies succeeds: the same unusable reply twice ends the asking, and in other clothes it is not the same.
 Targets: at least 95 % of the success with plain replies, and at most 1.1 times the calls.
 """
 
@@ -66,13 +67,19 @@ def main() -> int:
         examples = {stage.name: stage.example for stage in strategy.stages if stage.example is not None}
         answers, calls = [0, 0], [0, 0]
         for seed in range(settings.runs if strategy.is_driven else 0):
+            taken = [0, 0]
             for place, rate in enumerate((0.0, settings.rate)):
                 writer = Writer(seed, examples=examples, rate=rate)
                 options = {"samples": 8} if "samples" in strategy.options.__struct_fields__ else {}
                 played = play(strategy, writer, STRATEGIES, strategy.options(**options))
                 conclusion = played.snapshot.conclusion
-                answers[place] += conclusion is not None and conclusion.answer is not None
-                calls[place] += writer.calls
+                is_answered = conclusion is not None and conclusion.answer is not None
+                answers[place] += is_answered
+                taken[place] = writer.calls
+                if place == 0 and not is_answered:
+                    break
+            else:
+                calls = [before + each for before, each in zip(calls, taken, strict=True)]
         ratio = calls[1] / (calls[0] or 1)
         kept = answers[1] >= LEAST_SUCCESS * answers[0] and ratio <= MOST_CALLS
         good = good and kept

@@ -87,7 +87,17 @@ MORE_TO_DO: dict[str, dict[str, Any]] = {
             "planning": [*_STEPS, {"description": "Conclusion", "status": "Pending"}],
             "next_thought_needed": True,
         }
-    }
+    },
+    "self_ask": {
+        "answer_integration": {"thought": "One is missing.", "subQuestion": "When?", "answer": None}
+    },
+    "scratchpad": {
+        "iterative_calculation": {
+            "calculation": "9 + 7 = 16",
+            "stateVariables": {"carry": 1},
+            "finished": False,
+        }
+    },
 }
 """Replies after which a loop goes round once more; the examples end theirs."""
 

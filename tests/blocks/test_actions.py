@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.blocks.actions import EARLY, WIRES, Action, TurnRead, has_markup, read_turn, resolve_action
+from reasonry.blocks.actions import (
+    EARLY,
+    WIRES,
+    Action,
+    TurnRead,
+    has_markup,
+    is_call,
+    read_turn,
+    resolve_action,
+)
 from reasonry.core.toolcard import ToolCard
 from reasonry.reading.fit import Unreadable
 
@@ -298,12 +307,44 @@ MARKS = (
 pieces = st.sampled_from(MARKS)
 
 
+@pytest.mark.parametrize(
+    "answer", ["Use <tool_call> tags", "Write <parameter=q>.", "Type `search(` and go", "See <search>"]
+)
+def test_an_answer_may_talk_about_calls(answer: str) -> None:
+    assert read_turn(CARDS, [f"So it is.\n<answer>{answer}</answer>"]) == (
+        TurnRead("So it is.", answer=answer),
+        "marked",
+    )
+    found = read_turn(CARDS, [json.dumps({"thought": "So it is.", "answer": answer})])
+    assert found == (TurnRead("So it is.", answer=answer), "json")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        '<tool_call>{"name": "search", "arguments": {"words": "x"}}</tool_call>',
+        'I look it up: <tool_call>{"name": "search"}</tool_call>',
+        '<invoke name="search"><parameter name="words">x</parameter></invoke>',
+        "search(x)",
+        "<search>x</search>",
+        "Action: search[x]",
+    ],
+)
+def test_a_call_is_no_answer(call: str) -> None:
+    assert isinstance(read_turn(CARDS, [f"So it is.\n<answer>{call}</answer>"]), Unreadable)
+
+
+@pytest.mark.parametrize("before", ["<tool_call>search", "I use <tool_call> tags.", "search(x)"])
+def test_what_seems_to_call_outside_the_mark_is_asked_again(before: str) -> None:
+    assert isinstance(read_turn(CARDS, [f"{before}\n<answer>7</answer>"]), Unreadable)
+
+
 @given(st.text(max_size=200) | st.lists(pieces, max_size=12).map("".join))
 def test_whatever_is_read_has_no_markup_in_it(text: str) -> None:
     reading = read_turn(CARDS, [text])
     if not isinstance(reading, Unreadable):
         assert not any(has_markup(action.text) for action in reading[0].actions)
-        assert reading[0].answer is None or not has_markup(reading[0].answer)
+        assert reading[0].answer is None or not is_call(CARDS, reading[0].answer)
         assert reading[0].actions or reading[0].answer
 
 

@@ -76,6 +76,18 @@ def test_the_turns_are_no_part_of_the_question() -> None:
     assert no_reply('{"answer": "the number"}', again.question) is not None
 
 
+@pytest.mark.parametrize("shown", ["Answer", "your answer here"])
+def test_only_a_placeholder_that_the_question_showed_is_one(shown: str) -> None:
+    reply = f"So it is.\n<answer>{shown}</answer>"
+    assert answer_of(read(ASK, reply)) == (shown, "marked")
+    told = replace(ASK, task=f"Write <answer>{shown}</answer>.")
+    assert read(told, reply).refusal == "it repeats the form of the question; answer it"
+    asked = replace(
+        ASK, prompt=f"Is it <answer>{shown}</answer>", facts={"problem": f"Is it <answer>{shown}</answer>"}
+    )
+    assert answer_of(read(asked, reply)) == (shown, "marked")
+
+
 def test_a_reply_without_its_mark_is_asked_for_the_answer_alone_and_then_for_all_of_it() -> None:
     once = asked_again(ASK, "There are five of them in all, as far as I can see.")
     assert once.turns == (Turn("There are five of them in all, as far as I can see.", EXTRACT),)

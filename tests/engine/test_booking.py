@@ -119,6 +119,7 @@ async def test_surplus_samples_of_a_program_s_own_model_are_booked_too() -> None
     async with app() as one:
         result = await solved(one, model, Budget(), steps=1, width=3)
     assert (result.usage.output_tokens, result.usage.usd) == (1_000, 5.0)
+    assert (result.usage.calls, result.usage.samples) == (3, 10)
 
 
 @pytest.mark.parametrize("kind", ["late_break", "half_body", "invalid_body"])

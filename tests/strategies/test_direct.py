@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasonry.core.events import Failed, Verified
+from reasonry.core.reply_reading import EXTRACT
 from reasonry.strategies.direct import DIRECT
 
 from .walking import in_order, walk
@@ -48,7 +49,17 @@ def test_an_empty_reply_is_not_asked_for_again() -> None:
 
 
 def test_an_answer_proved_wrong_is_asked_for_again_with_the_objection() -> None:
-    events = in_order("12", Verified("wrong", "Add again."), "11", Verified("right"))
+    events = in_order("Answer: 12", Verified("wrong", "Add again."), "Answer: 11", Verified("right"))
     walked = walk(DIRECT, PROBLEM, events, {"verify": True})
     assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("11", "proved")
     assert walked.asks[1].text == f'{PROBLEM}\n\nThe answer "12" was checked and is wrong. Add again.'
+
+
+def test_a_verifier_is_shown_the_answer_alone_and_no_reply_as_a_whole() -> None:
+    prose = "Five and six are eleven."
+    walked = walk(
+        DIRECT, PROBLEM, in_order(prose, "<answer>11</answer>", Verified("right")), {"verify": True}
+    )
+    assert (walked.conclusion.answer, walked.asks[1].turns[0].objection) == ("11", EXTRACT)
+    lost = walk(DIRECT, PROBLEM, in_order(prose, prose), {"verify": True})
+    assert (lost.snapshot.error, lost.conclusion.answer, len(lost.performed)) == ("output_invalid", None, 2)

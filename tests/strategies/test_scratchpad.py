@@ -3,7 +3,8 @@ from __future__ import annotations
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
-from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD
+from reasonry.core.reply_reading import EXTRACT as UNMARKED
+from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -114,7 +115,24 @@ def test_a_reply_may_hold_many_lines_and_the_result() -> None:
     assert (walked.conclusion.answer, walked.conclusion.document["steps"]) == ("86", 3)
     assert [ask.facts["kind"] for ask in walked.asks] == ["initialize", "calculate"]
     assert [ask.task for ask in walked.asks] == [INITIALIZE, CALCULATE]
-    assert not any(ask.mark for ask in walked.asks), "they are data"
+    assert [ask.mark for ask in walked.asks] == ["", STATE]
+    assert [ask.spelled_out().form is None for ask in walked.asks] == [False, True]
+
+
+def test_lines_are_free_text_with_the_state_as_data_and_the_result_in_its_mark() -> None:
+    first = '9 + 7 = 16: 6, C 1\n\n```json\n{"rest": "2 + 5", "sum": "6", "C": 1}\n```'
+    last = '2 + 5 + 1 = 8\n{"rest": "", "sum": "86"}\n<answer>86</answer>'
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, first, last))
+    assert (walked.conclusion.answer, len(walked.asks)) == ("86", 3)
+    assert walked.conclusion.document["state_variables"] == {"rest": "", "sum": "86", "C": 1}
+    said = [one.text for one in walked.thoughts if one.stage == "iterative_calculation"]
+    assert said == ["9 + 7 = 16: 6, C 1", "2 + 5 + 1 = 8"]
+
+
+def test_lines_without_state_and_result_are_asked_for_the_answer_alone() -> None:
+    walked = walk(SCRATCHPAD, ADDITION, in_order(START, "9 + 7 = 16\nSo it is 86.", RESULT))
+    assert walked.asks[2].turns[-1].objection == UNMARKED
+    assert (walked.conclusion.answer, walked.conclusion.document["steps"]) == ("86", 2)
 
 
 def test_the_only_value_of_the_state_is_the_result() -> None:

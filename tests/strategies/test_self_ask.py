@@ -6,9 +6,10 @@ from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.options import read_options
+from reasonry.core.reply_reading import EXTRACT
 from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
-from reasonry.strategies.self_ask import SELF_ASK, SUB_ANSWER
+from reasonry.strategies.self_ask import ASKS_ON, SELF_ASK, SUB_ANSWER
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -58,7 +59,7 @@ def test_the_reply_that_needs_no_further_question_gives_the_answer_so_that_one_c
     assert early.conclusion.answer == "Harry Vaughan Watkins"
 
 
-def test_a_turn_may_give_the_answer_in_its_mark_and_a_text_without_one_is_asked_for_the_form() -> None:
+def test_a_turn_may_give_the_answer_in_its_mark_and_a_text_without_one_is_asked_for_it() -> None:
     marked = "A sum of two numbers.\n<answer>4</answer>"
     walked = walk(SELF_ASK, "2 + 2?", in_order(marked))
     assert (walked.conclusion.answer, walked.thoughts[0].text) == ("4", "A sum of two numbers.")
@@ -67,8 +68,19 @@ def test_a_turn_may_give_the_answer_in_its_mark_and_a_text_without_one_is_asked_
     )
     asked = walk(SELF_ASK, QUESTION, in_order(open_turn, FIRST, age(0), LAST | ANSWER))
     (turn,) = asked.asks[1].turns
-    assert turn.objection.endswith("with one JSON object of the form asked for, and nothing else.")
+    assert turn.objection == EXTRACT
     assert [hop["question"] for hop in asked.conclusion.document["sub_questions"]] == [FIRST["subQuestion"]]
+
+
+def test_a_turn_reasons_and_ends_with_its_question_as_data() -> None:
+    asks = f'It rests on both ages.\n\n{{"subQuestion": "{FIRST["subQuestion"]}"}}'
+    answers = 'Known is {"age": 69}.\n<answer>Watkins</answer>'
+    walked = walk(SELF_ASK, QUESTION, in_order(asks, age(0), answers))
+    assert (walked.thoughts[0].text, walked.thoughts[0].data) == (
+        "It rests on both ages.",
+        {"subQuestion": FIRST["subQuestion"]},
+    )
+    assert (walked.conclusion.answer, len(walked.asks)) == ("Watkins", 3)
 
 
 def test_a_sub_answer_and_the_answer_stand_in_their_marks() -> None:
@@ -78,7 +90,8 @@ def test_a_sub_answer_and_the_answer_stand_in_their_marks() -> None:
     walked = walk(SELF_ASK, QUESTION, events, options)
     assert walked.conclusion.document["sub_questions"][0]["answer"] == "65 years old"
     assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("Watkins", "proved")
-    assert [ask.mark for ask in walked.asks] == ["", SUB_ANSWER, "", MARKED]
+    assert [ask.mark for ask in walked.asks] == [ASKS_ON, SUB_ANSWER, ASKS_ON, MARKED]
+    assert {ask.spelled_out().form is None for ask in walked.asks} == {True}
     assert [ask.wants_value for ask in walked.asks] == [True, False, True, True]
 
 

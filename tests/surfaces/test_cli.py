@@ -118,7 +118,7 @@ def test_json_is_one_document_on_stdout_and_nothing_else(solved: Solved) -> None
         "output_tokens",
         "cached_input_tokens",
         "usd",
-    } | {"total_tokens"}
+    } | {"total_tokens", "samples"}
     assert set(document["best"]) == {"node_id", "content", "score", "depth", "path_ids", "path_text"}
     assert set(document["tree"]) == {
         "node_count",

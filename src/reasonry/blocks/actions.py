@@ -2,7 +2,7 @@
 
 Rule 1: a call is data of the form that was asked for, a call of the provider's protocol, or a call in a provider's own
         markup, read by its row of `WIRES`; whatever else looks like a call is asked for again.
-Rule 2: markup of a wire is never an argument, and never an answer.
+Rule 2: markup of a wire is never an argument, and a call is never an answer; a text about calls may be one.
 Rule 3: the first answer ends the turn, and so does an observation of the writer's own making.
 """
 
@@ -29,7 +29,8 @@ from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
-from ..reading.mark import Marked, find_marked
+from ..reading.mark import CALL, Marked, begins_call, find_marked
+from ..reading.thinking import blank_quotes
 from .answers import Answer, check_answer
 
 EARLY = "an answer counts only in a turn without actions, when their results are known"
@@ -112,7 +113,7 @@ def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead
         thought, answer, rung = reading[0].thought, str(reading[0].answer).strip(), reading[1]
     elif isinstance(marked, Marked) and answer is None:
         answer = marked.answer
-    if answer is not None and looks_like_call(cards, answer):
+    if answer is not None and is_call(cards, answer):
         return _UNREADABLE
     if actions and answer is not None:
         actions, answer = (*actions, Action(ANSWER, {"answer": answer})), None
@@ -124,8 +125,15 @@ def has_markup(text: str) -> bool:
     return _MARKUP.search(text) is not None
 
 
-def looks_like_call(cards: Sequence[ToolCard], text: str) -> bool:
-    """Whether a text has markup of a call, or names one of these tools as if it called it."""
+def is_call(cards: Sequence[ToolCard], answer: str) -> bool:
+    """Whether an answer is a call, or has one in it; a text about calls is none."""
+    shown, named = blank_quotes(answer), _NAMED.match(answer)
+    is_named = named is not None and card_named(cards, named[named.lastindex or 0]) is not None
+    return is_named or begins_call(answer) or any(wire.opens.search(shown) for wire in WIRES.values())
+
+
+def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
+    """Whether a text without an answer has markup of a call, or names one of these tools as if it called it."""
     named = (match[match.lastindex or 0] for match in _NAMED.finditer(text))
     return has_markup(text) or any(card_named(cards, name) is not None for name in named)
 
@@ -198,8 +206,8 @@ _PAPER: Final = lazy_pattern(
 )
 """`Action: search[who wrote Emma]`, arXiv:2210.03629."""
 _MARKUP: Final = lazy_pattern(
-    r"</?(?:\w{1,20}:)?(?:tool_calls?|function_calls?|invoke|parameter|arg_key|arg_value)\b[^<>\n]{0,200}>"
-    r"|</?function[=>]|\[TOOL_CALLS\]|\[ARGS\]|<｜tool|<\|(?:tool|python_tag|constrain)|```tool_code|## next_tool_"
+    rf"{CALL}|</?(?:\w{{1,20}}:)?(?:tool_calls?|function_calls?|invoke|parameter|arg_key|arg_value)\b[^<>\n]{{0,200}}>"
+    r"|</function>|\[ARGS\]|<\|constrain|## next_tool_"
 )
 _NAMED: Final = lazy_pattern(
     r"\A[\s\[`]*(?:print\()?([\w.\-]+)[(\[]|<(\w[\w.\-]*)>"
@@ -221,7 +229,7 @@ def _is_protocol(text: str) -> bool:
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
     """Return what stands before the first call of a text, its calls, and the rung they were read on."""
-    before, calls, rung = text, list[Action](), ""
+    before, calls, rung, outside = text, list[Action](), "", text
     if _is_protocol(text):
         before, _, last = text.rpartition("\n")
         calls, rung = _calls_of(cards, _leading(last), is_all=True), "json"
@@ -234,6 +242,8 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
         # Of several objects in a text the last one is yielded first.
         found = sorted(enumerate(json_values(text)), key=lambda each: (_RUNGS.index(each[1][1]), -each[0]))
         for _, (value, rung) in found:
+            if rung == "json" and isinstance(value, dict) and "answer" in value:
+                outside = str(value.get("thought"))
             if calls := _calls_of(cards, value, is_all=rung != "embedded"):
                 thought = value.get("thought") if isinstance(value, dict) else None
                 before = thought if isinstance(thought, str) else text.partition("{")[0]
@@ -242,7 +252,7 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
                 break
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    return (before, calls, rung) if calls or not looks_like_call(cards, text) else _UNREADABLE
+    return (before, calls, rung) if calls or not _seems_to_call(cards, outside) else _UNREADABLE
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
 from msgspec import Meta, Struct
@@ -31,7 +32,7 @@ from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words
 
 REFUTED = "The answer {answer} was checked and is wrong."
-MARKED: Final = f"Write the answer alone, in the form the problem asks for (a text or code whole), {AROUND}."
+MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
 """How an answer is marked, be it a value, a text or a program."""
 
 _MAX_INLINE = 120
@@ -375,19 +376,24 @@ def without_number(step: str) -> str:
 
 
 def read_calculation(
-    problem: str, ask: Ask, texts: Sequence[str], form: type[F], work: Callable[[F], str]
+    problem: str,
+    ask: Ask,
+    texts: Sequence[str],
+    read: Callable[[Sequence[str]], tuple[F, str] | Unreadable],
+    work: Callable[[F], str],
 ) -> tuple[F, str] | Unreadable:
     """Read a reply. Refuses false equations once, unless no further try is left.
 
     Args:
         texts: The replies to the question so far, oldest first.
-        work: Returns the calculation in a reply.
+        read: From the replies to the latest of them as data.
+        work: From a reply to what it works out.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:
         return [] if isinstance(reading, Unreadable) else false_equations(work(reading[0]), about=problem)
 
-    *before, reading = (parse.read_form(texts[: place + 1], form) for place in range(len(texts)))
+    *before, reading = (read(texts[: place + 1]) for place in range(len(texts)))
     faults = find_faults(reading) if len(texts) <= ask.retries else []
     if not faults or any(map(find_faults, before)):
         return reading
@@ -397,8 +403,14 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer after its reasoning. Refuses a false equation once."""
-    return read_calculation(state.problem, ask, texts, ReasonedAnswer, lambda reply: reply.reasoning)
+    """Read an answer after the reasoning that leads to it; refuse a false equation, once."""
+    return read_calculation(
+        state.problem,
+        ask,
+        texts,
+        partial(parse.read_form, form=ReasonedAnswer),
+        lambda reply: reply.reasoning,
+    )
 
 
 _NUMBERED: Final = lazy_pattern(

@@ -37,6 +37,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     Args:
         estimated_tokens: Of the input and output tokens, those that no provider stated; see `core.metering`.
+        extra_samples: Samples beyond the first of requests that drew several.
     """
 
     calls: int = 1
@@ -45,6 +46,12 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cached_input_tokens: int = 0
     usd: float | None = None
     estimated_tokens: int = 0
+    extra_samples: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Replies drawn, however many requests they came in."""
+        return self.calls + self.extra_samples
 
     @property
     def tokens(self) -> int:
@@ -60,6 +67,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
             usd=sum(known) if known else None,
             estimated_tokens=self.estimated_tokens + other.estimated_tokens,
+            extra_samples=self.extra_samples + other.extra_samples,
         )
 
 
@@ -70,7 +78,8 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """Hard limits of a run; None means no limit.
 
     Args:
-        calls: Requests sent to models, retries included.
+        calls: Requests sent to models, retries included. One that draws several samples is one; the limits on tokens
+            and dollars count each sample.
         tokens: Input and output tokens together.
         usd: US dollars.
         seconds: Run time; cuts a call in flight.

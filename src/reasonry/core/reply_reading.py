@@ -125,7 +125,8 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    if reason := parse.no_reply(texts[-1], effect.question):
+    shown = effect.question.replace(str(effect.facts.get("problem") or "\0"), "")
+    if reason := parse.no_reply(texts[-1], shown):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)

@@ -232,6 +232,8 @@ class Booking:
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
         if self._estimates:
             kept = self._correct_usage(kept, "".join(answer.text for answer in answers))
+        beside = max(0, len(answers) - sum(answer.usage.calls for answer in answers[:wanted]))
+        kept[0] = replace(kept[0], usage=replace(kept[0].usage, extra_samples=beside))
         return [replace(answer, usage=self._with_price(answer.usage)) for answer in kept]
 
     def _correct_usage(self, answers: list[Answered], text: str) -> list[Answered]:

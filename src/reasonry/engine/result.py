@@ -117,6 +117,7 @@ class Result(Struct, Generic[T], frozen=True):
             "model": self.model,
             "usage": {
                 "calls": usage.calls,
+                "samples": usage.samples,
                 "input_tokens": usage.input_tokens,
                 "output_tokens": usage.output_tokens,
                 "total_tokens": usage.tokens,

@@ -158,6 +158,7 @@ def _spend(trace: Document, run: Record) -> Document:
     usage = {name: trace["usage"][name] for name in ("input_tokens", "output_tokens", "usd")}
     return {
         "calls": trace["usage"]["calls"],
+        "samples": trace["usage"]["samples"],
         "rounds": trace["rounds"],
         **usage,
         "seconds": trace["duration_ms"] / 1000,

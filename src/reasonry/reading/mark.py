@@ -18,28 +18,25 @@ from .fit import Unreadable
 from .thinking import balances, blank_quotes
 from .vote import agree, normalise, tidy
 
-MARK: Final = "<answer>…</answer>"
 AROUND: Final = "with <answer> before it and </answer> after it"
 """How the mark is asked for; small models copy a mark that is shown with dots in it, and follow these words."""
 ALL: Final = "ALL OF IT"
 """What stands in the mark of one who is asked again, where all of the last reply is the answer."""
-UNMARKED: Final = f"it has no {MARK}"
+UNMARKED: Final = "it has no <answer>…</answer>"
 EMPTY: Final = "its <answer> is empty"
 
 _BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].strip()
 """What stands in a mark where a reply repeats how it is asked for."""
 _TAG: Final = lazy_pattern(r"(?:(?<!\\)<\s?|<\s?(?P<close>/)\s?)answer\s?/?>", re.IGNORECASE)
-_PLACEHOLDER: Final = lazy_pattern(
-    r"[\s.…*_]*|\s+and\s+|(?=[^<>]*answer[^<>]*\Z)[\W_]*(?:(?:insert|the|your|my|final|answer|alone|goes|here)[\W_]*)+",
-    re.IGNORECASE | re.DOTALL,
-)
+_PLACEHOLDER: Final = lazy_pattern(r"[\s.…*_]*|\s+and\s+")
 """What stands in a mark that only shows its form: `between <answer> and </answer>`."""
 _ANY_TAG: Final = lazy_pattern(r"<\s?(?P<close>[/\\]?)\s?(?P<name>\w+)")
-_CALL: Final = lazy_pattern(
-    r"<(?:tool_calls?>|invoke |function(?:=|_calls?>)|\|tool|\|python_tag\|>|｜tool)|\[TOOL_CALLS\]",
-    re.IGNORECASE,
+CALL: Final = (
+    r"<(?:\w{1,20}:)?(?:tool_calls?|function_calls?|invoke)\b[^<>\n]{0,200}>|<function[=>]|\[TOOL_CALLS\]"
+    r"|<｜tool|<\|(?:tool|python_tag)|```tool_code"
 )
 """How the calls of tools begin that providers leave in a text."""
+_CALL: Final = lazy_pattern(CALL, re.IGNORECASE)
 CALLS: Final = "it calls a tool where an answer is wanted; write the answer"
 _BOLD: Final = r"\*\*|__|\*|_|"
 _LINE: Final = lazy_pattern(
@@ -80,7 +77,7 @@ def find_marked(text: str) -> Marked | Unreadable:
             return Unreadable(f"it marks two answers, {answer[:80]!r} and {last[:80]!r}", is_unmarked=True)
     if not balances(last):
         return Unreadable("its <answer> holds a tag of thinking without its other half", is_unmarked=True)
-    if (call := _CALL.match(last)) and last[call.end() :].strip(" />"):
+    if begins_call(last):
         return Unreadable(CALLS)
     is_bold = text[:start].endswith("**") and text.startswith("**", stop)
     before = text[: start - 2 if is_bold else start].strip()
@@ -91,6 +88,12 @@ def closes_mark(text: str) -> bool:
     """Whether the last mark of a text is closed, so that nothing of it was cut off."""
     tags = [*_TAG.finditer(text)]
     return bool(tags) and bool(tags[-1]["close"])
+
+
+def begins_call(answer: str) -> bool:
+    """Whether an answer is a call of a tool, rather than a text about calls."""
+    call = _CALL.match(answer)
+    return call is not None and bool(answer[call.end() :].strip(" />"))
 
 
 def calls_a_tool(text: str) -> Unreadable | None:

@@ -23,7 +23,7 @@ from ..names import plain_name
 from ..patterns import lazy_pattern
 from .fit import Unreadable, asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
-from .mark import ALL, MARK, UNMARKED, Marked, calls_a_tool, find_ending, find_marked, strip_mark
+from .mark import ALL, UNMARKED, Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _TWO: Final = "it has two JSON objects that differ; give one"
@@ -146,11 +146,15 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is no reply, whatever its form: it is empty, breaks off, or repeats the question's form."""
+    """Return why a text is no reply, whatever its form: it is empty, breaks off, or repeats the question's form.
+
+    Args:
+        question: Without the problem, which may hold its answer.
+    """
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
-    if MARK in text and text in question:
+    if "<answer>" in text and text[text.rfind("<answer>") :] in question:
         return "it repeats the form of the question; answer it"
     if "{" not in text:
         return None

@@ -4,7 +4,7 @@ Algorithm, for a problem x:
 
     y ~ π(y | x)                                                                        answering
 
-No word is added to the problem, and a reply is never asked for again.
+No word is added to the problem, and a reply is not asked for again, unless a verifier looks at the answer.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ def answer(s: State) -> Body:
 
 def _question(s: State) -> Ask:
     prompt = "\n\n".join((s.problem, *s.final.objections))
-    return Ask(prompt, retries=0, facts={"kind": "sample", "problem": s.problem})
+    verify, facts = s.options.verify, {"kind": "sample", "problem": s.problem}
+    return Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with. Any other reply is the answer as a whole."""
+    """Read the answer that a reply marks or ends with; any other is the answer as a whole, unless it is verified."""
     reading = parse.read_form(texts, ReasonedAnswer)
-    if isinstance(reading, Unreadable) and reading.is_unmarked:
+    if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"
     return reading
 

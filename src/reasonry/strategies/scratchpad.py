@@ -12,10 +12,10 @@ Algorithm, for an input x, with a computation whose state after i steps is s_i:
     y ← read off s_n                                     asked where it is not      result_extraction
                                                          said with the last line
 
-*Differs from the paper*: the model is instructed instead of trained on traces; lines and the state after the last of
-them come in one reply, as many lines as it likes, and the state is kept by the engine, so a variable that a reply
-leaves out keeps its value; lines with a false equation of numbers are asked for again, once; an answer that a verifier
-proves wrong is read off again, up to `max_repairs` times.
+*Differs from the paper*: the model is instructed instead of trained on traces; a reply is as many lines as it likes,
+with the state after the last of them as data, or the result in its mark, and the state is kept by the engine, so a
+variable that a reply leaves out keeps its value; lines with a false equation of numbers are asked for again, once; an
+answer that a verifier proves wrong is read off again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -27,12 +27,22 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
+from ..blocks.answers import (
+    MARKED,
+    Answer,
+    AnswerOptions,
+    AnswerReply,
+    AnswerState,
+    ReasonedAnswer,
+    read_calculation,
+)
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..reading import parse
 from ..reading.fit import Unreadable
+from ..reading.json_in_text import json_values
 
 SYSTEM = "You compute with a scratchpad."
 
@@ -41,12 +51,11 @@ the rule by which they change. Reply with one JSON object:
 {"stateVariables": {"name": value, …}, "rule": "…"}"""
 """The head of a trace (arXiv:2112.00114, figure 2: "Input: 2 9 + 5 7")."""
 
-CALCULATE = """Now do the next operations, one a line, as many as you can be sure of: each small enough to be checked \
-at a glance, and with values from the scratchpad alone. Then write down every variable as it is after the last one. \
-When the variables hold the result, set finished to true and give the result alone, in the form the problem asks for. \
-Reply with one JSON object:
-{"calculation": "one operation a line, each written out", "stateVariables": {"name": value, …}, "finished": true or \
-false, "answer": "…" or null}"""
+STATE = f"""After the last operation write down every variable as it is then: {{"name": value, …}}. Once they hold the \
+result, {MARKED[0].lower()}{MARKED[1:]}"""
+
+CALCULATE = """Now do the next operations, as many as you can be sure of: one a line, written out, each small enough \
+to be checked at a glance, and with values from the scratchpad alone."""
 """The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
 
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
@@ -107,12 +116,31 @@ def initialize(s: State) -> Body:
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
     """Read lines of operations; refuse a false equation, once."""
-    return read_calculation(s.problem, ask, texts, Operations, lambda reply: reply.calculation)
+    return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
+
+
+def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
+    """Read lines that end with the variables as data, or with the result in its mark, or with both."""
+    reading = parse.read_form(texts[-1], Operations)
+    if not isinstance(reading, Unreadable):
+        return reading
+    marked, lines, answer = parse.read_form(texts, ReasonedAnswer), texts[-1], None
+    if not isinstance(marked, Unreadable):
+        lines, answer = marked[0].reasoning or marked[0].text, marked[0].text
+    variables = next((value for value, _ in json_values(lines) if isinstance(value, dict)), None)
+    if isinstance(marked, Unreadable) and (variables is None or not marked.is_unmarked):
+        return marked
+    if variables is not None:
+        lines = lines.rpartition("\n{")[0].strip("`json \n") or lines
+    rung = "embedded" if isinstance(marked, Unreadable) else marked[1]
+    return Operations(
+        calculation=lines, state_variables=variables or {}, finished=answer is not None, answer=answer
+    ), rung
 
 
 def calculate(s: State) -> Body:
     """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); what they changed goes into the state."""
-    (answer,) = yield request(s, _question(s, "calculate", CALCULATE))
+    (answer,) = yield request(s, _question(s, "calculate", CALCULATE, STATE))
     reply: Operations = answer.value
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))

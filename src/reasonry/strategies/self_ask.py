@@ -13,10 +13,10 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 
 As in the paper, the reply that needs no further question gives the final answer.
 
-*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, as data or with its
-answer in a mark, so that a tool can step in; a tool that fails leaves its question unanswered and says so; a question
-that needs no follow-up goes through the stages without asking; an answer that a verifier proves wrong is asked for
-again, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, so that a tool can
+step in: free text that ends with the next question as data, or with the answer in its mark; a tool that fails leaves
+its question unanswered and says so; a question that needs no follow-up goes through the stages without asking; an
+answer that a verifier proves wrong is asked for again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -42,22 +42,19 @@ from ..text import cut
 
 SYSTEM = "You answer questions by way of simpler ones."
 
-_TURN = """Reply with one JSON object:
-{"thought": "…", "subQuestion": "…" or null, "answer": "the answer alone" or null}"""
+ASKS_ON = f"""{MARKED} If one fact is missing for it, write {{"subQuestion": "…"}} instead: a question that can be \
+understood by itself."""
+"""The paper's "So the final answer is: …" and "Follow up: …" (arXiv:2210.03350, figure 3), in the mark and as data."""
 
-DECOMPOSE = f"""Are follow-up questions needed here? Say what the answer rests on. If they are, ask the first one: it \
-asks for one fact, names what it is about, and can be answered without knowing this question. If not, give the final \
-answer. {_TURN}"""
-"""The paper's "Are follow up questions needed here: Yes. Follow up: …" (arXiv:2210.03350, section 3), as data."""
+DECOMPOSE = """Are follow-up questions needed here? First say step by step what the answer rests on. Then give it, or \
+ask for the first fact that is missing."""
 
 SUB_ANSWER = f"Write the answer to the follow-up question alone, in a few words, {AROUND}."
 ANSWER_ONE = "First say what you know about the follow-up question. If you do not know its answer, say so."
 """The paper's "Intermediate answer: …"."""
 
-INTEGRATE = f"""Now say what follows for the question. If a fact is still missing, ask the next follow-up question: \
-for one fact, in words that can be understood by themselves. If not, give the final answer, alone and in the form the \
-question asks for. {_TURN}"""
-"""The paper's next "Follow up: …" or its end, "So the final answer is: …"."""
+INTEGRATE = """First say step by step what follows for the question. Then give the answer, or ask for the next fact \
+that is missing."""
 
 SOLVE = "First say what follows from the intermediate answers for the question."
 """The paper's "So the final answer is: …", asked for where the questions have run out."""
@@ -122,21 +119,22 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def decompose(s: State) -> Body:
     """Are follow-up questions needed? q_1."""
-    (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE))
+    (reply,) = yield request(s, _question(s, "decompose", DECOMPOSE, ASKS_ON))
     return _follow_up(s, reply.value, "sub_question_formulation")
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, or an answer in its mark; refuse one that asks several questions."""
+    """Read a turn, which ends with a question or the marked answer; refuse one that asks several questions."""
     reading = parse.read_form(texts[-1], FollowUp)
-    if isinstance(reading, Unreadable):
-        marked = parse.read_form(texts[-1], ReasonedAnswer)
+    if isinstance(reading, Unreadable) or (reading[1] != "json" and not reading[0].sub_question):
+        marked = parse.read_form(texts, ReasonedAnswer)
         if isinstance(marked, Unreadable):
-            return reading
+            return marked
         return FollowUp(marked[0].reasoning, answer=marked[0].answer), marked[1]
-    if (reading[0].sub_question or "").count("?") < 2:
-        return reading
-    return Unreadable("it asks several questions; ask one")
+    turn, rung = reading
+    if (turn.sub_question or "").count("?") > 1:
+        return Unreadable("it asks several questions; ask one")
+    return replace(turn, thought=turn.thought or texts[-1].partition("{")[0].strip("`json \n")), rung
 
 
 def formulate(s: State) -> Move:
@@ -172,7 +170,7 @@ def integrate(s: State) -> Body:
     """What follows for x from a_1 … a_i; q_{i+1}, or none."""
     if s.question is None:
         return go(s, "completion_check")
-    (reply,) = yield request(s, _question(s, "integrate", INTEGRATE))
+    (reply,) = yield request(s, _question(s, "integrate", INTEGRATE, ASKS_ON))
     return _follow_up(s, reply.value, "completion_check")
 
 

@@ -157,7 +157,8 @@ def count_of(number: int, noun: str, plural: str = "s") -> str:
 def spend(document: dict[str, Any]) -> str:
     """Format the usage of a run in a line: calls, rounds, tokens, dollars, time."""
     usage = document["usage"]
-    parts = [count_of(usage["calls"], "call"), count_of(document["rounds"], "round")]
+    drawn = f" for {usage['samples']:,} samples" if usage["samples"] > usage["calls"] else ""
+    parts = [count_of(usage["calls"], "call") + drawn, count_of(document["rounds"], "round")]
     if usage["input_tokens"] or usage["output_tokens"]:
         parts.append(f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens")
     if usage["usd"]:

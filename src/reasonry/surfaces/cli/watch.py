@@ -145,7 +145,7 @@ class Live(Lines):
             asking = Text(clip(f"{asked}  {self.latest}", self.console.width - 4), style="cyan")
             self.spinner.update(text=asking)
             counts = {
-                "usage": structs.asdict(usage),
+                "usage": structs.asdict(usage) | {"samples": usage.samples},
                 "rounds": run.snapshot.rounds,
                 "duration_ms": duration_ms,
             }

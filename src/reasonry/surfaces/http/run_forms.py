@@ -113,6 +113,7 @@ class QuestionDocument(TypedDict):
 class UsageDocument(HeadUsage):
     """The usage of a run; `usd` is null if the price is unknown."""
 
+    samples: int
     input_tokens: int
     output_tokens: int
     cached_input_tokens: int

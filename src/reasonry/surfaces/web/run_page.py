@@ -67,6 +67,7 @@ def run_page(
     usage, begun, recorded = result.usage, head["created_at_ms"], {**head, **structs.asdict(result)}
     counts: dict[str, float | None] = {
         **{"calls": usage.calls, "tokens": usage.tokens, "usd": usage.usd},
+        **({"samples": usage.samples} if usage.extra_samples else {}),
         **{"seconds": result.duration_ms / 1000, "thoughts": len(maker.thoughts)},
         **({"nodes": len(maker.nodes)} if isinstance(document.get("tree"), Mapping) else {}),
     }

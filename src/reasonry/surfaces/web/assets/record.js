@@ -87,7 +87,7 @@ function byNode(nodes, things) {
  * @returns {{ name: string, used: number | null, limit?: number, on_dropped?: number }[]}
  */
 export function spendOf({ used = {}, budget = {}, cost_of_dropped: dropped = {} }) {
-  const names = ["calls", "tokens", "usd", "seconds", "thoughts", "nodes"].filter((name) => name in used);
+  const names = ["calls", "samples", "tokens", "usd", "seconds", "thoughts", "nodes"].filter((name) => name in used);
   return names.map((name) => ({ name, used: used[name], limit: budget[name], on_dropped: dropped[name] }));
 }
 
