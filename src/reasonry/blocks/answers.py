@@ -403,7 +403,7 @@ def read_calculation(
 def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read an answer after the reasoning that leads to it; refuse a false equation, once."""
+    """Read an answer after its reasoning. Refuses a false equation once."""
     return read_calculation(
         state.problem,
         ask,
