@@ -179,7 +179,7 @@ class Completion(Struct):
                             break
                         if awaited and event.kind == "tool_returned":
                             awaited.discard(event.data["effect"])
-                        elif shows and not awaited:
+                        elif shows and not awaited and ended is None:
                             for piece in thinking.take(event):
                                 yield piece
                 self._result = ended or await app.engine.result(self.run_id)
