@@ -18,7 +18,7 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
 from ..reading.mark import find_ending
-from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
+from .brief_replies import HOW_TO_READ, brief_result, join_equal, pieces_of
 from .callers import handed_out, questions
 from .coached_answers import read_answers
 from .drive import OpenRun
@@ -79,17 +79,20 @@ class Coach(Struct, frozen=True):
             UsageError: The answers have no shape that can be read. None of them is taken.
         """
         async with self.engine.open(run_id, whole=False) as opened:
-            waiting = equal_questions(handed_out(opened.run))
-            forms = {name: _question(equal[0])["answer_schema"] for name, equal in waiting.items()}
-            events = _events(opened.run, read_answers(answers, forms))
-            answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
-            known = brief_questions(answered)[1] if answered and not says_all else None
+            handed, before = handed_out(opened.run), opened.run.snapshot.state
+            waiting = join_equal(handed)
+            forms = {equal.id: _form_of(equal.asked[0]) for equal in waiting}
+            events = _events(opened.run, handed, read_answers(answers, forms))
+            answered = {effect_id for effect_id, _ in events}
+            said = [equal for equal in waiting if answered.intersection(each.id for each in equal.asked)]
+            known = {text for equal in said for text in equal.texts} if said and not says_all else None
             performers = await open_performers(opened.run)
-            earlier = _proved_wrong(opened.run)
             refused = await opened.take_answers(events, refusing=True)
             shown = await self.go_on(opened, performers, known)
-            found = [thought for node, thought in _proved_wrong(opened.run).items() if node not in earlier]
-            shown |= {"refuted": found} if found else {}
+            if wrong := _proved_wrong(opened.run, opened.run.snapshot.state):
+                earlier = _proved_wrong(opened.run, before)
+                found = [thought for node, thought in wrong.items() if node not in earlier]
+                shown |= {"refuted": found} if found else {}
         if refused:
             raise _refused_error(refused, len(events) - len(refused), shown)
         return shown
@@ -122,10 +125,12 @@ class Coach(Struct, frozen=True):
         Args:
             known: Ids of what the caller has been shown; None: it may have been shown nothing.
         """
-        whole = document(read)
         if not self.brief:
-            return whole
-        asked, texts = brief_questions(handed_out(read.run))
+            return document(read)
+        waiting = join_equal(handed_out(read.run))
+        asked = [equal.document() for equal in waiting]
+        whole = document(read, asked)
+        texts = {text_id: text for equal in waiting for text_id, text in equal.texts.items()}
         shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
@@ -150,15 +155,19 @@ class Caller:
         """Do nothing."""
 
 
-def document(read: OpenRun) -> dict[str, Any]:
-    """Return where a coached run stands."""
+def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return where a coached run stands.
+
+    Args:
+        questions: The documents of its questions; None: each question whole.
+    """
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
         "session_id": read.row.session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
-        "questions": [_question(pending) for pending in handed_out(run)],
+        "questions": [*map(_question, handed_out(run))] if questions is None else questions,
         "progress": {
             "stage": snapshot.stage,
             "answered": run.counts.answered,
@@ -173,9 +182,9 @@ def document(read: OpenRun) -> dict[str, Any]:
     return shown
 
 
-def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
+def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
     """Return the thoughts of a search that exact arithmetic or a verifier proved wrong, with the reason, by id."""
-    nodes = run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("nodes", {})
+    nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}
         for name, node in nodes.items()
@@ -184,22 +193,24 @@ def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _question(pending: Pending) -> dict[str, Any]:
+    prompt = "\n\n".join(pieces_of(pending))
+    return {"id": pending.id, "stage": pending.stage, "prompt": prompt, "answer_schema": _form_of(pending)}
+
+
+def _form_of(pending: Pending) -> dict[str, Any]:
     assert isinstance(pending.effect, Ask)
-    return {
-        "id": pending.id,
-        "stage": pending.stage,
-        "prompt": "\n\n".join(pieces_of(pending)),
-        "answer_schema": pending.effect.form or {"type": "string"},
-    }
+    return pending.effect.form or {"type": "string"}
 
 
-def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Answered]]:
-    """Return the answers as events, in the order asked."""
+def _events(
+    run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]
+) -> list[tuple[str, Answered]]:
+    """Return the answers to what was handed out as events, in the order asked."""
     if not answers:
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
-    effects = {pending.id: pending.effect for pending in handed_out(run)}
+    effects = {pending.id: pending.effect for pending in handed}
     asked = {effect_id: number for number, effect_id in enumerate(effects)}
     at_ms = max(run.snapshot.at_ms, now_ms() - run.begun.created_at_ms)
     events: list[tuple[str, Answered]] = []
