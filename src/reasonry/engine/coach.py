@@ -156,11 +156,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return where a coached run stands.
-
-    Args:
-        questions: The documents of its questions; None: each question whole.
-    """
+    """Return where a coached run stands, with these documents of its questions, or with each question whole."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,

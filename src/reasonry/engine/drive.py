@@ -585,7 +585,8 @@ class Drive:
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
-        WATCHDOG.note_life(self.opened.row.run_id)
+        if any(isinstance(entry, Settled) for entry in entries):
+            WATCHDOG.note_life(self.opened.row.run_id)
         steps, folded, waiting = list[Step](), list[Entry](), deque(entries)
         while waiting:
             entry = waiting.popleft()

@@ -73,11 +73,7 @@ def kept_for_the_end(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return which limit keeps a run from one more call, if one does.
-
-    Args:
-        kept: As `kept_for_the_end` returns it, where that is known.
-    """
+    """Return which limit keeps a run from one more call, if one does; `kept` as `kept_for_the_end` returns it."""
     reserved = replace(run.ledger, kept=kept or kept_for_the_end(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 

@@ -118,33 +118,28 @@ def _event(
     row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
 ) -> RunEvent:
     """Return the event of an entry that has just been folded in; it tells of the run as it stands now."""
-    facts: Data = {}
+    begins = isinstance(entry, Begun)
+    facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
-        snapshot, is_first = run.snapshot, isinstance(entry, Begun)
+        step = step or Step(run.snapshot)
         # After these all that the run waits for is wanted again.
-        all_open = isinstance(entry, Begun | Resumed)
-        asked = run.open_effects if all_open else step.effects if step else ()
-        facts = {
-            "at_ms": snapshot.at_ms,
-            "usage": run.usage,
-            "status": snapshot.status,
-            "stage": snapshot.stage,
-            "thoughts": [*run.thoughts] if is_first else step.thoughts if step else (),
-            "edges": [*run.edges] if is_first else step.edges if step else (),
-            "asked": [run.performed[pending.id] for pending in asked],
-            "dropped": step.cancelled if step else (),
+        asked = run.open_effects if begins or isinstance(entry, Resumed) else step.effects
+        facts |= {
+            "at_ms": run.snapshot.at_ms,
+            "usage": _usage(run.usage),
+            "status": run.snapshot.status,
+            "stage": run.snapshot.stage,
+            "thoughts": [*run.thoughts] if begins else step.thoughts,
+            "edges": [*run.edges] if begins else step.edges,
+            "asked": [_asked_document(run.performed[pending.id]) for pending in asked],
+            "dropped": step.cancelled,
         }
-    return RunEvent(seq, _kind_of(entry), partial(_document, row, entry, facts, result), result)
 
+    def document() -> Data:
+        told = {name: value for name, value in facts.items() if value or name == "at_ms"}
+        return _bound(msgspec.to_builtins({**_entry_document(entry, result), **told}))
 
-def _document(row: RunRow, entry: Entry, facts: Data, result: Result | None) -> Data:
-    own = {"run_id": row.run_id, "session_id": row.session_id} if isinstance(entry, Begun) else {}
-    came = {name: value for name, value in facts.items() if value or name == "at_ms"}
-    if came:
-        came["usage"] = _usage(facts["usage"])
-    if "asked" in came:
-        came["asked"] = [_asked_document(performed) for performed in came["asked"]]
-    return _bound(msgspec.to_builtins({**own, **_entry_document(entry, result), **came}))
+    return RunEvent(seq, _kind_of(entry), document, result)
 
 
 def _kind_of(entry: Entry) -> str:
@@ -213,15 +208,11 @@ def _asked_document(performed: Performed) -> Data:
 
 
 def _bound(value: Any) -> Any:
-    match value:
-        case str():
-            return cut(value, MAX_TEXT_CHARS)
-        case list() | tuple():
-            return [_bound(entry) for entry in value[:MAX_ENTRIES]]
-        case dict():
-            return {name: _bound(entry) for name, entry in value.items()}
-        case _:
-            return value
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT_CHARS else cut(value, MAX_TEXT_CHARS)
+    if isinstance(value, dict):
+        return {name: _bound(entry) for name, entry in value.items()}
+    return [_bound(entry) for entry in value[:MAX_ENTRIES]] if isinstance(value, list | tuple) else value
 
 
 class Feed(Observer):
