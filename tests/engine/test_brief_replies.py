@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from reasonry.core.options import read_options
-from reasonry.engine.brief_replies import join_equal
+from reasonry.engine.brief_replies import equal_questions
 from reasonry.engine.callers import handed_out
 from reasonry.engine.coach import Coach
 from reasonry.engine.coached_answers import read_answers
@@ -80,9 +80,9 @@ async def test_an_answer_makes_its_questions_once_and_those_asked_next_once(
 ) -> None:
     strategy, coach = STRATEGIES["planned_thinking"], Coach(engine(), brief=True)
     shown = await coach.start(order(strategy, strategy.options()), NOBODY)
-    handing, joining = Mock(side_effect=handed_out), Mock(side_effect=join_equal)
+    handing, joining = Mock(side_effect=handed_out), Mock(side_effect=equal_questions)
     monkeypatch.setattr("reasonry.engine.coach.handed_out", handing)
-    monkeypatch.setattr("reasonry.engine.coach.join_equal", joining)
+    monkeypatch.setattr("reasonry.engine.coach.equal_questions", joining)
     (question,) = shown["questions"]
     answer = world(strategy, 1, 0.0).examples[question["stage"]]
     shown = await coach.answer(shown["run_id"], {question["id"]: answer}, by(NOBODY))

@@ -391,11 +391,8 @@ class _Execution:
         self.asked = crc32(_encode(requested.effects))
         self.has_enough = requested.enough is not None
         self.counter += len(pending)
-        if not has_children:
-            self.effects += self.pending
-            return False
-        self.effects += tuple(walk_open(pending))
-        return self._take()
+        self.effects += tuple(walk_open(pending)) if has_children else self.pending
+        return has_children and self._take()
 
     def _open_child(self, waiting: Pending, siblings: int) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)

@@ -18,8 +18,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from msgspec import Struct
-
 from ..core.effects import Ask
 from ..core.pending import Pending
 from .coached_answers import joined_id
@@ -44,51 +42,38 @@ def pieces_of(pending: Pending) -> Pieces:
     return tuple(text.split("\n\n"))
 
 
-class EqualQuestions(Struct, frozen=True):
-    """Questions that are equal, as one.
-
-    Args:
-        asked: Each of them.
-        pieces: See `pieces_of`.
-        schema: The schema of the answer, as JSON text without what only explains it.
-    """
-
-    asked: list[Pending]
-    pieces: Pieces
-    schema: str
-
-    @property
-    def id(self) -> str:
-        """The one id that stands for all of theirs."""
-        return joined_id([pending.id for pending in self.asked])
-
-    @property
-    def texts(self) -> dict[str, Any]:
-        """The texts that may be referred to, by their ids."""
-        lead = {_id(text): text for text in self.pieces[:-1] if len(text) >= LEAST_CHARS}
-        return {**lead, _id(self.schema): json.loads(self.schema)}
-
-    def document(self) -> dict[str, Any]:
-        """Return the question with references in place of its texts."""
-        *lead, last = self.pieces
-        prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
-        several = {"count": len(self.asked), "note": _advice(self.asked)} if len(self.asked) > 1 else {}
-        return {
-            "id": self.id,
-            "stage": self.asked[0].stage,
-            "prompt": "\n\n".join([*prompt, last]),
-            "answer_schema": _reference(self.schema),
-            **several,
-        }
-
-
-def join_equal(questions: Iterable[Pending]) -> list[EqualQuestions]:
-    """Return questions with equal ones as one, in the order asked."""
+def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
+    """Return questions by the one id of those that are equal."""
     groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
     for pending in questions:
         key = pending.stage, pieces_of(pending), _schema_text(pending)
         groups.setdefault(key, []).append(pending)
-    return [EqualQuestions(asked, pieces, schema) for (_, pieces, schema), asked in groups.items()]
+    return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
+
+
+def brief_questions(
+    questions: Mapping[str, Sequence[Pending]],
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return `equal_questions` with references in place of long texts, and those texts by id."""
+    shared: dict[str, Any] = {}
+    briefs: list[dict[str, Any]] = []
+    for joined, equal in questions.items():
+        pieces, schema = pieces_of(equal[0]), _schema_text(equal[0])
+        *lead, last = pieces
+        shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}
+        shared[_id(schema)] = json.loads(schema)
+        prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
+        several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
+        briefs.append(
+            {
+                "id": joined,
+                "stage": equal[0].stage,
+                "prompt": "\n\n".join([*prompt, last]),
+                "answer_schema": _reference(schema),
+                **several,
+            }
+        )
+    return briefs, shared
 
 
 def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -18,7 +18,7 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..ids import now_ms
 from ..masking import SECRETS
 from ..reading.mark import find_ending
-from .brief_replies import HOW_TO_READ, brief_result, join_equal, pieces_of
+from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .callers import handed_out, questions
 from .coached_answers import read_answers
 from .drive import OpenRun
@@ -80,12 +80,14 @@ class Coach(Struct, frozen=True):
         """
         async with self.engine.open(run_id, whole=False) as opened:
             handed, before = handed_out(opened.run), opened.run.snapshot.state
-            waiting = join_equal(handed)
-            forms = {equal.id: _form_of(equal.asked[0]) for equal in waiting}
+            waiting = equal_questions(handed)
+            forms = {name: _form_of(equal[0]) for name, equal in waiting.items()}
             events = _events(opened.run, handed, read_answers(answers, forms))
-            answered = {effect_id for effect_id, _ in events}
-            said = [equal for equal in waiting if answered.intersection(each.id for each in equal.asked)]
-            known = {text for equal in said for text in equal.texts} if said and not says_all else None
+            taken = dict(events)
+            answered = {
+                name: equal for name, equal in waiting.items() if any(each.id in taken for each in equal)
+            }
+            known = brief_questions(answered)[1] if answered and not says_all else None
             performers = await open_performers(opened.run)
             refused = await opened.take_answers(events, refusing=True)
             shown = await self.go_on(opened, performers, known)
@@ -127,10 +129,8 @@ class Coach(Struct, frozen=True):
         """
         if not self.brief:
             return document(read)
-        waiting = join_equal(handed_out(read.run))
-        asked = [equal.document() for equal in waiting]
+        asked, texts = brief_questions(equal_questions(handed_out(read.run)))
         whole = document(read, asked)
-        texts = {text_id: text for equal in waiting for text_id, text in equal.texts.items()}
         shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:

@@ -481,7 +481,7 @@ class Drive:
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
         for line, entry in zip(lines, came, strict=True):
-            self.watch.folded(self.run, line.seq, entry, None)
+            self.watch.note_entry(self.run, line.seq, entry, None)
         self.watch.note_lines(lines, came)
         self.control.wake()
         return True
@@ -597,7 +597,7 @@ class Drive:
                 continue
             step = self.run.apply(entry)
             folded.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
-            self.watch.folded(self.run, self.opened.chain.seq + len(folded), folded[-1], step)
+            self.watch.note_entry(self.run, self.opened.chain.seq + len(folded), folded[-1], step)
             if step is not None:
                 steps.append(step)
                 await self._cut_off(step.cancelled)

@@ -46,7 +46,7 @@ class Observer:
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """An attempt failed and is made again after a pause."""
 
-    def folded(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
+    def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
         """An entry was folded in, and is to be the line `seq` of the journal, unless another process writes first."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
@@ -64,7 +64,7 @@ class ContainedObserver(Observer):
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        for name in ("began", "asked", "text", "retrying", "folded", "note_lines", "stepped", "ended"):
+        for name in ("began", "asked", "text", "retrying", "note_entry", "note_lines", "stepped", "ended"):
             setattr(self, name, partial(_tell, name, getattr(observer, name)))
 
     @property

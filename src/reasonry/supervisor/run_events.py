@@ -136,8 +136,8 @@ def _event(
         }
 
     def document() -> Data:
-        told = {name: value for name, value in facts.items() if value or name == "at_ms"}
-        return _bound(msgspec.to_builtins({**_entry_document(entry, result), **told}))
+        shown = {name: value for name, value in facts.items() if value or name == "at_ms"}
+        return _bound(msgspec.to_builtins({**_entry_document(entry, result), **shown}))
 
     return RunEvent(seq, _kind_of(entry), document, result)
 
@@ -242,7 +242,7 @@ class Feed(Observer):
         """See `Observer`."""
         return any(reader.text for reader in self._readers)
 
-    def folded(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
+    def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
         """See `Observer`."""
         self._folded[seq] = _event(self._opened.row, seq, entry, run, step)
 
