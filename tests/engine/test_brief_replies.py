@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from reasonry.core.options import read_options
+from reasonry.engine.brief_replies import equal_questions
+from reasonry.engine.callers import handed_out
 from reasonry.engine.coach import Coach
 from reasonry.engine.coached_answers import read_answers
 from reasonry.strategies import STRATEGIES
@@ -70,6 +73,20 @@ async def test_equal_questions_are_one_with_a_count_and_take_their_answers_as_a_
     shown = await coach.answer(shown["run_id"], {"e3,e5": [12, "12.5"]}, by(NOBODY))
     assert (shown["status"], shown["result"]["answer"]) == ("done", "12")
     assert "usage" in (await coach.status(shown["run_id"]))["result"]
+
+
+async def test_an_answer_makes_its_questions_once_and_those_asked_next_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    strategy, coach = STRATEGIES["planned_thinking"], Coach(engine(), brief=True)
+    shown = await coach.start(order(strategy, strategy.options()), NOBODY)
+    handing, joining = Mock(side_effect=handed_out), Mock(side_effect=equal_questions)
+    monkeypatch.setattr("reasonry.engine.coach.handed_out", handing)
+    monkeypatch.setattr("reasonry.engine.coach.equal_questions", joining)
+    (question,) = shown["questions"]
+    answer = world(strategy, 1, 0.0).examples[question["stage"]]
+    shown = await coach.answer(shown["run_id"], {question["id"]: answer}, by(NOBODY))
+    assert (len(shown["questions"]), handing.call_count, joining.call_count) == (1, 2, 2)
 
 
 async def test_what_another_caller_was_shown_is_not_referred_to() -> None:

@@ -431,26 +431,33 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
 
 
 def read_pieces(reader: FeedReader) -> list[str]:
-    return [event.data["text"] for event in reader.take_passing(0)]
+    return [event.data["text"] for event in reader.take_passing(1)]
 
 
-async def test_the_pieces_a_reader_gets_are_the_same_whichever_keys_are_kept() -> None:
-    def said() -> list[str]:
-        feed, reader = Feed(0, text=True), FeedReader(text=True)
+async def feed_of_a_new_run(folder: Path, *, text: bool = False) -> Feed:
+    async with app(folder) as here:
+        _, written = await here.engine.accept(order())
+        assert written is not None
+        return Feed(written, text=text)
+
+
+async def test_the_pieces_a_reader_gets_are_the_same_whichever_keys_are_kept(folder: Path) -> None:
+    async def said() -> list[str]:
+        feed, reader = await feed_of_a_new_run(folder, text=True), FeedReader(text=True)
         for guess in ("sk-guess-CANARX", "sk-guess-CANARY", "sk-guess-CANARZ", "done"):
             feed.text("e1", guess)
             feed.text("e1", "\n")
         feed.admit(reader)
         return read_pieces(reader)
 
-    before = said()
+    before = await said()
     SECRETS.keep("sk-guess-CANARYab9Kd2Qx7")
-    assert said() == before
+    assert await said() == before
 
 
-async def test_a_reader_who_comes_in_the_middle_of_a_key_sees_nothing_of_it() -> None:
+async def test_a_reader_who_comes_in_the_middle_of_a_key_sees_nothing_of_it(folder: Path) -> None:
     SECRETS.keep("sk-middle-0123456789abcdef")
-    feed, reader = Feed(0), FeedReader(text=True)
+    feed, reader = await feed_of_a_new_run(folder), FeedReader(text=True)
     feed.text("e1", "it is sk-middle-01")
     feed.admit(reader)
     feed.text("e1", "23456789abcdef and more ")

@@ -6,10 +6,12 @@ import asyncio
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from reasonry.app.wiring import App
+from reasonry.core import machine
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Begun, ParticipantNames
@@ -71,6 +73,23 @@ async def test_readers_from_every_event_get_the_same_events_live_and_afterwards(
         for event in live:
             again = await read(supervisor, here, run_id, event.id or 0)
             assert [(each.id, each.kind, each.data) for each in again] == documents[event.id :]
+
+
+async def test_the_process_that_drives_a_run_folds_it_once_for_all_who_follow(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advanced = Mock(side_effect=machine.advance)
+    monkeypatch.setattr("reasonry.engine.run.advance", advanced)
+    async with app(folder) as here:
+        supervisor = Supervisor(here)
+        performers = Performers(CountingModel(latency_s=0.002))
+        run_id, _ = await supervisor.start(here, order(steps=5, width=2), performers)
+        first, second = await asyncio.gather(*(read(supervisor, here, run_id) for _ in range(2)))
+    answered = [event for event in first if event.kind == "answered"]
+    assert len(answered) == 10 == advanced.call_count
+    assert [event.data["effect"] for event in answered] == [call.args[2] for call in advanced.mock_calls]
+    # Its readers share one document of each event.
+    assert all(ours.data is theirs.data for ours, theirs in zip(first, second, strict=True))
 
 
 async def test_a_reader_who_leaves_and_comes_back_while_it_runs_misses_nothing(folder: Path) -> None:

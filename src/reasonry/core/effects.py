@@ -117,7 +117,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
 
 
 def _join_parts(*parts: str) -> str:
-    return "\n\n".join(filter(None, parts))
+    return "\n\n".join([part for part in parts if part])
 
 
 class CallTool(Struct, frozen=True, tag="call_tool", omit_defaults=True):

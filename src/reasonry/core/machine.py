@@ -158,7 +158,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
             reached.state = requested.state
             if requested.thoughts:
                 reached.thoughts += requested.thoughts
-            answers: Answers = ()
+            answers, lost = (), None
             if requested.effects:
                 if used == len(rounds):
                     reached.request = requested
@@ -168,12 +168,11 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 if crc32(_encode(requested.effects)) != had.asked:
                     raise _changed_error(stage)
                 answers, reached.thoughts = had.answers, ()
+                lost = None if requested.give_failures else _first_failure(answers)
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
                 message = f"stage {stage.name!r} yields without end and asks nobody"
                 reached.failure = Failed("stage_loop", message)
                 break
-            failures = () if requested.give_failures else [each for each in answers if type(each) is Failed]
-            lost = failures[0] if failures else None
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost))
     except StopIteration as end:
         if not isinstance(end.value, Move):
@@ -182,6 +181,13 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
     except EffectFailed as lost:
         reached.failure = lost.failure
     return used
+
+
+def _first_failure(answers: Answers) -> Failed | None:
+    for each in answers:
+        if type(each) is Failed:
+            return each
+    return None
 
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
@@ -352,8 +358,9 @@ class _Execution:
 
     def tell_calls_left(self, state: Any) -> Any:
         """Return a state that a stage is entered with; one that wants to know is told how many calls are left."""
-        wants_to_know = hasattr(state, "calls_left") and self.calls_left is not None
-        return replace(state, calls_left=max(0, self.calls_left or 0)) if wants_to_know else state
+        if self.calls_left is None or not hasattr(state, "calls_left"):
+            return state
+        return replace(state, calls_left=max(0, self.calls_left))
 
     # -- asking
 
@@ -362,6 +369,7 @@ class _Execution:
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
+        has_children, wants_value = False, (self.before.form or {}).get("type") in VALUES
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
@@ -372,7 +380,7 @@ class _Execution:
                     max_output_tokens=limit,
                     by=by,
                     retries=0 if closing else effect.retries,
-                    wants_value=effect.wants_value or (self.before.form or {}).get("type") in VALUES,
+                    wants_value=effect.wants_value or wants_value,
                 )
                 if prompts and (text := prompts.get(f"{self.strategy.name}.{stage.name}")):
                     effect = with_prompt(effect, text, self.before.problem)
@@ -380,14 +388,14 @@ class _Execution:
                     effect = replace(effect, prompt=f"{effect.prompt}\n\n{LAST_QUESTION}")
             waiting = Pending(f"{closing}e{number}", stage.name, effect, self.rounds + 1)
             if type(effect) is RunStrategy:
-                waiting = self._open_child(waiting, len(requested.effects))
+                has_children, waiting = True, self._open_child(waiting, len(requested.effects))
             pending.append(waiting)
         self.state, self.pending = requested.state, tuple(pending)
         self.asked = crc32(_encode(requested.effects))
         self.has_enough = requested.enough is not None
         self.counter += len(pending)
-        self.effects += tuple(walk_open(pending))
-        return self._take()
+        self.effects += tuple(walk_open(pending)) if has_children else self.pending
+        return has_children and self._take()
 
     def _open_child(self, waiting: Pending, siblings: int) -> Pending:
         assert isinstance(waiting.effect, RunStrategy)
@@ -411,7 +419,7 @@ class _Execution:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
         place, waiting = self._find_open(own, effect_id)
-        if self.calls_left is not None and isinstance(event, Answered | Failed):
+        if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
             now = self._settle_child(waiting, inner, event, reading)
@@ -435,7 +443,7 @@ class _Execution:
         self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
     ) -> Pending:
         replies = (*waiting.replies, event)
-        answered, spent = replace(waiting, replies=replies), spent_on(replies)
+        spent = spent_on(replies)
         if recorded is None:
             reading = read_reply(self.stage, self.state, ask, replies[waiting.before :])
         else:
@@ -443,13 +451,13 @@ class _Execution:
         self.reading, refusal = reading, reading.refusal
         if refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
-            return replace(answered, settled=reply)
+            return replace(waiting, replies=replies, settled=reply)
         times_cut = sum(reply.truncated for reply in replies[waiting.before :])
         if times_cut > 1 or is_last_try(ask, replies[waiting.before :]):
             texts = tuple(reply.text for reply in replies)
             lost = Failed("output_invalid", refusal, event.at_ms, spent, replies=texts)
-            return replace(answered, settled=lost)
-        re_ask = next_try(answered, reading)
+            return replace(waiting, replies=replies, settled=lost)
+        re_ask = next_try(replace(waiting, replies=replies), reading)
         self.effects += (re_ask,)
         return re_ask
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .bodies import Answers, Conclusion
-from .budget import Usage
+from .budget import NOTHING, Usage
 from .effects import Ask, Effect
 from .events import Answered, Closing, Delivered, Failed
 from .reply_reading import Reading, ask_again
@@ -104,7 +104,7 @@ def answers_in(pending: Sequence[Pending]) -> Answers:
 
 def spent_on(replies: Sequence[Answered]) -> Usage:
     """Return what all tries of a question took."""
-    return sum((reply.usage for reply in replies[1:]), replies[0].usage)
+    return replies[0].usage if len(replies) == 1 else sum((reply.usage for reply in replies), NOTHING)
 
 
 def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:

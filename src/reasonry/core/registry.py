@@ -94,8 +94,10 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
         UsageError: It would have to be brought in, and cannot be used.
     """
     at_hand, written = strategies_at_hand(strategies), name.strip()
+    if name in at_hand:
+        return at_hand[name]
     titles = {strategy.title: strategy for strategy in at_hand.values()}
-    found = at_hand.get(name) or find_named(written, {**titles, **_names(at_hand)})
+    found = find_named(written, {**titles, **_names(at_hand)})
     if found is None and isinstance(strategies, LazyRegistry):
         whole = find_name(written, strategies.others) if "/" in written else None
         return None if whole is None else strategies.load(whole)

@@ -125,8 +125,8 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    shown = effect.question.replace(str(effect.facts.get("problem") or "\0"), "")
-    if reason := parse.no_reply(texts[-1], shown):
+    question = effect.question
+    if reason := parse.no_reply(texts[-1], question):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)
@@ -140,7 +140,7 @@ def _read(
     if not isinstance(result, tuple):
         return Reading(refusal=result.reason, doubted=result.is_doubt, unmarked=result.is_unmarked)
     value, mode = result
-    if echo := _echo_in(value, effect):
+    if echo := _echo_in(value, effect, question):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     return Reading(mode, value, doubted=doubted, lost=lost)
 
@@ -152,11 +152,11 @@ def _last_work(effect: Ask, texts: Sequence[str]) -> str:
     return work[-1] if work else texts[0]
 
 
-def _echo_in(value: Any, effect: Ask) -> str | None:
+def _echo_in(value: Any, effect: Ask, question: str) -> str | None:
     """Return the text in what was read that only repeats the question."""
     plain = msgspec.to_builtins(value)
     # The form stands in the task; the material may well hold objects of the same fields.
-    parts = (effect.system, effect.by_hand, effect.task) if effect.task else (effect.system, effect.question)
+    parts = (effect.system, effect.by_hand, effect.task) if effect.task else (effect.system, question)
     where = "\n".join(parts)
     return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))
 

@@ -51,11 +51,13 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
     return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
 
 
-def brief_questions(questions: Iterable[Pending]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the questions with references in place of long texts, and those texts by id."""
+def brief_questions(
+    questions: Mapping[str, Sequence[Pending]],
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return `equal_questions` with references in place of long texts, and those texts by id."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
-    for joined, equal in equal_questions(questions).items():
+    for joined, equal in questions.items():
         pieces, schema = pieces_of(equal[0]), _schema_text(equal[0])
         *lead, last = pieces
         shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}

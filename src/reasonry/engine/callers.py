@@ -30,10 +30,10 @@ def handed_out(run: Run) -> Sequence[Pending]:
 
     It is the first of them in the order they were asked, so that one handed out stays so until it is answered.
     """
-    if refuse_call(run):
+    kept, calls = kept_for_the_end(run), run.budget.calls
+    if refuse_call(run, kept):
         return ()
-    calls = run.budget.calls
-    covered = None if calls is None else calls - run.usage.calls - kept_for_the_end(run).calls
+    covered = None if calls is None else calls - run.usage.calls - kept.calls
     return questions(run)[:covered]
 
 

@@ -79,17 +79,22 @@ class Coach(Struct, frozen=True):
             UsageError: The answers have no shape that can be read. None of them is taken.
         """
         async with self.engine.open(run_id, whole=False) as opened:
-            waiting = equal_questions(handed_out(opened.run))
-            forms = {name: _question(equal[0])["answer_schema"] for name, equal in waiting.items()}
-            events = _events(opened.run, read_answers(answers, forms))
-            answered = [pending for pending in questions(opened.run) if pending.id in dict(events)]
+            handed, before = handed_out(opened.run), opened.run.snapshot.state
+            waiting = equal_questions(handed)
+            forms = {name: _form_of(equal[0]) for name, equal in waiting.items()}
+            events = _events(opened.run, handed, read_answers(answers, forms))
+            taken = dict(events)
+            answered = {
+                name: equal for name, equal in waiting.items() if any(each.id in taken for each in equal)
+            }
             known = brief_questions(answered)[1] if answered and not says_all else None
             performers = await open_performers(opened.run)
-            earlier = _proved_wrong(opened.run)
             refused = await opened.take_answers(events, refusing=True)
             shown = await self.go_on(opened, performers, known)
-            found = [thought for node, thought in _proved_wrong(opened.run).items() if node not in earlier]
-            shown |= {"refuted": found} if found else {}
+            if wrong := _proved_wrong(opened.run, opened.run.snapshot.state):
+                earlier = _proved_wrong(opened.run, before)
+                found = [thought for node, thought in wrong.items() if node not in earlier]
+                shown |= {"refuted": found} if found else {}
         if refused:
             raise _refused_error(refused, len(events) - len(refused), shown)
         return shown
@@ -122,10 +127,10 @@ class Coach(Struct, frozen=True):
         Args:
             known: Ids of what the caller has been shown; None: it may have been shown nothing.
         """
-        whole = document(read)
         if not self.brief:
-            return whole
-        asked, texts = brief_questions(handed_out(read.run))
+            return document(read)
+        asked, texts = brief_questions(equal_questions(handed_out(read.run)))
+        whole = document(read, asked)
         shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
         if known is None:
@@ -152,15 +157,15 @@ class Caller:
         """Do nothing."""
 
 
-def document(read: OpenRun) -> dict[str, Any]:
-    """Return where a coached run stands."""
+def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return where a coached run stands, with these documents of its questions, or with each question whole."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
         "session_id": read.row.session_id,
         "status": snapshot.status,
         "strategy": snapshot.strategy,
-        "questions": [_question(pending) for pending in handed_out(run)],
+        "questions": [*map(_question, handed_out(run))] if questions is None else questions,
         "progress": {
             "stage": snapshot.stage,
             "answered": run.counts.answered,
@@ -176,9 +181,9 @@ def document(read: OpenRun) -> dict[str, Any]:
     return {**shown, "note": "; ".join(notes)} if notes else shown
 
 
-def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
+def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
     """Return the thoughts of a search that exact arithmetic or a verifier proved wrong, with the reason, by id."""
-    nodes = run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("nodes", {})
+    nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}
         for name, node in nodes.items()
@@ -187,22 +192,24 @@ def _proved_wrong(run: Run) -> dict[str, dict[str, str]]:
 
 
 def _question(pending: Pending) -> dict[str, Any]:
+    prompt = "\n\n".join(pieces_of(pending))
+    return {"id": pending.id, "stage": pending.stage, "prompt": prompt, "answer_schema": _form_of(pending)}
+
+
+def _form_of(pending: Pending) -> dict[str, Any]:
     assert isinstance(pending.effect, Ask)
-    return {
-        "id": pending.id,
-        "stage": pending.stage,
-        "prompt": "\n\n".join(pieces_of(pending)),
-        "answer_schema": pending.effect.form or {"type": "string"},
-    }
+    return pending.effect.form or {"type": "string"}
 
 
-def _events(run: Run, answers: Sequence[tuple[str, str]]) -> list[tuple[str, Answered]]:
-    """Return the answers as events, in the order asked."""
+def _events(
+    run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]
+) -> list[tuple[str, Answered]]:
+    """Return the answers to what was handed out as events, in the order asked."""
     if not answers:
         return []
     if run.snapshot.status != "active":
         raise ConflictError(f"the run has ended ({run.snapshot.status}); it takes no more answers")
-    effects = {pending.id: pending.effect for pending in handed_out(run)}
+    effects = {pending.id: pending.effect for pending in handed}
     asked = {effect_id: number for number, effect_id in enumerate(effects)}
     at_ms = max(run.snapshot.at_ms, now_ms() - run.begun.created_at_ms)
     events: list[tuple[str, Answered]] = []

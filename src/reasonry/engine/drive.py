@@ -233,7 +233,8 @@ class OpenRun:
             self.run = fold([*before, *entries], self.run.strategies)
         is_over = self.run.snapshot.status != "active" and self.run.ended is None
         end = record_as_it_stands(self.row, self.run) if is_over else None
-        lines = self.chain.lines([*entries, *([Ended(end.pack())] if end else [])])
+        entries = (*entries, Ended(end.pack())) if end else entries
+        lines = self.chain.lines(entries)
         use = self._use(now) if is_use or end else None
         says_row = says_row or end is not None or outcome_of(self.run) != self.row.outcome
         row = row_after(self.row, self.run, now) if says_row else None
@@ -479,6 +480,8 @@ class Drive:
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
+        for line, entry in zip(lines, came, strict=True):
+            self.watch.note_entry(self.run, line.seq, entry, None)
         self.watch.note_lines(lines, came)
         self.control.wake()
         return True
@@ -582,7 +585,8 @@ class Drive:
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
-        WATCHDOG.note_life(self.opened.row.run_id)
+        if any(isinstance(entry, Settled) for entry in entries):
+            WATCHDOG.note_life(self.opened.row.run_id)
         steps, folded, waiting = list[Step](), list[Entry](), deque(entries)
         while waiting:
             entry = waiting.popleft()
@@ -593,6 +597,7 @@ class Drive:
                 continue
             step = self.run.apply(entry)
             folded.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
+            self.watch.note_entry(self.run, self.opened.chain.seq + len(folded), folded[-1], step)
             if step is not None:
                 steps.append(step)
                 await self._cut_off(step.cancelled)

@@ -46,8 +46,11 @@ class Observer:
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """An attempt failed and is made again after a pause."""
 
+    def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
+        """An entry was folded in, and is to be the line `seq` of the journal, unless another process writes first."""
+
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
-        """Lines of the journal are durable; they hold the entries, and at last the end of the run."""
+        """Lines of the journal are durable, one for each of the entries."""
 
     def stepped(self, run: Run, step: Step) -> None:
         """An event was recorded and folded in."""
@@ -61,7 +64,7 @@ class ContainedObserver(Observer):
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        for name in ("began", "asked", "text", "retrying", "note_lines", "stepped", "ended"):
+        for name in ("began", "asked", "text", "retrying", "note_entry", "note_lines", "stepped", "ended"):
             setattr(self, name, partial(_tell, name, getattr(observer, name)))
 
     @property

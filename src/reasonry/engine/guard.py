@@ -72,9 +72,9 @@ def kept_for_the_end(run: Run) -> Usage:
     return replace(kept, input_tokens=math.ceil(kept.input_tokens * HEADROOM), usd=usd)
 
 
-def refuse_call(run: Run) -> Refusal | None:
-    """Return which limit keeps a run from one more call, if one does."""
-    reserved = replace(run.ledger, kept=kept_for_the_end(run)).reserve(Usage())
+def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
+    """Return which limit keeps a run from one more call, if one does; `kept` as `kept_for_the_end` returns it."""
+    reserved = replace(run.ledger, kept=kept or kept_for_the_end(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 

@@ -142,11 +142,10 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     """Return where a run stands, ended or not."""
     snapshot, name = run.snapshot, outcome_of(run)
     is_answered = name in ANSWERED
-    reached = run.strategy.conclude(snapshot.state)
-    conclusion = snapshot.conclusion or reached
+    conclusion = snapshot.conclusion or run.strategy.conclude(snapshot.state)
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        document = _with_samples_at_work(reached.document, snapshot, run.strategies)
+        document = _with_samples_at_work(conclusion.document, snapshot, run.strategies)
         conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", document)
     return Result(
         answer=conclusion.answer if is_answered else None,
@@ -208,8 +207,10 @@ def _best_of(run: Run) -> str | None:
         for settled in run.events
         if isinstance(settled.event, Verified) and settled.event.verdict == "wrong" and settled.id
     }
-    ended, reached = snapshot.conclusion, run.strategy.conclude(snapshot.state)
-    known = (ended and ended.answer, reached.answer, run.unmarked)
+    ended = snapshot.conclusion
+    if ended and ended.answer and ended.answer not in wrong:
+        return ended.answer
+    known = run.strategy.conclude(snapshot.state).answer, run.unmarked
     return next((text for text in known if text and text not in wrong), None)
 
 

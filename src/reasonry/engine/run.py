@@ -192,7 +192,7 @@ class Run:
         self._note_questions(self.open_effects)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold one more entry in; a step comes of it if it was an event.
+        """Fold one more entry in; a step comes of it if it was an event, or lifted the end of the run.
 
         Raises:
             ConflictError: The event does not fit the run. Nothing changed.
@@ -215,7 +215,7 @@ class Run:
                 self.participants = participants or self.participants
                 self.paused = False
                 self._give_up_calls(cut=0)
-                self._reopen()
+                return self._reopen()
             case Steered(budget=budget, paused=paused):
                 self._set_budget(budget)
                 self.paused = self.paused if paused is None else paused
@@ -284,21 +284,23 @@ class Run:
         )
         return reword(step, self.begun.reworded)
 
-    def _reopen(self) -> None:
+    def _reopen(self) -> Step | None:
         """Lift a stop or a failure of the world; what was answered stays answered."""
         if self._before_end is None:
-            return
+            return None
         before, last = self._before_end
         answered = not isinstance(last.event, Stopped | Closing | Failed)
         if isinstance(last.event, Closing):
             self._before_closing = None
         lifted = without_failures(before, (last.id or "") if answered else "")
         asked = tuple(pending for pending in open_effects(lifted) if pending.id not in self.asked)
-        step = Step(replace(lifted, at_ms=self.snapshot.at_ms), asked)
-        self.snapshot = self._note(reword(step, self.begun.reworded), "")
+        step = reword(Step(replace(lifted, at_ms=self.snapshot.at_ms), asked), self.begun.reworded)
+        self.snapshot = self._note(step, "")
         if answered:
-            self.snapshot = self._note(self.step_after(last), last.id or "")
+            step = self.step_after(last)
+            self.snapshot = self._note(step, last.id or "")
         self._before_end = self.ended = None
+        return step
 
     def _note(self, step: Step, origin: str) -> Snapshot:
         self.edges += step.edges

@@ -1,25 +1,29 @@
 """What followers of a run are told: each line of its journal as a document, and what passes between the lines.
 
-Lines are read from the journal. What passes between them (pieces of answers) the feed of a drive tells to any number of
-readers at their own pace: it is kept for each, up to a bound; beyond it the oldest is left out.
+Rule 1: a run is folded once in a process. Its drive folds it, and the feed of the drive hands one event for each line
+        to all readers; its document is made for the first who reads it. A follower folds the lines of other processes
+        and of earlier drives.
+Rule 2: what passes between the lines (pieces of answers) the feed tells to any number of readers at their own pace: it
+        is kept for each, up to a bound; beyond it the oldest is left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any, Final
 from weakref import WeakSet
 
 import msgspec
-from msgspec import Struct
 
 from ..core.budget import Usage
 from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Verified
+from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
+from ..engine.drive import OpenRun
 from ..engine.follow import Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
 from ..engine.record import record_of
@@ -36,43 +40,49 @@ MAX_TEXT_CHARS: Final = 16_000
 MAX_ENTRIES: Final = 500
 """Of a list in an event."""
 
-KEPT_LINES: Final = 100
+KEPT_EVENTS: Final = 100
 KEPT_PIECES: Final = 2_000
 
 Data = dict[str, Any]
 
 
-class RunEvent(Struct, frozen=True):
+class RunEvent:
     """Something that happened in a run.
 
     Args:
         id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
         kind: `begun`, `answered`, …
-        result: What came of the run, whole, where it has ended.
+        data: Its document, or makes it.
+        result: The result of the run, whole, where it has ended.
     """
 
-    id: int | None
-    kind: str
-    data: Data
-    result: Result | None = None
+    def __init__(
+        self, id: int | None, kind: str, data: Data | Callable[[], Data], result: Result | None = None
+    ) -> None:
+        self.id, self.kind, self.result = id, kind, result
+        self._data = data
+
+    @cached_property
+    def data(self) -> Data:
+        """The document."""
+        return self._data() if callable(self._data) else self._data
 
 
 class Follower:
-    """Reads the journal of a run on from where it is, as events; those up to `after` are left out.
+    """Reads a run on from where it is, as events: those after a position of its journal.
 
     A run that does not fit its strategy any more, or whose strategy is missing, is followed by its entries alone.
+
+    Attributes:
+        seq: The position of the last event that was told.
     """
 
     def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
-        self._store, self._strategies, self._row, self._after = store, strategies, row, after
+        self._store, self._strategies, self._row, self.seq = store, strategies, row, after
         self._chain = journal.Chain(row.run_id)
+        """Up to the last line that was folded here."""
         self._run: Run | None = None
         """None before the first line, and from the first that does not fit on."""
-
-    @property
-    def seq(self) -> int:
-        """The position of the last line read; 0 before the first."""
-        return self._chain.seq
 
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
         """Return what has come since the last call; of a run that is driven here, as far as its feed tells.
@@ -81,73 +91,86 @@ class Follower:
             NotFoundError: There is no such run.
             StoreError: `store_corrupt`: its journal is damaged.
         """
-        lines = None if feed is None else feed.lines_after(self.seq)
-        if lines is None:
-            lines = await self._store.lines(self._row.run_id, self.seq)
-            lines = lines if feed is None else lines[: max(feed.seq, self._after) - self.seq]
-        read = partial(journal.decode, self._chain, lines)
-        return await journal.aside(lines, lambda: [*filter(None, map(self._note, read()))])
+        events = None if feed is None else feed.events_after(self.seq)
+        if events is None:
+            lines = await self._store.lines(self._row.run_id, self._chain.seq)
+            lines = lines if feed is None else lines[: feed.seq - self._chain.seq]
+            read = partial(journal.decode, self._chain, lines)
+            folded = await journal.aside(lines, lambda: [self._fold(entry) for entry in read()])
+            events = [event for event in folded if (event.id or 0) > self.seq]
+        self.seq += len(events)
+        return events
 
-    def _note(self, entry: Entry) -> RunEvent | None:
+    def _fold(self, entry: Entry) -> RunEvent:
+        step = None
         try:
-            came = self._fold(entry)
+            if isinstance(entry, Begun):
+                self._run = Run(entry, self._strategies)
+            elif self._run is not None:
+                step = self._run.apply(entry)
         except (ReasonryError, msgspec.ValidationError):
-            self._run, came = None, {}
-        if self.seq <= self._after:
-            return None
+            self._run = None
         record = record_of(entry)
-        result = None if record is None else record.result
-        kind, data = _entry_event(entry, result)
-        if kind == "begun":
-            data = {"run_id": self._row.run_id, "session_id": self._row.session_id, **data}
-        return RunEvent(self.seq, kind, _bound({**data, **came}), result)
+        return _event(self._row, self._chain.seq, entry, self._run, step, record and record.result)
 
-    def _fold(self, entry: Entry) -> Data:
-        """Fold an entry in; return where the run then stands, and what came of the entry."""
-        thoughts, edges, step = 0, 0, None
-        if isinstance(entry, Begun):
-            run = self._run = Run(entry, self._strategies)
-        elif run := self._run:
-            thoughts, edges = len(run.thoughts), len(run.edges)
-            step = run.apply(entry)
-        else:
-            return {}
+
+def _event(
+    row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
+) -> RunEvent:
+    """Return the event of an entry that has just been folded in; it tells of the run as it stands now."""
+    begins = isinstance(entry, Begun)
+    facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
+    if run is not None:
+        step = step or Step(run.snapshot)
         # After these all that the run waits for is wanted again.
-        begins = isinstance(entry, Begun | Resumed)
-        asked = run.open_effects if begins else step.effects if step else ()
-        snapshot = run.snapshot
-        came = {
-            "status": snapshot.status,
-            "stage": snapshot.stage,
-            "thoughts": msgspec.to_builtins(run.thoughts[thoughts:]),
-            "edges": [list(edge) for edge in run.edges[edges:]],
+        asked = run.open_effects if begins or isinstance(entry, Resumed) else step.effects
+        facts |= {
+            "at_ms": run.snapshot.at_ms,
+            "usage": _usage(run.usage),
+            "status": run.snapshot.status,
+            "stage": run.snapshot.stage,
+            "thoughts": [*run.thoughts] if begins else step.thoughts,
+            "edges": [*run.edges] if begins else step.edges,
             "asked": [_asked_document(run.performed[pending.id]) for pending in asked],
-            "dropped": list(step.cancelled) if step else [],
+            "dropped": step.cancelled,
         }
-        stands = {"at_ms": snapshot.at_ms, "usage": _usage(run.usage)}
-        return {**stands, **{name: value for name, value in came.items() if value}}
+
+    def document() -> Data:
+        shown = {name: value for name, value in facts.items() if value or name == "at_ms"}
+        return _bound(msgspec.to_builtins({**_entry_document(entry, result), **shown}))
+
+    return RunEvent(seq, _kind_of(entry), document, result)
 
 
-def _entry_event(entry: Entry, result: Result | None) -> tuple[str, Data]:
+def _kind_of(entry: Entry) -> str:
+    match entry:
+        case CallIntended(refused=True):
+            return "refused"
+        case Settled():
+            return str(entry.event.__struct_config__.tag)
+        case Steered(budget=None, paused=paused):
+            return "paused" if paused else "continued"
+        case Steered():
+            return "limits"
+        case _:
+            return str(entry.__struct_config__.tag)
+
+
+def _entry_document(entry: Entry, result: Result | None) -> Data:
     match entry:
         case Begun():
-            shown = ("strategy", "problem", "options", "created_at_ms", "forked_from", "forked_at")
-            begun = {name: getattr(entry, name) for name in shown}
-            budget = msgspec.to_builtins(entry.budget)
-            return "begun", {**begun, "model": entry.participants.model, "budget": budget}
+            shown = ("strategy", "problem", "options", "created_at_ms", "forked_from", "forked_at", "budget")
+            return {**{name: getattr(entry, name) for name in shown}, "model": entry.participants.model}
         case CallIntended():
-            return "refused" if entry.refused else "sent", {"effect": entry.id}
+            return {"effect": entry.id}
         case Settled():
-            return _settled_event(entry)
+            return _settled_document(entry)
         case Resumed(budget=budget, participants=participants):
-            model = None if participants is None else participants.model
-            return "resumed", {"budget": msgspec.to_builtins(budget), "model": model}
-        case Steered(budget=None, paused=paused):
-            return "paused" if paused else "continued", {}
+            return {"budget": budget, "model": None if participants is None else participants.model}
         case Steered(budget=budget):
-            return "limits", {"budget": msgspec.to_builtins(budget)}
+            return {} if budget is None else {"budget": budget}
         case Ended():
-            return "ended", {"result": result and result.document(nodes=False)}
+            return {"result": result and result.document(nodes=False)}
 
 
 _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
@@ -160,7 +183,7 @@ _SHOWN: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def _settled_event(settled: Settled) -> tuple[str, Data]:
+def _settled_document(settled: Settled) -> Data:
     event, reading = settled.event, settled.reading
     data: Data = {} if isinstance(event, Stopped | Closing) else {"effect": settled.id}
     data |= {name: getattr(event, name) for name in _SHOWN[type(event)]}
@@ -170,7 +193,7 @@ def _settled_event(settled: Settled) -> tuple[str, Data]:
         read = {"read": reading.mode, "refused": reading.refusal} if reading else {}
         more = {**read, "model": event.model, "tried": list(event.tried)}
         data |= {name: value for name, value in more.items() if value}
-    return str(event.__struct_config__.tag), data
+    return data
 
 
 def _usage(usage: Usage) -> Data:
@@ -185,28 +208,31 @@ def _asked_document(performed: Performed) -> Data:
 
 
 def _bound(value: Any) -> Any:
-    match value:
-        case str():
-            return cut(value, MAX_TEXT_CHARS)
-        case list():
-            return [_bound(entry) for entry in value[:MAX_ENTRIES]]
-        case Mapping():
-            return {name: _bound(entry) for name, entry in value.items()}
-        case _:
-            return value
+    if isinstance(value, str):
+        return value if len(value) <= MAX_TEXT_CHARS else cut(value, MAX_TEXT_CHARS)
+    if isinstance(value, dict):
+        return {name: _bound(entry) for name, entry in value.items()}
+    return [_bound(entry) for entry in value[:MAX_ENTRIES]] if isinstance(value, list | tuple) else value
 
 
 class Feed(Observer):
-    """What passes between the lines of one drive's journal, told to those who read it.
+    """The events of one drive, and what passes between them, told to those who read it.
 
     Args:
-        seq: The number of the journal's last line.
+        opened: The run that is driven.
         text: Whether somebody is about to read the pieces of answers: they are kept for the first who does.
+
+    Attributes:
+        seq: The number of the journal's last line.
     """
 
-    def __init__(self, seq: int, *, text: bool = False) -> None:
-        self.seq = seq
-        self._lines = deque[Line](maxlen=KEPT_LINES)
+    def __init__(self, opened: OpenRun, *, text: bool = False) -> None:
+        self._opened, self.seq = opened, opened.chain.seq
+        self._folded = dict[int, RunEvent]()
+        """Events of lines that are not known to be durable."""
+        self._events = deque[RunEvent](maxlen=KEPT_EVENTS)
+        if self.seq == 1:
+            self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
         self._early = FeedReader(text=True) if text else None
         self._readers = WeakSet([self._early] if self._early is not None else [])
         self._streams: dict[str, StreamedText] = {}
@@ -216,19 +242,26 @@ class Feed(Observer):
         """See `Observer`."""
         return any(reader.text for reader in self._readers)
 
+    def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
+        """See `Observer`."""
+        self._folded[seq] = _event(self._opened.row, seq, entry, run, step)
+
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         """See `Observer`."""
-        for entry in entries:
+        for line, entry in zip(lines, entries, strict=True):
+            if isinstance(entry, Ended):
+                end = self._opened
+                self._folded[line.seq] = _event(end.row, line.seq, entry, end.run, None, end.result)
             effect_id = getattr(entry, "id", None) or ""
             if stream := self._streams.pop(effect_id, None):
                 self._pass_text(effect_id, stream.end())
-        self._lines.extend(lines)
+        self._events += [self._folded.pop(line.seq) for line in lines]
         self.seq = lines[-1].seq
         self.wake()
 
-    def lines_after(self, seq: int) -> list[Line] | None:
-        """Return the lines after a position, without a look into the store; None: not all of them are kept."""
-        kept = [line for line in self._lines if line.seq > seq]
+    def events_after(self, seq: int) -> list[RunEvent] | None:
+        """Return the events after a position of the journal; None: not all of them are kept."""
+        kept = [event for event in self._events if (event.id or 0) > seq]
         return kept if len(kept) == self.seq - seq else None
 
     def text(self, effect_id: str, piece: str) -> None:

@@ -27,7 +27,7 @@ from ..engine.control import Control
 from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
-from ..engine.journal import Begun, Chain, Steered
+from ..engine.journal import Begun, Steered
 from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
 from ..engine.result import Result
@@ -359,9 +359,7 @@ class Supervisor:
         text: bool = False,
     ) -> asyncio.Task[Result]:
         """Drive a run in the background; the right to do so is `held`."""
-        feed = Feed(opened.chain.seq, text=text)
-        if opened.chain.seq == 1:
-            feed.note_lines(Chain(opened.row.run_id).lines([opened.run.begun]), [])
+        feed = Feed(opened, text=text)
         drive = self._drives[opened.row.run_id] = _Drive(opened, performers, Control(allowance), feed)
         if self.draining:
             drive.control.drain()
@@ -502,16 +500,18 @@ class Supervisor:
         """
         row = await self._row_to_follow(app, run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
-        is_idle = False
+        feed, is_idle = None, False
         while True:
             drive = self._drives.get(run_id)
             if drive is not None:
-                drive.feed.admit(reader)
+                feed = drive.feed
+                feed.admit(reader)
             reader.news.clear()
-            if drive is None or drive.feed.seq > follower.seq:
-                # While it is driven here its feed tells how it stands.
-                row = await app.store.run(run_id) if drive is None else None
-                events = await follower.read_on(None if drive is None else drive.feed)
+            # While it is driven here its feed tells how it stands, and also how the drive has ended.
+            has_news = feed is not None and feed.seq > follower.seq
+            if drive is None or has_news:
+                row = None if has_news else await app.store.run(run_id)
+                events = await follower.read_on(feed if has_news else None)
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event

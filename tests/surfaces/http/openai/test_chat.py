@@ -7,12 +7,14 @@ import json
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import openai
 import pytest
 from pydantic import BaseModel
 
+from reasonry.core import machine
 from reasonry.core.problem import HEADING, INSTRUCTIONS
 
 from ....servers import ModelServer
@@ -70,6 +72,16 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
     assert (chunks[-2].choices[0].finish_reason, chunks[-1].choices) == ("stop", [])
     assert chunks[-1].usage.prompt_tokens == usage.prompt_tokens
     assert chunks[-1].reasonry["runs"][0]["run_id"].replace("-", "") == chunks[0].id.removeprefix("chatcmpl-")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_completion_folds_its_run_once(talk: Talk, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, advanced = Mock(side_effect=machine.begin), Mock(side_effect=machine.advance)
+    monkeypatch.setattr("reasonry.engine.run.begin", begun)
+    monkeypatch.setattr("reasonry.engine.run.advance", advanced)
+    reply = talk.client().chat.completions.create(model="chain_of_thought@small", messages=ASK, stream=stream)
+    list(reply)
+    assert (begun.call_count, [call.args[2] for call in advanced.mock_calls]) == (1, ["e1"])
 
 
 def test_thoughts_come_while_the_model_still_writes() -> None:

@@ -47,6 +47,8 @@ from .request import (
     unknown_call,
 )
 
+_SAY_NOTHING: Final = ("sent", "ended")
+"""Events that bring neither text nor thoughts: of these no document is made."""
 SAY_SPEND_MS: Final = 5_000
 """Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
@@ -179,7 +181,7 @@ class Completion(Struct):
                             break
                         if awaited and event.kind == "tool_returned":
                             awaited.discard(event.data["effect"])
-                        elif shows and not awaited:
+                        elif shows and not awaited and event.kind not in _SAY_NOTHING:
                             for piece in thinking.take(event):
                                 yield piece
                 self._result = ended or await app.engine.result(self.run_id)
