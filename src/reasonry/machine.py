@@ -37,6 +37,7 @@ from .core.problem import check_problem
 from .core.registry import Registry, resolve
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
+from .reading.reply import read_reply
 from .strategies import STRATEGIES
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS
 
@@ -78,7 +79,12 @@ def advance(
         ConflictError: The run has ended, or waits for no such effect, or the event does not fit it.
     """
     return machine.advance(
-        resolve(snapshot.strategy, strategies), snapshot, effect_id, event, strategies=strategies
+        resolve(snapshot.strategy, strategies),
+        snapshot,
+        effect_id,
+        event,
+        read=read_reply,
+        strategies=strategies,
     )
 
 

@@ -13,13 +13,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reasonry.core.bodies import Body, Conclusion, Move, Thought, fail, go, request, stay
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
-from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
+from reasonry.core.events import (
+    Answered,
+    Event,
+    Failed,
+    Finished,
+    Reply,
+    Stopped,
+    ToolReturned,
+    Usage,
+    Verified,
+)
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, begin, open_effects
+from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import LONG_REPLY, Stage, Strategy
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
-from reasonry.reading.fit import Unreadable
+
+from ..playing import advance
 
 
 class Said(Struct, frozen=True):

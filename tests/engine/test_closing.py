@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from reasonry.core.budget import Budget, Usage
-from reasonry.core.events import Answered
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered, Usage
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers

@@ -21,12 +21,12 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
-from ..core.strategy import UNASKED, inlined_schema
+from ..core.readings import AROUND, Unreadable
+from ..core.schema import UNASKED, inlined_schema
+from ..core.strategy import Details
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
-from ..reading.fit import Unreadable
-from ..reading.mark import AROUND
 from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words
 
@@ -175,6 +175,13 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     def _is_refuted(self, text: str) -> bool:
         return any(agree(normalise(text), normalise(wrong)) for wrong in self.refuted)
+
+
+class AnswerDetails(Details):
+    """What a strategy whose answers are verified or reviewed adds to a result."""
+
+    verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
+    objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
 
 
 def quotation(answer: str) -> str:

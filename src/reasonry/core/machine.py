@@ -31,7 +31,7 @@ Rule 10: with the answers a digest of what was asked is kept: a body that asks s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -40,7 +40,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError
-from .answer_form import form_stage
 from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
 from .effects import Ask, CallTool, RunStrategy, Verify
 from .events import (
@@ -67,9 +66,8 @@ from .pending import (
     spent_on,
     walk_open,
 )
-from .prompts import with_prompt
+from .readings import Reading, is_last_try
 from .registry import Registry, find_strategy, resolve
-from .reply_reading import Reading, convert_reading, is_last_try, read_reply
 from .strategy import Stage, Strategy
 
 SET_ASIDE = "set_aside"
@@ -81,9 +79,6 @@ where something is missing, give the likeliest answer, and say in the reasoning 
 
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
 """The status of a run that was stopped for a reason other than a limit."""
-
-VALUES = ("number", "integer", "boolean")
-"""The types of answers that a text is never."""
 
 MAX_SILENT_MOVES = 1_000
 """Moves, or yields, in a row without asking anybody; more is a loop."""
@@ -108,6 +103,10 @@ class Step(Struct, frozen=True):
     """Of the reply just taken, if it was one."""
     cancelled: tuple[str, ...] = ()
     """Effects nobody waits for any more: what came in is enough."""
+
+
+Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
+"""Reads, in a stage and its state, the latest of the replies to a question that count as tries, oldest first."""
 
 
 # -- a stage, run over the answers it has had
@@ -201,8 +200,6 @@ def begin(
     options: Struct | None = None,
     *,
     strategies: Registry | None = None,
-    form: dict[str, Any] | None = None,
-    checks_form: bool = False,
     by: str = "writer",
     prompts: Mapping[str, str] | None = None,
     rounds: int = 0,
@@ -215,8 +212,6 @@ def begin(
         problem: What to run it on.
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
-        form: JSON schema of the answer; see `answer_form`.
-        checks_form: Whether the verifier is asked about the answer in that form.
         by: Who answers what is asked of the writer.
         prompts: Questions of stages in place of the strategy's own; see `prompts`.
         rounds: Dependent rounds of model calls before it, of the run that it is inside.
@@ -238,8 +233,6 @@ def begin(
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
         state=strategy.first_state(problem, chosen),
-        form=form,
-        checks_form=checks_form,
         by=by,
         prompts=dict(prompts or {}),
         rounds=rounds,
@@ -256,6 +249,7 @@ def advance(
     effect_id: str | None,
     event: Event,
     *,
+    read: Reader,
     strategies: Registry | None = None,
     reading: Reading | None = None,
 ) -> Step:
@@ -263,7 +257,8 @@ def advance(
 
     Args:
         effect_id: The effect the event settles; None for `Stopped` and `Closing`.
-        reading: How an answer was read when it was recorded; None: it is read now.
+        read: Reads the replies to a question.
+        reading: What the reply was read as when it was recorded; without it the reply is read now.
 
     Raises:
         ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
@@ -274,15 +269,26 @@ def advance(
     run = _Execution(strategy, snapshot, strategies or {})
     if type(event) is Closing:
         return run.close(event)
-    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, reading)
+    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read, reading)
 
 
-def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot, name: str = "") -> Stage[Any]:
-    """Return the stage a run stands in, or another; the last one asks for the answer in the form that is wanted."""
-    stage = strategy.by_name[name or snapshot.stage]
-    if snapshot.form is None or stage.to:
-        return stage
-    return form_stage(strategy, stage, snapshot.problem, snapshot.form, snapshot.checks_form)
+def _convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
+    """Return a recorded reading with its value in the stage's own type.
+
+    Raises:
+        ConflictError: `strategy_changed`: the value does not fit the stage as it is today.
+    """
+    kind = stage.value_type
+    if recorded.refusal is not None or kind is None:
+        return recorded
+    try:
+        return replace(recorded, value=msgspec.convert(recorded.value, kind))
+    except (msgspec.ValidationError, ValueError) as error:
+        raise ConflictError(
+            f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+            code="strategy_changed",
+            stage=stage.name,
+        ) from error
 
 
 class _Execution:
@@ -296,7 +302,7 @@ class _Execution:
 
     def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
         self.strategy, self.before, self.strategies = strategy, snapshot, strategies
-        self.stage = stage_of(strategy, snapshot)
+        self.stage = strategy.by_name[snapshot.stage]
         self.state = snapshot.state
         self.entry = snapshot.state if snapshot.entry is None else snapshot.entry
         self.had = snapshot.rounds_had
@@ -340,7 +346,7 @@ class _Execution:
         if to is not None:
             if not is_way_out:
                 self.strategy.check_move(stage.name, to)
-            self.stage = stage_of(self.strategy, self.before, to)
+            self.stage = self.strategy.by_name[to]
         if to is not None or stage.repeats:
             self.edges += ((stage.name, self.stage.name),)
         self.state = self.entry = self.tell_calls_left(move.state)
@@ -369,10 +375,10 @@ class _Execution:
                     max_output_tokens=limit,
                     by=by,
                     retries=0 if closing else effect.retries,
-                    wants_value=effect.wants_value or (self.before.form or {}).get("type") in VALUES,
+                    wants_value=effect.wants_value or self.strategy.wants_value,
                 )
                 if prompts and (text := prompts.get(f"{self.strategy.name}.{stage.name}")):
-                    effect = with_prompt(effect, text, self.before.problem)
+                    effect = effect.with_prompt(text, self.before.problem)
                 if closing:
                     effect = replace(effect, prompt=f"{effect.prompt}\n\n{LAST_QUESTION}")
             waiting = Pending(f"{closing}e{number}", stage.name, effect, self.rounds + 1)
@@ -404,16 +410,16 @@ class _Execution:
 
     # -- settling effects
 
-    def settle(self, effect_id: str, event: Event, reading: Reading | None) -> Step:
+    def settle(self, effect_id: str, event: Event, read: Reader, reading: Reading | None) -> Step:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
         place, waiting = self._find_open(own, effect_id)
         if self.calls_left is not None and isinstance(event, Answered | Failed):
             self.calls_left -= event.usage.calls
         if inner:
-            now = self._settle_child(waiting, inner, event, reading)
+            now = self._settle_child(waiting, inner, event, read, reading)
         elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
-            now = self._settle_answer(waiting, waiting.effect, event, reading)
+            now = self._settle_answer(waiting, waiting.effect, event, read, reading)
         else:
             now = _settle_own(waiting, event)
         self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
@@ -429,14 +435,14 @@ class _Execution:
         raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
 
     def _settle_answer(
-        self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
+        self, waiting: Pending, ask: Ask, event: Answered, read: Reader, recorded: Reading | None
     ) -> Pending:
         replies = (*waiting.replies, event)
         answered, spent = replace(waiting, replies=replies), spent_on(replies)
         if recorded is None:
-            reading = read_reply(self.stage, self.state, ask, replies[waiting.before :])
+            reading = read(self.stage, self.state, ask, replies[waiting.before :])
         else:
-            reading = convert_reading(self.stage, recorded)
+            reading = _convert_reading(self.stage, recorded)
         self.reading, refusal = reading, reading.refusal
         if refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
@@ -450,11 +456,15 @@ class _Execution:
         self.effects += (re_ask,)
         return re_ask
 
-    def _settle_child(self, waiting: Pending, inner: str, event: Event, reading: Reading | None) -> Pending:
+    def _settle_child(
+        self, waiting: Pending, inner: str, event: Event, read: Reader, reading: Reading | None
+    ) -> Pending:
         if waiting.child is None:
             raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
-        step = advance(child, waiting.child, inner, event, strategies=self.strategies, reading=reading)
+        step = advance(
+            child, waiting.child, inner, event, read=read, strategies=self.strategies, reading=reading
+        )
         self.reading = step.reading
         return self._take_child(waiting, step)
 

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..core.budget import Usage
 from ..core.effects import Ask, Verify
-from ..core.events import Answered, Verified
+from ..core.events import Answered, Usage, Verified
 from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)

@@ -16,9 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import Usage
 from ..core.effects import Ask
-from ..core.events import Answered
+from ..core.events import Answered, Usage
 from ..engine.metering import PriceOf, Stated, meter
 from ..engine.policy import UNCLEAR_WAIT_S
 from ..engine.ports import OnText

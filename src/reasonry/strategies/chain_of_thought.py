@@ -27,6 +27,7 @@ from msgspec.structs import replace
 
 from ..blocks.answers import (
     MARKED,
+    AnswerDetails,
     AnswerOptions,
     AnswerState,
     CheckReply,
@@ -36,7 +37,6 @@ from ..blocks.answers import (
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
 

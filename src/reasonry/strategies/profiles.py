@@ -20,13 +20,19 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, without_number
+from ..blocks.answers import (
+    MARKED,
+    AnswerDetails,
+    AnswerOptions,
+    AnswerState,
+    ReasonedAnswer,
+    without_number,
+)
 from ..core.bodies import Body, Conclusion, Move, Thought, go, raise_if_all_failed, replies, request, stay
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
+from ..core.readings import AROUND
 from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..reading.mark import AROUND
 
 LISTED = """{task} At most {limit}. Reply with one JSON object:
 {{"entries": ["…", …]}}"""

@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from ..blocks.answers import (
     MARKED,
+    AnswerDetails,
     AnswerOptions,
     AnswerState,
     CheckReply,
@@ -34,7 +35,6 @@ from ..blocks.answers import (
     read_reasoning,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 

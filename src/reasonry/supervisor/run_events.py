@@ -16,8 +16,7 @@ from weakref import WeakSet
 import msgspec
 from msgspec import Struct
 
-from ..core.budget import Usage
-from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Verified
+from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usage, Verified
 from ..core.registry import Registry
 from ..engine import journal
 from ..engine.follow import Observer, StreamedText

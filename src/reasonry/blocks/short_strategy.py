@@ -25,14 +25,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.answer_form import read_in_form
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
-from ..core.data_types import read_as, schema_of
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
+from ..core.readings import Unreadable
 from ..core.strategy import Stage, Strategy
-from ..reading.fit import Unreadable
-from .answers import AnswerOptions, AnswerState
+from ..reading.data_types import read_as, schema_of
+from .answer_form import read_in_form
+from .answers import AnswerDetails, AnswerOptions, AnswerState
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..core.schema import inlined_schema
+from ..core.strategy import Stage, Strategy
+from ..guided.fields import required_fields
 from ..patterns import lazy_pattern
-from .json_schema import describe_schema
-from .strategy import Stage, Strategy, inlined_schema
 
 _PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = {
@@ -54,11 +55,6 @@ def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
 def _describe_form(stage: Stage[Any]) -> dict[str, Any]:
     example = None if stage.example is None else dict(stage.example)
     return {"reply_schema": stage.form, "reply_example": example} if stage.form else {}
-
-
-def required_fields(stage: Stage[Any]) -> dict[str, str]:
-    """Return the fields without which a guided thought of this stage is refused, each with what it takes."""
-    return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:
