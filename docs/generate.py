@@ -46,7 +46,7 @@ def strategy_page(name: str) -> str:
 
 def strategy_head(name: str) -> str:
     """Return how the page of a strategy begins."""
-    from reasonry.app.strategy_document import describe
+    from reasonry.app.strategy_table import describe
     from reasonry.strategies import STRATEGIES
 
     document = describe(STRATEGIES[name])
@@ -63,7 +63,7 @@ def strategy_head(name: str) -> str:
 
 def strategy_table(name: str) -> str:
     """Return the options that are a strategy's own, and its stages without the first and the last."""
-    from reasonry.app.strategy_document import describe, diagram
+    from reasonry.app.strategy_table import describe, diagram
     from reasonry.strategies import STRATEGIES
 
     strategy = STRATEGIES[name]
@@ -94,7 +94,7 @@ def _folded(summary: str, *parts: str) -> str:
 @cache
 def shared_options() -> dict[str, Schema]:
     """Return the options that more than three strategies have, in the words that most of them have."""
-    from reasonry.app.strategy_document import describe
+    from reasonry.app.strategy_table import describe
     from reasonry.strategies import STRATEGIES
 
     found: dict[str, list[Schema]] = {}

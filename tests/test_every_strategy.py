@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reasonry.app.prompts import stages_asking
-from reasonry.app.strategy_document import describe, diagram
+from reasonry.app.strategy_table import describe, diagram
 from reasonry.blocks.answers import AnswerOptions
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.codec import dump_snapshot, load_snapshot

@@ -78,14 +78,8 @@ def advance(
     Raises:
         ConflictError: The run has ended, or waits for no such effect, or the event does not fit it.
     """
-    return machine.advance(
-        resolve(snapshot.strategy, strategies),
-        snapshot,
-        effect_id,
-        event,
-        read=read_reply,
-        strategies=strategies,
-    )
+    chosen = resolve(snapshot.strategy, strategies)
+    return machine.advance(chosen, snapshot, effect_id, event, read=read_reply, strategies=strategies)
 
 
 def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from reasonry.app.strategy_document import describe
+from reasonry.app.strategy_table import describe
 from reasonry.reading.json_schema import faults
 from reasonry.strategies import STRATEGIES
 from tests.filling import TEXTS, fill

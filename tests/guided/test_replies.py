@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reasonry.app.strategy_document import describe, describe_stage
+from reasonry.app.strategy_table import describe, describe_stage
 from reasonry.errors import UsageError
 from reasonry.guided.fields import required_fields
 from reasonry.guided.read_calls import ACTIONS

@@ -20,8 +20,7 @@ from ..plugins import Plugins, installed_plugins, read_opener
 from ..regular_files import read_regular_file
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
-from .strategy_document import describe
-from .strategy_table import MAX_CHARS, read_tables
+from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:

@@ -56,7 +56,7 @@ class RunRequest:
         budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
         participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
         form: JSON schema that the answer is to fit.
-        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `core.prompts`.
+        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `app.prompts`.
         coached: Whether the caller answers the questions.
     """
 

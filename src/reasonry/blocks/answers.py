@@ -23,7 +23,6 @@ from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
 from ..core.readings import AROUND, Unreadable
 from ..core.schema import UNASKED, inlined_schema
-from ..core.strategy import Details
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
@@ -175,13 +174,6 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
 
     def _is_refuted(self, text: str) -> bool:
         return any(agree(normalise(text), normalise(wrong)) for wrong in self.refuted)
-
-
-class AnswerDetails(Details):
-    """What a strategy whose answers are verified or reviewed adds to a result."""
-
-    verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
-    objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
 
 
 def quotation(answer: str) -> str:

@@ -17,7 +17,7 @@ from ..core.bodies import Body, Conclusion, Move, Request, Thought, fail, go, re
 from ..core.effects import RunStrategy
 from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import with_earlier_answer
-from ..core.strategy import Details, Field, Stage
+from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
 from ..text import cut, first_words
 from .answers import FinalAnswer, claim
@@ -213,16 +213,6 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return Conclusion(document=document)
         certainty = "proved" if best.status == "proved" else "given"
         return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
-
-
-class DraftsDetails(Details):
-    """What a strategy that compares drafts adds to a result."""
-
-    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
-    samples: Annotated[
-        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
-    ]
-    samples_used: Annotated[int, Meta(description="Drafts written.")]
 
 
 def answer_selection(

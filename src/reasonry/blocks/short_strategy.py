@@ -28,10 +28,10 @@ from msgspec.structs import replace
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.effects import Ask
 from ..core.readings import Unreadable
-from ..core.strategy import Stage, Strategy
+from ..core.strategy import AnswerDetails, Stage, Strategy
 from ..reading.data_types import read_as, schema_of
 from .answer_form import read_in_form
-from .answers import AnswerDetails, AnswerOptions, AnswerState
+from .answers import AnswerOptions, AnswerState
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

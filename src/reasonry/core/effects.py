@@ -109,12 +109,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
 
     def with_prompt(self, text: str, problem: str) -> Ask:
-        """Return the question with a user's prompt; the mark stays, and the task where the question's own text does.
-
-        Args:
-            text: In it `{prompt}` and `{system}` stand for the question's own, `{problem}` for the problem; other
-                braces stay as they are.
-        """
+        """Return the question with a user's prompt; the mark stays, and the task where the question's own text does."""
         parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
         other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
         task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")

@@ -21,7 +21,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The usage of a run. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Of the input and output tokens, those that no provider stated; see `core.metering`.
+        estimated_tokens: Of the input and output tokens, those that no provider stated; see `engine.metering`.
     """
 
     calls: int = 1

@@ -9,14 +9,19 @@ events but data.
 Rule 1: everything that decides where a run goes happens here or in a strategy; a run is a fold over its events.
 Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
         strategy that runs inside `e4`. So they do not depend on the order of arrival.
-Rule 3: a reply is read once, and its `Reading` is recorded with it. A reply that cannot be read is asked for again,
-        with the reason, up to `Ask.retries` times; then the answer is a `Failed` with code `output_invalid`.
+Rule 3: a reply is read once, by the `Reader` that whoever advances the run hands in, and its `Reading` is recorded with
+        it. A reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer
+        is a `Failed` with code `output_invalid`.
 Rule 4: a failure is raised at the yield when the yield's other answers are in, the first in the order asked, unless the
         request has `give_failures`. Uncaught it ends the run.
 Rule 5: conclusion, progress, readers and stops see the state of the last yield.
-Rule 6: a stop loses nothing that came in: the body is run once more, with `Failed(stopped)` for what is missing of its
-        last request, up to its move or next request, and the best so far is that of the state it reaches. The
-        snapshot's own state stays, so that the run can go on as if it had never been stopped.
+Rule 6: a stop loses nothing that came in. You might think that the best so far is that of the last yield, but the body
+        has not seen the answers since: of five drafts, three may be in and paid for while it waits for the others. So
+        the body is run once more, with `Failed(stopped)` for what is missing, up to its move or next request, and the
+        best so far is that of the state it reaches; that of the last yield counts where that state has no answer. You
+        might think that the run should stand in the state reached, but failures that never happened led there, and a
+        run that is resumed would have lost the missing drafts for good. So the snapshot's own state stays, and the run
+        can go on as if it had never been stopped.
 Rule 7: a run is closed where a limit leaves room for its last question alone (`Closing`): the state it reaches as in a
         stop goes through the strategy's `close`, the only way that is not in the table, and the run goes on from there.
         Runs inside are closed first, the run around them once they are and are to be closed again. A run that stands
@@ -107,6 +112,28 @@ class Step(Struct, frozen=True):
 
 Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
 """Reads, in a stage and its state, the latest of the replies to a question that count as tries, oldest first."""
+
+
+def as_recorded(reading: Reading) -> Reader:
+    """Return the reader of a recorded answer: it reads the reply as the record says, into the stage's own type.
+
+    It raises ConflictError where the value does not fit the stage as it is today (`strategy_changed`).
+    """
+
+    def read(stage: Stage[Any], *_: Any) -> Reading:
+        kind = stage.value_type
+        if reading.refusal is not None or kind is None:
+            return reading
+        try:
+            return replace(reading, value=msgspec.convert(reading.value, kind))
+        except (msgspec.ValidationError, ValueError) as error:
+            raise ConflictError(
+                f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+                code="strategy_changed",
+                stage=stage.name,
+            ) from error
+
+    return read
 
 
 # -- a stage, run over the answers it has had
@@ -251,14 +278,12 @@ def advance(
     *,
     read: Reader,
     strategies: Registry | None = None,
-    reading: Reading | None = None,
 ) -> Step:
     """Take one event and go as far as it leads.
 
     Args:
         effect_id: The effect the event settles; None for `Stopped` and `Closing`.
-        read: Reads the replies to a question.
-        reading: What the reply was read as when it was recorded; without it the reply is read now.
+        read: Reads the reply; of a recorded answer, `as_recorded` has its reading.
 
     Raises:
         ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
@@ -269,26 +294,7 @@ def advance(
     run = _Execution(strategy, snapshot, strategies or {})
     if type(event) is Closing:
         return run.close(event)
-    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read, reading)
-
-
-def _convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
-    """Return a recorded reading with its value in the stage's own type.
-
-    Raises:
-        ConflictError: `strategy_changed`: the value does not fit the stage as it is today.
-    """
-    kind = stage.value_type
-    if recorded.refusal is not None or kind is None:
-        return recorded
-    try:
-        return replace(recorded, value=msgspec.convert(recorded.value, kind))
-    except (msgspec.ValidationError, ValueError) as error:
-        raise ConflictError(
-            f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
-            code="strategy_changed",
-            stage=stage.name,
-        ) from error
+    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read)
 
 
 class _Execution:
@@ -410,16 +416,16 @@ class _Execution:
 
     # -- settling effects
 
-    def settle(self, effect_id: str, event: Event, read: Reader, reading: Reading | None) -> Step:
+    def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
         place, waiting = self._find_open(own, effect_id)
         if self.calls_left is not None and isinstance(event, Answered | Failed):
             self.calls_left -= event.usage.calls
         if inner:
-            now = self._settle_child(waiting, inner, event, read, reading)
+            now = self._settle_child(waiting, inner, event, read)
         elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
-            now = self._settle_answer(waiting, waiting.effect, event, read, reading)
+            now = self._settle_answer(waiting, waiting.effect, event, read)
         else:
             now = _settle_own(waiting, event)
         self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
@@ -434,15 +440,10 @@ class _Execution:
         choices = [waiting.id for waiting in open_effects(self.before)]
         raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
 
-    def _settle_answer(
-        self, waiting: Pending, ask: Ask, event: Answered, read: Reader, recorded: Reading | None
-    ) -> Pending:
+    def _settle_answer(self, waiting: Pending, ask: Ask, event: Answered, read: Reader) -> Pending:
         replies = (*waiting.replies, event)
         answered, spent = replace(waiting, replies=replies), spent_on(replies)
-        if recorded is None:
-            reading = read(self.stage, self.state, ask, replies[waiting.before :])
-        else:
-            reading = _convert_reading(self.stage, recorded)
+        reading = read(self.stage, self.state, ask, replies[waiting.before :])
         self.reading, refusal = reading, reading.refusal
         if refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
@@ -456,20 +457,15 @@ class _Execution:
         self.effects += (re_ask,)
         return re_ask
 
-    def _settle_child(
-        self, waiting: Pending, inner: str, event: Event, read: Reader, reading: Reading | None
-    ) -> Pending:
+    def _settle_child(self, waiting: Pending, inner: str, event: Event, read: Reader) -> Pending:
         if waiting.child is None:
             raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
-        step = advance(
-            child, waiting.child, inner, event, read=read, strategies=self.strategies, reading=reading
-        )
+        step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
         self.reading = step.reading
         return self._take_child(waiting, step)
 
     def _take_child(self, waiting: Pending, step: Step) -> Pending:
-        """Take what a run inside leaves behind."""
         self.effects += tuple(replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects)
         self.cancelled += tuple(f"{waiting.id}/{effect_id}" for effect_id in step.cancelled)
         return self._with_child(waiting, step)
@@ -637,7 +633,6 @@ def _settle_own(waiting: Pending, event: Event) -> Pending:
 
 
 def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = None) -> Finished:
-    """Return the end of a run inside a run as the outer stage gets it."""
     return Finished(**asdict(conclusion), status=status, at_ms=at_ms, code=code)
 
 

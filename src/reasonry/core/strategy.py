@@ -153,6 +153,23 @@ class Details(TypedDict, total=False):
     unchecked: Annotated[str, Meta(description="Why the answer is unchecked.")]
 
 
+class AnswerDetails(Details):
+    """What a strategy whose answers are verified or reviewed adds to a result."""
+
+    verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
+    objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
+
+
+class DraftsDetails(Details):
+    """What a strategy that compares drafts adds to a result."""
+
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
+    samples: Annotated[
+        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
+    ]
+    samples_used: Annotated[int, Meta(description="Drafts written.")]
+
+
 @dataclass(frozen=True)
 class Strategy(Generic[S, O]):
     """A way of thinking.

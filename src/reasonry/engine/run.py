@@ -16,7 +16,7 @@ from ..core.budget import Budget, Ledger, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask, Effect, RunStrategy, Verify
 from ..core.events import NOTHING, Answered, Closing, Event, Failed, Stopped, Usage
-from ..core.machine import Step, advance, begin, last_questions
+from ..core.machine import Step, advance, as_recorded, begin, last_questions
 from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
@@ -276,9 +276,8 @@ class Run:
             self.snapshot,
             settled.id,
             settled.event,
-            read=read_reply,
+            read=read_reply if settled.reading is None else as_recorded(settled.reading),
             strategies=self.strategies,
-            reading=settled.reading,
         )
         return reword(step, self.begun.reworded)
 

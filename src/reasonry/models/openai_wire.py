@@ -307,7 +307,7 @@ class Gathered:
         return added
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage to book for the reply so far, by its own report and by its length; see `core.metering`."""
+        """Return the usage to book for the reply so far, by its own report and by its length; see `engine.metering`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(

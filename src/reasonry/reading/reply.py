@@ -63,7 +63,6 @@ def _fault_of(effect: Ask, reply: Answered, text: str) -> str:
 
 
 def _count(value: Any) -> int:
-    """Return how many values there are in a value."""
     plain = msgspec.to_builtins(value)
     inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list | tuple) else None
     return 1 if inner is None else sum(map(_count, inner))

@@ -27,7 +27,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..blocks.drafts import FRESH, Draft, DraftsDetails, DraftState, Group, answer_selection
+from ..blocks.drafts import FRESH, Draft, DraftState, Group, answer_selection
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..blocks.toolcard import ToolCard
@@ -35,7 +35,15 @@ from ..blocks.tournament import Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    DraftsDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 from ..text import first_words
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \

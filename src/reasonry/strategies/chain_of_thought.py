@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from ..blocks.answers import (
     MARKED,
-    AnswerDetails,
     AnswerOptions,
     AnswerState,
     CheckReply,
@@ -38,7 +37,7 @@ from ..blocks.answers import (
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 SYSTEM = "You solve problems by reasoning."
 

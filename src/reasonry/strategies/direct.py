@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..blocks.answers import AnswerDetails, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..core.bodies import Body, Conclusion
 from ..core.effects import Ask
 from ..core.readings import Unreadable
-from ..core.strategy import Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 
 

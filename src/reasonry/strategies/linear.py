@@ -31,19 +31,19 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import (
-    MARKED,
-    AnswerDetails,
-    AnswerOptions,
-    AnswerReply,
-    AnswerState,
-    FinalAnswer,
-    ReasonedAnswer,
-)
+from ..blocks.answers import MARKED, AnswerOptions, AnswerReply, AnswerState, FinalAnswer, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.effects import Ask, Verify
 from ..core.readings import AROUND, Unreadable
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    AnswerDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 from ..reading import parse
 
 SYSTEM = "You think problems through in numbered thoughts."

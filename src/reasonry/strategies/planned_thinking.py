@@ -28,12 +28,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks import plan as rules
-from ..blocks.answers import AnswerDetails, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, stay
 from ..core.effects import Ask
 from ..core.readings import Unreadable
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
 from ..reading.json_in_text import json_values
 

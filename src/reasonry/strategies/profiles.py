@@ -20,19 +20,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..blocks.answers import (
-    MARKED,
-    AnswerDetails,
-    AnswerOptions,
-    AnswerState,
-    ReasonedAnswer,
-    without_number,
-)
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, without_number
 from ..core.bodies import Body, Conclusion, Move, Thought, go, raise_if_all_failed, replies, request, stay
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.readings import AROUND
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 LISTED = """{task} At most {limit}. Reply with one JSON object:
 {{"entries": ["…", …]}}"""

@@ -24,7 +24,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, ReasonedAnswer
-from ..blocks.drafts import Draft, DraftsDetails, DraftState, answer_selection, list_drafts, read_draft
+from ..blocks.drafts import Draft, DraftState, answer_selection, list_drafts, read_draft
 from ..blocks.programs import (
     SANDBOX_TOOL,
     WHERE_IT_RUNS,
@@ -38,7 +38,7 @@ from ..blocks.toolcard import ToolCard
 from ..core.bodies import Body, Conclusion, Move, go, replies, request
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 
 WRITE = f"""Write a Python program that works the answer out. Put the data of the problem into variables with telling \
 names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \

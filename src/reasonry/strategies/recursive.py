@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.answers import MARKED, AnswerDetails, AnswerOptions, AnswerState, ReasonedAnswer
+from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS, ProgramReply, read_program, run_programs
 from ..blocks.toolcard import ToolCard
 from ..core.bodies import Body, Conclusion, Thought, go, request
@@ -33,7 +33,7 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.problem import without_quoted
 from ..core.readings import AROUND, Unreadable
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.mark import Marked, find_marked
 from ..text import cut
 

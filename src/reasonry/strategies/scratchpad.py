@@ -27,19 +27,11 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..blocks.answers import (
-    MARKED,
-    Answer,
-    AnswerDetails,
-    AnswerOptions,
-    AnswerReply,
-    AnswerState,
-    read_calculation,
-)
+from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerReply, AnswerState, read_calculation
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.effects import Ask
 from ..core.readings import Unreadable
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 SYSTEM = "You compute with a scratchpad."
 

@@ -26,7 +26,6 @@ from msgspec.structs import replace
 
 from ..blocks.answers import (
     MARKED,
-    AnswerDetails,
     AnswerOptions,
     AnswerState,
     CheckReply,
@@ -36,7 +35,15 @@ from ..blocks.answers import (
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
 from ..core.effects import Ask
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    AnswerDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 
 SYSTEM = "You reason from general principles to particular cases."
 

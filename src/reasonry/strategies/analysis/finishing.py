@@ -9,11 +9,12 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import asdict, replace
 
-from ...blocks.answers import UNREADABLE, AnswerDetails
+from ...blocks.answers import UNREADABLE
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.readings import AROUND, Unreadable
+from ...core.strategy import AnswerDetails
 from ...patterns import lazy_pattern
 from ...reading import parse
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ...app.installed import describe_plugins
-from ...app.strategy_document import describe
-from ...app.strategy_document import diagram as draw_diagram
+from ...app.strategy_table import describe
+from ...app.strategy_table import diagram as draw_diagram
 from ...compare.datasets import DATASETS, LEVELS
 from ...compare.gym import WHITELIST
 from ...compare.problem_set import open_dataset
