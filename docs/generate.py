@@ -136,7 +136,7 @@ def _stages(stages: Sequence[Schema]) -> str:
 
 
 def _details(kind: Any) -> str:
-    from reasonry.core.schema import inlined_schema
+    from reasonry.core.type_schema import inlined_schema
     from reasonry.core.strategy import Details
 
     shared = inlined_schema(Details)["properties"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reasonry.core.schema import describe_schema
 from reasonry.core.strategy import Field, Stage
+from reasonry.core.type_schema import describe_schema
 from reasonry.errors import UsageError
 from reasonry.guided.fields import check_fields
 from reasonry.reading.json_schema import faults

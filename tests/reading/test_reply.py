@@ -24,8 +24,8 @@ from reasonry.core.readings import (
     ask_again,
     is_last_try,
 )
-from reasonry.core.schema import inlined_schema
 from reasonry.core.strategy import Stage
+from reasonry.core.type_schema import inlined_schema
 from reasonry.reading.parse import no_reply
 from reasonry.reading.reply import UNMARKED_MODE, read_reply
 

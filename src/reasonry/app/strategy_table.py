@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.schema import inlined_schema
 from ..core.strategy import Field, Stage, Strategy
+from ..core.type_schema import inlined_schema
 from ..errors import InvalidStrategyError
 from ..guided.fields import required_fields
 from ..patterns import lazy_pattern

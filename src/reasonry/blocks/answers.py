@@ -22,7 +22,7 @@ from ..core.bodies import Conclusion, EffectFailed, Move, Request, Thought, fail
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
 from ..core.readings import AROUND, Unreadable
-from ..core.schema import UNASKED, inlined_schema
+from ..core.type_schema import UNASKED, inlined_schema
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse

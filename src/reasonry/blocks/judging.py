@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.readings import Unreadable
-from ..core.schema import inlined_schema
+from ..core.type_schema import inlined_schema
 from ..reading.verdicts import Verdict, read_choice, read_scores
 from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions

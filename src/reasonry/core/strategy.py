@@ -18,7 +18,7 @@ from ..errors import IllegalTransitionError, InvalidStrategyError
 from .bodies import Body, Conclusion, Move, go
 from .effects import Ask
 from .readings import Unreadable
-from .schema import all_required, inlined_schema
+from .type_schema import all_required, inlined_schema
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)

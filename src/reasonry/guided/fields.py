@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ..core.schema import describe_schema
 from ..core.strategy import Field, Stage
+from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..names import find_name
 from ..reading.fit import Misfit, fit_value

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from ..core.schema import BOUNDS, as_list
+from ..core.type_schema import BOUNDS, as_list
 from ..patterns import lazy_pattern
 
 MAX_DEPTH: Final = 60

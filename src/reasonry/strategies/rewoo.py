@@ -39,8 +39,8 @@ from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
-from ..core.schema import all_required, inlined_schema
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
+from ..core.type_schema import all_required, inlined_schema
 from ..reading import parse
 from ..text import cut
 

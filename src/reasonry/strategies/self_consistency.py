@@ -38,8 +38,8 @@ from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
-from ..core.schema import inlined_schema
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..core.type_schema import inlined_schema
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..core.schema import inlined_schema
+from ..core.type_schema import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
 from ..reading.data_types import read_as, read_other_type

@@ -15,7 +15,7 @@ from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
 from ...core.readings import Unreadable
-from ...core.schema import inlined_schema
+from ...core.type_schema import inlined_schema
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.vote import tally

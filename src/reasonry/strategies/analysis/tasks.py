@@ -24,7 +24,7 @@ from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
 from ...core.readings import Unreadable
-from ...core.schema import inlined_schema
+from ...core.type_schema import inlined_schema
 from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.json_schema import faults

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...blocks.answers import MARKED, Answer
 from ...core.effects import Ask
 from ...core.readings import Unreadable
-from ...core.schema import inlined_schema
+from ...core.type_schema import inlined_schema
 from ...reading import verdicts
 from ...reading.candidates import (
     ScoredThought,
