@@ -136,8 +136,8 @@ def _stages(stages: Sequence[Schema]) -> str:
 
 
 def _details(kind: Any) -> str:
-    from reasonry.core.type_schema import inlined_schema
     from reasonry.core.strategy import Details
+    from reasonry.core.type_schema import inlined_schema
 
     shared = inlined_schema(Details)["properties"]
     fields = {name: one for name, one in inlined_schema(kind)["properties"].items() if name not in shared}
