@@ -27,6 +27,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, ToolReturned, Verified
 from reasonry.core.machine import Pending, advance, begin, open_effects
 from reasonry.core.strategy import Strategy
+from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 from tests.filling import fill
 
@@ -175,7 +176,14 @@ def cost(strategy: Strategy[Any, Any]) -> tuple[Cost, str | None]:
     options = msgspec.convert(given, strategy.options)
     mind, step = Mind(strategy), begin(strategy, PROBLEM, options, strategies=STRATEGIES)
     while waiting := open_effects(step.snapshot):
-        step = advance(strategy, step.snapshot, waiting[0].id, mind.answer(waiting[0]), strategies=STRATEGIES)
+        step = advance(
+            strategy,
+            step.snapshot,
+            waiting[0].id,
+            mind.answer(waiting[0]),
+            strategies=STRATEGIES,
+            read=read_reply,
+        )
     conclusion = step.snapshot.conclusion
     return Cost(mind.calls, step.snapshot.rounds, mind.characters // 4), conclusion and conclusion.answer
 

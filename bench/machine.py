@@ -19,6 +19,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import advance, begin
 from reasonry.core.strategy import Stage, Strategy
+from reasonry.reading.reply import read_reply
 
 STEPS, ROUNDS = 1_000, 15
 MOST = 4.0
@@ -53,7 +54,7 @@ def machine_us() -> float:
     start = time.perf_counter()
     step = begin(LOOP, "count")
     while step.snapshot.status == "active":
-        step = advance(LOOP, step.snapshot, step.effects[0].id, Answered("yes"))
+        step = advance(LOOP, step.snapshot, step.effects[0].id, Answered("yes"), read=read_reply)
     assert step.snapshot.conclusion is not None
     assert step.snapshot.conclusion.answer == str(STEPS)
     return (time.perf_counter() - start) / STEPS * 1e6

@@ -27,6 +27,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
+from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 
 TARGET = 24
@@ -49,7 +50,9 @@ async def by_machine(hand: Hand) -> Ended:
         one = pending[0]
         assert isinstance(one.effect, Ask)
         answer = await model.answer(Question(one.id, one.stage, one.effect))
-        step = advance(TREE_OF_THOUGHTS, step.snapshot, one.id, answer, strategies=STRATEGIES)
+        step = advance(
+            TREE_OF_THOUGHTS, step.snapshot, one.id, answer, strategies=STRATEGIES, read=read_reply
+        )
     assert step.snapshot.conclusion is not None
     return step.snapshot.conclusion.answer, step.snapshot.conclusion.reason
 

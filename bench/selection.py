@@ -44,6 +44,7 @@ from reasonry.core.events import Answered, Event, Verified
 from reasonry.core.machine import Pending, Step, advance, begin, open_effects
 from reasonry.puzzles.steps import follow
 from reasonry.puzzles.term import Puzzle, format_number
+from reasonry.reading.reply import read_reply
 from reasonry.reading.vote import tally
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.best_of_n import MANY
@@ -134,7 +135,7 @@ def play(name: str, problem: str, options: Mapping[str, Any], say: Callable[[Pen
     step = begin(strategy, problem, msgspec.convert(options, strategy.options), strategies=STRATEGIES)
     while waiting := open_effects(step.snapshot):
         event = say(waiting[0])
-        step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES)
+        step = advance(strategy, step.snapshot, waiting[0].id, event, strategies=STRATEGIES, read=read_reply)
     return step
 
 

@@ -20,6 +20,7 @@ from reasonry.core.events import Answered, Closing, Event, Stopped
 from reasonry.core.machine import advance, begin, last_questions
 from reasonry.core.options import read_options
 from reasonry.core.pending import Pending, open_effects
+from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 
 BEST_OF_N = STRATEGIES["best_of_n"]
@@ -61,7 +62,9 @@ def quality_at(limit: int, seed: int, noise: float) -> float:
         else:
             closings += 1
             event = Closing("max_calls", number=closings)
-        snapshot = advance(BEST_OF_N, snapshot, effect_id, event, strategies=STRATEGIES).snapshot
+        snapshot = advance(
+            BEST_OF_N, snapshot, effect_id, event, strategies=STRATEGIES, read=read_reply
+        ).snapshot
     answer = snapshot.conclusion.answer if snapshot.conclusion else None
     return mind.qualities.get(answer or "", 0.0)
 

@@ -46,7 +46,7 @@ def strategy_page(name: str) -> str:
 
 def strategy_head(name: str) -> str:
     """Return how the page of a strategy begins."""
-    from reasonry.core.describe import describe
+    from reasonry.app.strategy_table import describe
     from reasonry.strategies import STRATEGIES
 
     document = describe(STRATEGIES[name])
@@ -63,7 +63,7 @@ def strategy_head(name: str) -> str:
 
 def strategy_table(name: str) -> str:
     """Return the options that are a strategy's own, and its stages without the first and the last."""
-    from reasonry.core.describe import describe, diagram
+    from reasonry.app.strategy_table import describe, diagram
     from reasonry.strategies import STRATEGIES
 
     strategy = STRATEGIES[name]
@@ -106,7 +106,7 @@ def _folded(summary: str, *parts: str) -> str:
 @cache
 def shared_options() -> dict[str, Schema]:
     """Return the options that more than three strategies have, in the words that most of them have."""
-    from reasonry.core.describe import describe
+    from reasonry.app.strategy_table import describe
     from reasonry.strategies import STRATEGIES
 
     found: dict[str, list[Schema]] = {}
@@ -148,8 +148,8 @@ def _stages(stages: Sequence[Schema]) -> str:
 
 
 def _details(kind: Any) -> str:
-    from reasonry.core.details import Details
-    from reasonry.core.strategy import inlined_schema
+    from reasonry.core.strategy import Details
+    from reasonry.core.type_schema import inlined_schema
 
     shared = inlined_schema(Details)["properties"]
     fields = {name: one for name, one in inlined_schema(kind)["properties"].items() if name not in shared}

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from reasonry.app.wiring import App
 from reasonry.core.bodies import Thought
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect
-from reasonry.core.events import Answered, Failed, ToolReturned, Verified
+from reasonry.core.events import Answered, Failed, ToolReturned, Usage, Verified
 from reasonry.core.machine import Pending, Step
 from reasonry.engine.follow import Observer
 from reasonry.engine.metering import estimate_usage

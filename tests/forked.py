@@ -225,7 +225,7 @@ def _load() -> None:
 
 def settle() -> None:
     """Do what processes do at their first use of a pattern or a form, so that children find it done."""
-    from reasonry.core.describe import describe
+    from reasonry.app.strategy_table import describe
     from reasonry.patterns import _Pattern
     from reasonry.strategies import STRATEGIES
 

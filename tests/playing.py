@@ -6,19 +6,24 @@ import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from reasonry.core.budget import Usage
+from reasonry.core import machine
 from reasonry.core.effects import Ask, CallTool, Verify
-from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Verified
-from reasonry.core.machine import Pending, Snapshot, Step, advance, begin, open_effects
+from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Usage, Verified
+from reasonry.core.machine import Pending, Snapshot, Step, begin, open_effects
 from reasonry.core.strategy import Strategy
+from reasonry.reading.reply import read_reply
 
 from .filling import TEXTS, fill
 
 MAX_EVENTS = 3_000
+
+advance = partial(machine.advance, read=read_reply)
+"""The machine with the reader of the project, as a run has it."""
 
 
 @dataclass

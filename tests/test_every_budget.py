@@ -11,11 +11,11 @@ import pytest
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Closing, Event, Stopped, Verified
-from reasonry.core.machine import Pending, Snapshot, advance, begin, last_questions, open_effects
+from reasonry.core.machine import Pending, Snapshot, begin, last_questions, open_effects
 from reasonry.core.strategy import Strategy
 from reasonry.strategies import STRATEGIES
 
-from .playing import World
+from .playing import World, advance
 from .test_every_strategy import each_driven, options, world
 
 MOST = 16

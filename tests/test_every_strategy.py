@@ -15,23 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reasonry.app.prompts import stages_asking
+from reasonry.app.strategy_table import describe, diagram
 from reasonry.blocks.answers import AnswerOptions
-from reasonry.core.budget import Usage
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.codec import dump_snapshot, load_snapshot
-from reasonry.core.describe import describe, diagram
 from reasonry.core.effects import Ask, Verify
-from reasonry.core.events import Event, Failed, Verified
-from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects, run_stage
+from reasonry.core.events import Event, Failed, Usage, Verified
+from reasonry.core.machine import Pending, Snapshot, begin, open_effects, run_stage
 from reasonry.core.options import read_options
-from reasonry.core.prompts import stages_asking
+from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import Strategy
-from reasonry.core.toolcard import ToolCard
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies import STRATEGIES
 
-from .playing import Played, World, play, stop
+from .playing import Played, World, advance, play, stop
 
 DRIVEN = [one for one in STRATEGIES.values() if one.is_driven]
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)

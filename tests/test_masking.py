@@ -13,8 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.core.budget import Usage
-from reasonry.core.events import Answered, Failed, ToolReturned
+from reasonry.core.events import Answered, Failed, ToolReturned, Usage
 from reasonry.masking import SECRETS, Secrets
 from reasonry.tools.mcp_transport import read_targets
 from tests.servers.echoes import echo, written

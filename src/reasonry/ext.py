@@ -26,7 +26,7 @@ from .core.bodies import (
     request as request,
     stay as stay,
 )
-from .core.budget import Budget as Budget, Usage as Usage
+from .core.budget import Budget as Budget
 from .core.effects import (
     Ask as Ask,
     CallTool as CallTool,
@@ -39,11 +39,18 @@ from .core.events import (
     Failed as Failed,
     Finished as Finished,
     ToolReturned as ToolReturned,
+    Usage as Usage,
     Verified as Verified,
 )
-from .blocks.loop import Loop as Loop, Prompt as Prompt, ask as ask, ask_all as ask_all, strategy as strategy
+from .blocks.short_strategy import (
+    Loop as Loop,
+    Prompt as Prompt,
+    ask as ask,
+    ask_all as ask_all,
+    strategy as strategy,
+)
 from .core.strategy import Field as Field, NoOptions as NoOptions, Stage as Stage, Strategy as Strategy
-from .core.toolcard import ToolCard as ToolCard
+from .blocks.toolcard import ToolCard as ToolCard
 from .engine.follow import Observer as Observer
 from .engine.ports import (
     Model as Model,
@@ -60,7 +67,7 @@ from .errors import (
     ToolError as ToolError,
 )
 from .models.scripted import ScriptedModel as ScriptedModel
-from .reading.fit import Unreadable as Unreadable
+from .core.readings import Unreadable as Unreadable
 from .records import (
     Found as Found,
     RunStore as RunStore,

@@ -38,6 +38,7 @@ from .core.problem import check_problem
 from .core.registry import Registry, resolve
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
+from .reading.reply import read_reply
 from .strategies import STRATEGIES
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS
 
@@ -78,9 +79,8 @@ def advance(
     Raises:
         ConflictError: The run has ended, does not wait for this effect, or the event does not fit the effect.
     """
-    return machine.advance(
-        resolve(snapshot.strategy, strategies), snapshot, effect_id, event, strategies=strategies
-    )
+    chosen = resolve(snapshot.strategy, strategies)
+    return machine.advance(chosen, snapshot, effect_id, event, read=read_reply, strategies=strategies)
 
 
 def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:

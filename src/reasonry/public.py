@@ -1,8 +1,9 @@
 """What `reasonry` itself has: the names of its public API, each imported from where it is defined."""
 
-from .blocks.loop import ask as ask, ask_all as ask_all, strategy as strategy
+from .blocks.short_strategy import ask as ask, ask_all as ask_all, strategy as strategy
 from .core.bodies import Conclusion as Conclusion, Thought as Thought
-from .core.budget import Budget as Budget, Usage as Usage
+from .core.budget import Budget as Budget
+from .core.events import Usage as Usage
 from .core.strategy import Field as Field, Stage as Stage, Strategy as Strategy
 from .engine.policy import Policy as Policy, RateLimits as RateLimits
 from .engine.result import Result as Result, Termination as Termination

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.app.installed import read_strategies
-from reasonry.app.strategy_table import read_tables
-from reasonry.core.describe import describe
+from reasonry.app.strategy_table import describe, read_tables
 from reasonry.core.strategy import Strategy
 from reasonry.errors import InvalidStrategyError, UsageError
 from reasonry.stages import to_mapping

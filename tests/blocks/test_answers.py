@@ -24,7 +24,7 @@ from reasonry.blocks.answers import (
 from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.vote import says_the_same
 
 

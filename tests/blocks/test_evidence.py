@@ -13,7 +13,7 @@ from reasonry.blocks.evidence import (
     references,
     substitute,
 )
-from reasonry.core.toolcard import ToolCard
+from reasonry.blocks.toolcard import ToolCard
 
 CARD = ToolCard("search", "", {"type": "object", "properties": {"q": {"type": "string"}}})
 

@@ -12,8 +12,7 @@ from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
-from reasonry.core.budget import Usage
-from reasonry.core.events import Answered
+from reasonry.core.events import Answered, Usage
 from reasonry.engine.ports import OnText, Question
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from .sources import SOURCE, tree_of
 
-ROOMS = ("core", "reading", "strategies", "puzzles")
+ROOMS = ("core", "blocks", "reading", "strategies", "puzzles")
 PURE = sorted(
     [
         SOURCE / "errors.py",

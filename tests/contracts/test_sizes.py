@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from .sources import FILES, SOURCE, tree_of
+from .sources import FILES, SOURCE, files, tree_of
 
 
 def bodies() -> Iterator[tuple[str, int]]:
@@ -33,3 +36,24 @@ def test_no_function_body_is_over_60_lines_and_nine_in_ten_are_at_most_30() -> N
 def test_no_module_has_a_name_that_says_nothing() -> None:
     empty = {"utils", "helpers", "common", "manager", "base", "misc"}
     assert not [path for path in FILES if path.stem in empty]
+
+
+def lines_of(paths: Iterable[Path]) -> int:
+    return sum(len(path.read_text("utf-8").splitlines()) for path in paths)
+
+
+def test_the_kernel_fits_into_18_files_and_2_900_lines() -> None:
+    assert 10 < len(files("core")) <= 18
+    assert 2_000 < lines_of(files("core")) <= 2_900
+
+
+def test_the_machine_is_imported_with_2_800_lines_and_without_a_reader() -> None:
+    script = (
+        "import sys, reasonry.core.machine\n"
+        "print(*(each.__file__ for each in sys.modules.values() if getattr(each, '__file__', None)), sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    brought = {*map(Path, done.stdout.splitlines())} & {*FILES}
+    assert SOURCE / "core" / "machine.py" in brought
+    assert not brought & {*files("reading"), *files("puzzles"), *files("blocks")}
+    assert lines_of(brought) <= 2_800

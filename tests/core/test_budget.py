@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.budget import NOTHING, Budget, Ledger, Refusal, Usage, larger_usage
+from reasonry.core.budget import Budget, Ledger, Refusal, larger_usage
+from reasonry.core.events import NOTHING, Usage
 from reasonry.errors import UsageError
 
 usages = st.builds(

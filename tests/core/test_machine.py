@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,14 +13,26 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reasonry.core import machine
 from reasonry.core.bodies import Body, Conclusion, Move, Thought, fail, go, request, stay
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy, Verify
-from reasonry.core.events import Answered, Event, Failed, Finished, Reply, Stopped, ToolReturned, Verified
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
+from reasonry.core.events import (
+    Answered,
+    Event,
+    Failed,
+    Finished,
+    Reply,
+    Stopped,
+    ToolReturned,
+    Usage,
+    Verified,
+)
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, as_recorded, begin, open_effects
+from reasonry.core.readings import Reading, Unreadable
 from reasonry.core.strategy import LONG_REPLY, Stage, Strategy
 from reasonry.errors import ConflictError, IllegalTransitionError, InvalidStrategyError, UsageError
-from reasonry.reading.fit import Unreadable
+
+from ..playing import advance
 
 
 class Said(Struct, frozen=True):
@@ -286,6 +299,28 @@ def test_a_reader_gets_every_reply_oldest_first() -> None:
     step = advance(small, step.snapshot, "e1.2", Answered("b"))
     assert seen[:2] == [["a"], ["a", "b"]]
     assert step.snapshot.state.heard == ("a+b",)
+
+
+def test_the_machine_reads_by_the_reader_that_it_is_handed_and_a_record_by_its_reading() -> None:
+    read: list[tuple[str, Any, list[str]]] = []
+
+    def shout(stage: Stage[Any], state: Any, ask: Ask, replies: Sequence[Answered]) -> Reading:
+        read.append((stage.name, state, [reply.text for reply in replies]))
+        is_first = len(replies) == 1
+        return Reading(refusal="Louder") if is_first else Reading("shouted", Said(replies[-1].text.upper()))
+
+    small = strategy(Ask("?"))
+    begun = begin(small, "P").snapshot
+    step = machine.advance(small, begun, "e1", Answered("a"), read=shout)
+    assert step.effects[0].effect.turns[0].objection.startswith("Louder.")  # pyright: ignore
+    step = machine.advance(small, step.snapshot, "e1.2", Answered("b"), read=shout)
+    assert read == [("ask", begun.state, ["a"]), ("ask", begun.state, ["a", "b"])]
+    assert step.snapshot.state.heard == ("B",)
+    again = as_recorded(Reading("shouted", {"word": "B"}))
+    assert machine.advance(small, begun, "e1", Answered("c"), read=again).snapshot.state.heard == ("B",)
+    with pytest.raises(ConflictError) as error:
+        machine.advance(small, begun, "e1", Answered("c"), read=as_recorded(Reading("json", 7)))
+    assert error.value.code == "strategy_changed"
 
 
 def test_a_reply_says_how_it_was_read_and_how_often_it_was_asked_for() -> None:

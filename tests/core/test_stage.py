@@ -16,9 +16,11 @@ from reasonry.core.bodies import Body, Conclusion, EffectFailed, Request, Though
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy
 from reasonry.core.events import STOPPED, Answered, Event, Failed, Finished, Stopped, ToolReturned
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, advance, begin, open_effects
+from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, begin, open_effects
 from reasonry.core.strategy import NoOptions, Stage, Strategy
 from reasonry.errors import ConflictError
+
+from ..playing import advance
 
 
 class Log(Struct, frozen=True):

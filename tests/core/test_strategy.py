@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from reasonry.app.strategy_table import diagram
 from reasonry.core.bodies import Conclusion, Move, Thought, fail, go, replies, stay
-from reasonry.core.describe import diagram
 from reasonry.core.effects import Ask
 from reasonry.core.events import Reply
 from reasonry.core.strategy import Stage, Strategy

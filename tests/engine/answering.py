@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
 from reasonry.core.effects import Verify
-from reasonry.core.events import Answered, Failed, Verified
+from reasonry.core.events import Answered, Failed, Usage, Verified
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
 from reasonry.engine import journal

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from reasonry.core.describe import describe
-from reasonry.core.json_schema import faults
+from reasonry.app.strategy_table import describe
+from reasonry.reading.json_schema import faults
 from reasonry.strategies import STRATEGIES
 from tests.filling import TEXTS, fill
 from tests.servers import ChatRequest

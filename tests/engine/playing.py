@@ -9,9 +9,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from reasonry.core.bodies import Body, Conclusion, go, request, stay
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
-from reasonry.core.events import Answered
+from reasonry.core.events import Answered, Usage
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.budget import NOTHING, Refusal, Usage
+from reasonry.core.budget import Refusal
 from reasonry.core.effects import Ask
+from reasonry.core.events import NOTHING, Usage
 from reasonry.engine.allowance import DAY_MS, LOOK_EVERY_MS, Allowance
 from reasonry.engine.guard import BudgetExhausted, Pause
 from reasonry.engine.ports import Question

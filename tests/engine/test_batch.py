@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reasonry.core.budget import NOTHING, Budget, Ledger, Usage
+from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask
-from reasonry.core.events import Answered, Failed
+from reasonry.core.events import NOTHING, Answered, Failed, Usage
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import Calls
 from reasonry.engine.control import Control

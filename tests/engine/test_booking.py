@@ -10,8 +10,8 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget, Usage
-from reasonry.core.events import Answered, Failed
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered, Failed, Usage
 from reasonry.engine.follow import Observer
 from reasonry.engine.guard import LEAST_ROOM
 from reasonry.engine.metering import estimate_tokens

@@ -10,8 +10,8 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
-from reasonry.core.toolcard import ToolCard
 from reasonry.engine.callers import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError

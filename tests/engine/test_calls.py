@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reasonry.core.budget import Budget, Ledger, Usage
+from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask, CallTool, Verify
-from reasonry.core.events import Answered, Failed, Verified
+from reasonry.core.events import Answered, Failed, Usage, Verified
 from reasonry.core.machine import Pending
 from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
 from reasonry.engine.follow import Observer

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
-from reasonry.core.toolcard import ToolCard
 from reasonry.engine import engine as engine_module
 from reasonry.engine.coach import CALLER, Coach
 from reasonry.engine.coached_answers import MAX_ANSWER_CHARS

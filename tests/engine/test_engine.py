@@ -11,7 +11,8 @@ import pytest
 from msgspec import structs
 
 from reasonry.core.bodies import Conclusion, Move, Request, Thought
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Stage
 from reasonry.engine.engine import Engine

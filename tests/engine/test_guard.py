@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.core.budget import Budget, Ledger, Usage
+from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask
+from reasonry.core.events import Usage
 from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard, limits_calls
 from reasonry.engine.ports import Question
 

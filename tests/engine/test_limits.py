@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
 from reasonry.engine.guard import LEAST_ROOM

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.core.budget import Usage
+from reasonry.core.events import Usage
 from reasonry.engine.metering import (
     MOST_HIDDEN_TOKENS,
     Stated,

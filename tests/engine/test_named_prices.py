@@ -16,7 +16,8 @@ from reasonry.app.wiring import App
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.engine.named_prices import Price, Prices, fix_prices, prices_of
 from reasonry.errors import UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget, Usage
-from reasonry.core.events import Answered, Stopped
+from reasonry.core.budget import Budget
+from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.follow import Observer

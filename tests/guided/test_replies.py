@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reasonry.core.describe import describe, describe_stage, required_fields
+from reasonry.app.strategy_table import describe, describe_stage
 from reasonry.errors import UsageError
+from reasonry.guided.fields import required_fields
 from reasonry.guided.read_calls import ACTIONS
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions

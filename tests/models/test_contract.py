@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Turn
+from reasonry.core.events import Usage
 from reasonry.engine.calls import takes_samples
 from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.ports import BrokenReplyError, OnText

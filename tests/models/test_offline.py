@@ -15,7 +15,7 @@ import pytest
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError
 from reasonry.models.offline import OfflineModel
@@ -26,6 +26,7 @@ from reasonry.puzzles.term import Puzzle
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.verifiers import verifier_of_offline
 
+from ..playing import advance
 from ..servers.game24 import check
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.blocks.actions import Action, read_turn, resolve_action
+from reasonry.blocks.toolcard import ToolCard, tools_data
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
-from reasonry.core.toolcard import ToolCard, tools_data
+from reasonry.core.readings import Unreadable
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel, checked_url
 from reasonry.models.openai_wire import (
@@ -27,7 +28,6 @@ from reasonry.models.openai_wire import (
     with_calls,
 )
 from reasonry.models.providers import _to_answer
-from reasonry.reading.fit import Unreadable
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, KEY, TRANSPORTS, model_over, question

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
-from reasonry.core.events import Answered
+from reasonry.core.events import Answered, Usage
 from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask
+from reasonry.core.events import Usage
 from reasonry.engine.ports import Model, Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.offline import OfflineModel

@@ -10,8 +10,9 @@ import pytest
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.core.budget import NOTHING, Budget, Usage
+from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
+from reasonry.core.events import NOTHING, Usage
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError
 from reasonry.models.choose import open_model

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.json_in_text import CUT_OFF, breaks_off
 from reasonry.reading.parse import no_reply, read_form
 

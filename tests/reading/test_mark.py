@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer
-from reasonry.reading.fit import Unreadable
-from reasonry.reading.mark import ALL, CALLS, EMPTY, UNMARKED, closes_mark
+from reasonry.core.readings import ALL, UNMARKED, Unreadable
+from reasonry.reading.mark import CALLS, EMPTY, closes_mark
 from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking
 

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer
-from reasonry.reading.fit import Unreadable
-from reasonry.reading.mark import ALL
+from reasonry.core.readings import ALL, Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking
 

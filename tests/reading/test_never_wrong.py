@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from reasonry.blocks.answers import ReasonedAnswer
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking
 

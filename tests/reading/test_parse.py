@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.blocks.answers import AnswerReply, CheckReply
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.json_in_text import is_whole
 from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking

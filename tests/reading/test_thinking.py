@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.blocks.answers import ReasonedAnswer
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.mark import strip_mark
 from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import blank_quotes, without_thinking

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reasonry.blocks.judging import CHOSEN, Judgement, judge_question, read_judgement
 from reasonry.core.effects import Ask
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.reading.verdicts import Verdict, read_choice, read_scores
 from reasonry.reading.words import VERDICTS
 from reasonry.strategies.prove_and_refute import Attack, read_attack

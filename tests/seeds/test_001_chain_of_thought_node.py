@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from reasonry import solve_sync, thinking_tool
+from reasonry.app.strategy_table import describe, diagram
 from reasonry.blocks.plan import format_plan
-from reasonry.core.describe import describe, diagram
 from reasonry.core.registry import resolve
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel

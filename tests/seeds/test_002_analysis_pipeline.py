@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from reasonry import solve_sync
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed
 from reasonry.core.registry import resolve
-from reasonry.core.toolcard import ToolCard
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reasonry import UsageError, machine, solve_sync, tree_machine
 from reasonry.core.codec import dump_snapshot, load_snapshot
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options, with_coached_defaults
 from reasonry.errors import ConflictError
 from reasonry.machine import Answered, Failed
@@ -23,6 +23,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import State
 from reasonry.tree_machine import parse_scores, parse_thoughts
 
+from ..playing import advance
 from ..strategies.searching import (
     FOREVER,
     TREE_OF_THOUGHTS,

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from reasonry.core.budget import Usage
 from reasonry.core.effects import Ask, CallTool
-from reasonry.core.events import Answered, Event, Failed, ToolReturned
+from reasonry.core.events import Answered, Event, Failed, ToolReturned, Usage
 from reasonry.core.machine import Pending
 from reasonry.strategies.analysis import ANALYSIS
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.blocks.programs import WHERE_IT_RUNS
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
 from reasonry.core.registry import resolve
-from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis import ANALYSIS
@@ -24,6 +24,7 @@ from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
 from reasonry.strategies.analysis.forms import TASKS
 from reasonry.strategies.analysis.tasks import without_quotes
 
+from ..playing import advance
 from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from .walking import shown_form, walk
 

@@ -5,7 +5,7 @@ import pytest
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Verified
-from reasonry.core.reply_reading import EXTRACT
+from reasonry.core.readings import EXTRACT
 from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, CHECK, REASON, REPAIR, SYSTEM
 
 from .walking import in_order, walk

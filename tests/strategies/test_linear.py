@@ -5,12 +5,13 @@ import pytest
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask
 from reasonry.core.events import Failed, Verified
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
+from reasonry.core.readings import EXTRACT
 from reasonry.core.registry import resolve
-from reasonry.core.reply_reading import EXTRACT
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.linear import LINEAR, THOUGHT
 
+from ..playing import advance
 from .walking import in_order, reply, shown_form, walk
 
 PROBLEM = "Use 4, 6, 1 and 1 to make 24"

@@ -6,8 +6,8 @@ import pytest
 
 from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Stopped, Verified
-from reasonry.core.machine import advance, begin
-from reasonry.core.reply_reading import EXTRACT
+from reasonry.core.machine import begin
+from reasonry.core.readings import EXTRACT
 from reasonry.strategies.planned_thinking import (
     BEGIN,
     CONCLUDE,
@@ -17,6 +17,7 @@ from reasonry.strategies.planned_thinking import (
     THINK,
 )
 
+from ..playing import advance
 from .walking import in_order, reply, walk
 
 PROBLEM = "What is (17 + 25) * 2?"

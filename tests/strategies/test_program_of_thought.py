@@ -10,9 +10,11 @@ from reasonry import solve
 from reasonry.blocks.programs import WHERE_IT_RUNS, computes, program_in
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies.program_of_thought import PROGRAM_OF_THOUGHT, REPAIR, WRITE, Options
+
+from ..playing import advance
 
 pytestmark = pytest.mark.anyio
 

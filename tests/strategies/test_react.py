@@ -7,10 +7,10 @@ import re
 
 import pytest
 
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool, Verify
 from reasonry.core.events import Answered, Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin
-from reasonry.core.toolcard import ToolCard
 from reasonry.strategies.react import REACT, TASK, Options
 from reasonry.surfaces.present import thought_lines
 

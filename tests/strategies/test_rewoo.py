@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Failed, ToolReturned, Verified
-from reasonry.core.machine import Pending, advance, begin, open_effects
-from reasonry.core.toolcard import ToolCard
-from reasonry.reading.fit import Unreadable
-from reasonry.strategies.rewoo import REWOO, Options, read_plan
+from reasonry.core.machine import Pending, begin, open_effects
+from reasonry.strategies.rewoo import REWOO, Options
 
+from ..playing import advance
 from .walking import in_order, reply, walk
 
 QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}

@@ -3,11 +3,10 @@ from __future__ import annotations
 import pytest
 
 from reasonry.blocks.answers import MARKED
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.options import read_options
-from reasonry.core.reply_reading import EXTRACT
-from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
 from reasonry.strategies.self_ask import ASKS_ON, SELF_ASK, SUB_ANSWER
 

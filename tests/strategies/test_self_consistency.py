@@ -18,13 +18,14 @@ from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
-from reasonry.core.machine import Pending, advance, begin
+from reasonry.core.machine import Pending, begin
+from reasonry.core.readings import EXTRACT
 from reasonry.core.registry import resolve
-from reasonry.core.reply_reading import EXTRACT
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import CONFIDENCE, REASON, SELF_CONSISTENCY, SYSTEM, Options, State
 
+from ..playing import advance
 from .walking import Walked, in_order, reply, walk
 
 FULL = {"stop": "full"}

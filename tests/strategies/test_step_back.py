@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
 from reasonry.core.events import Verified
-from reasonry.core.reply_reading import EXTRACT
+from reasonry.core.readings import EXTRACT
 from reasonry.strategies.step_back import ABSTRACT, REPAIR, SOLVE, STEP_BACK
 from reasonry.strategies.step_back import PRINCIPLE as PRINCIPLE_ALONE
 

@@ -13,9 +13,11 @@ import msgspec
 from reasonry.core.bodies import Conclusion, Thought
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Event, Stopped
-from reasonry.core.machine import Pending, Snapshot, advance, begin, open_effects
+from reasonry.core.machine import Pending, Snapshot, begin, open_effects
 from reasonry.core.strategy import Strategy
 from reasonry.strategies import STRATEGIES
+
+from ..playing import advance
 
 
 @dataclass

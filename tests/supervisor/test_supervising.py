@@ -13,7 +13,8 @@ import pytest
 
 from reasonry.app.participants import Participants
 from reasonry.app.wiring import App
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError

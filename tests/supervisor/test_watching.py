@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from reasonry.app.wiring import App
-from reasonry.core import machine
-from reasonry.core.budget import Budget, Usage
+from reasonry.core.budget import Budget
+from reasonry.core.events import Usage
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers

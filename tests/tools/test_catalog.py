@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.options import read_options
-from reasonry.core.toolcard import ToolCard
 from reasonry.errors import ToolError, UsageError
 from reasonry.strategies.react import REACT
 from reasonry.tools.catalog import Catalog, load_tools

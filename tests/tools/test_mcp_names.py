@@ -16,8 +16,8 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.blocks.actions import TurnRead, read_turn
+from reasonry.blocks.toolcard import ANSWER
 from reasonry.core.budget import Budget
-from reasonry.core.toolcard import ANSWER
 from reasonry.errors import ToolError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.state import BUILT_IN

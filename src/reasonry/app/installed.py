@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.describe import describe
 from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
 from ..errors import UsageError
@@ -21,7 +20,7 @@ from ..plugins import Plugins, installed_plugins, read_opener
 from ..regular_files import read_regular_file
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
-from .strategy_table import MAX_CHARS, read_tables
+from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:

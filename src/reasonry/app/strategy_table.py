@@ -1,11 +1,13 @@
-"""A user's own strategy for guided use: stages and edges written in TOML or JSON, as `docs/sessions.md` shows.
+"""Tables of strategies: one that a user wrote is read, and any is shown as a document or a flowchart.
 
-The first stage is where thinking begins; the one without `to` is where it ends. JSON has the same members, and what
+A user's table is for guided use: stages and edges written in TOML or JSON, as `docs/sessions.md` shows. The first stage
+is where thinking begins; the one without `to` is where it ends. JSON has the same members, and what
 `reasonry strategies NAME --json` prints beside them is passed over; or it is a mapping, as `reasonry.stages` has it.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
@@ -13,10 +15,18 @@ import msgspec
 from msgspec import Struct
 
 from ..core.strategy import Field, Stage, Strategy
+from ..core.type_schema import inlined_schema
 from ..errors import InvalidStrategyError
+from ..guided.fields import required_fields
+from ..patterns import lazy_pattern
 from ..stages import Name, from_mapping
 
 MAX_CHARS = 200_000
+_PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
+_RESERVED = {
+    *("end", "graph", "flowchart", "subgraph", "style"),
+    *("class", "classdef", "click", "linkstyle", "default"),
+}
 
 
 class _Stage(Struct, forbid_unknown_fields=True):
@@ -86,3 +96,62 @@ def _stage(written: _Stage) -> Stage[Any]:
         written.tested_by,
         repeats=written.repeats,
     )
+
+
+def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
+    """Return name, source, stages and options of a strategy, as JSON data.
+
+    An option is `{name, default, description, …}`; what else there is (`type`, `minimum`, `enum`) is JSON schema.
+    """
+    options = inlined_schema(strategy.options).get("properties", {})
+    return {
+        "name": strategy.name,
+        "title": strategy.title,
+        "source": strategy.source,
+        "summary": strategy.summary,
+        "aliases": list(strategy.aliases),
+        "driven": strategy.is_driven,
+        "calls": strategy.calls,
+        "stages": [{**describe_stage(stage), **_describe_form(stage)} for stage in strategy.stages],
+        "options": [{"name": name, "default": None, "description": "", **options[name]} for name in options],
+    }
+
+
+def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
+    """Return one row of the table, as a table is written; `fields` has the JSON schema of each member of `data`."""
+    return {
+        "name": stage.name,
+        "description": stage.description,
+        "guidance": stage.guidance,
+        "to": list(stage.to),
+        "repeats": stage.repeats,
+        "compares": stage.compares,
+        "tested_by": stage.tested_by,
+        "requires": required_fields(stage),
+        "fields": {field.name: dict(field.schema) for field in stage.fields},
+        "optional": [field.name for field in stage.fields if not field.required],
+    }
+
+
+def _describe_form(stage: Stage[Any]) -> dict[str, Any]:
+    example = None if stage.example is None else dict(stage.example)
+    return {"reply_schema": stage.form, "reply_example": example} if stage.form else {}
+
+
+def diagram(strategy: Strategy[Any, Any]) -> str:
+    """Return Mermaid text: the first and the last stage are round, those with several ways out are rhombi."""
+    ids = {stage.name: _id(stage.name, number) for number, stage in enumerate(strategy.stages)}
+    boxes = [f"    {ids[stage.name]}{_box(strategy, stage)}" for stage in strategy.stages]
+    arrows = [f"    {ids[stage]} --> {ids[to]}" for stage, to in strategy.edges]
+    return "\n".join(["flowchart TD", *boxes, *arrows]) + "\n"
+
+
+def _id(name: str, number: int) -> str:
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED else f"stage_{number + 1}"
+
+
+def _box(strategy: Strategy[Any, Any], stage: Stage[Any]) -> str:
+    label = '"' + stage.name.replace("#", "#35;").replace('"', "#quot;").replace("\n", " ") + '"'
+    if stage.name == strategy.first or not stage.to:
+        return f"([{label}])"
+    return f"{{{label}}}" if len(stage.to) > 1 else f"[{label}]"

@@ -12,10 +12,8 @@ from msgspec import structs, to_builtins
 
 from ..blocks.drafts import DraftOptions
 from ..core.budget import DEFAULT_CALLS, Budget
-from ..core.json_schema import schema_fault
 from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
-from ..core.prompts import read_prompts
 from ..core.registry import Registry, add_strategies, resolve, strategies_at_hand
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller, Coach
@@ -31,12 +29,14 @@ from ..engine.run import Run
 from ..errors import ConflictError, UsageError
 from ..ids import find_id
 from ..masking import SECRETS
+from ..reading.json_schema import schema_fault
 from ..records import JobOptions, RunFilters, RunRow
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy
 from ..tools.verifiers import idle_verifier_warning
 from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool
+from .prompts import read_prompts
 from .run_head import RunHead, run_head
 
 Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
@@ -56,7 +56,7 @@ class RunRequest:
         budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
         participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
         form: JSON schema that the answer is to fit.
-        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `core.prompts`.
+        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `app.prompts`.
         coached: Whether the caller answers the questions.
     """
 

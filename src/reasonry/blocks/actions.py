@@ -16,22 +16,15 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.toolcard import (
-    ANSWER,
-    ToolCard,
-    arguments_for,
-    card_named,
-    matched_arguments,
-    no_such_tool,
-)
+from ..core.readings import Unreadable
 from ..names import plain_name
 from ..patterns import lazy_pattern
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
 from ..reading.mark import CALL, Marked, begins_call, find_marked
 from ..reading.thinking import blank_quotes
 from .answers import Answer, check_answer
+from .toolcard import ANSWER, ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 EARLY = "an answer counts only in a turn without actions, when their results are known"
 _UNREADABLE: Final = Unreadable("a call in it cannot be read; call a tool as you were told")

@@ -22,12 +22,11 @@ from msgspec.structs import replace
 from ..core.bodies import Conclusion, EffectFailed, Move, Request, Thought, fail, go, request, stay
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
-from ..core.strategy import UNASKED, inlined_schema
+from ..core.readings import AROUND, Unreadable
+from ..core.type_schema import UNASKED, inlined_schema
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
-from ..reading.fit import Unreadable
-from ..reading.mark import AROUND
 from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words
 

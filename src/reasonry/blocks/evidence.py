@@ -14,10 +14,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
+from ..core.readings import Unreadable
 from ..patterns import lazy_pattern
-from ..reading.fit import Unreadable
 from .actions import has_markup
+from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 MAX_DEPTH = 50
 """The deepest nesting of a call's input."""

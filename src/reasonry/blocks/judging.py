@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import inlined_schema
-from ..reading.fit import Unreadable
+from ..core.readings import Unreadable
+from ..core.type_schema import inlined_schema
 from ..reading.verdicts import Verdict, read_choice, read_scores
 from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from ..core.bodies import EffectFailed, Request, request
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, ToolReturned
+from ..core.readings import Unreadable
 from ..patterns import lazy_pattern
 from ..reading import parse
-from ..reading.fit import Unreadable
 
 SANDBOX_TOOL: Final = "py_executor"
 WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."

@@ -26,9 +26,9 @@ from ..app.composition import read_composition
 from ..app.participants import Participants
 from ..app.use_cases import RunRequest
 from ..app.wiring import App
-from ..core.budget import NOTHING, Budget, Usage
+from ..core.budget import Budget
 from ..core.effects import Ask, Effect, Verify
-from ..core.events import Answered, Event, ToolReturned, Verified
+from ..core.events import NOTHING, Answered, Event, ToolReturned, Usage, Verified
 from ..core.registry import strategy_names
 from ..engine.follow import Observer
 from ..engine.journal import Begun, Settled

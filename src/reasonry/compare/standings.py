@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Usage
+from ..core.events import NOTHING, Usage
 from ..text import clip
 from .grading import Item
 

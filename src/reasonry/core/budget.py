@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
+from .events import NOTHING, Usage
 
 MAX_INT = 2**53 - 1
 """The largest whole number that every JSON reader keeps exactly."""
@@ -30,48 +31,6 @@ DEFAULT_CALLS = 30
 
 Count = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Amount = Annotated[float, Meta(gt=0)]
-
-
-class Usage(Struct, frozen=True, omit_defaults=True):
-    """The usage of a run. `usd` is None if the price is unknown.
-
-    Args:
-        estimated_tokens: Of the input and output tokens, those that no provider stated; see `core.metering`.
-        extra_samples: Samples beyond the first of requests that drew several.
-    """
-
-    calls: int = 1
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_input_tokens: int = 0
-    usd: float | None = None
-    estimated_tokens: int = 0
-    extra_samples: int = 0
-
-    @property
-    def samples(self) -> int:
-        """Replies drawn, however many requests they came in."""
-        return self.calls + self.extra_samples
-
-    @property
-    def tokens(self) -> int:
-        """Input and output tokens together."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: Usage) -> Usage:
-        known = [usd for usd in (self.usd, other.usd) if usd is not None]
-        return Usage(
-            calls=self.calls + other.calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
-            usd=sum(known) if known else None,
-            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
-            extra_samples=self.extra_samples + other.extra_samples,
-        )
-
-
-NOTHING = Usage(calls=0)
 
 
 class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -7,10 +7,15 @@ What came of it is an event (`events`).
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from ..patterns import lazy_pattern
+
+_PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
+"""What a user's prompt has in place of a part of the question."""
 
 
 class Turn(Struct, frozen=True, array_like=True):
@@ -102,6 +107,13 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         if self.tools and takes_tools:
             return put
         return replace(put, prompt=put.question, tools=(), by_hand="", mark="", task="", step_by_step="")
+
+    def with_prompt(self, text: str, problem: str) -> Ask:
+        """Return the question with a user's prompt; the mark stays, and the task where the question's own text does."""
+        parts = {"prompt": self.prompt, "system": self.system, "problem": problem}
+        other = self.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
+        task, step_by_step = (self.task, self.step_by_step) if "{prompt}" in text else ("", "")
+        return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
         """Return the question with another text; parts that stand in it unchanged stay parts."""

@@ -10,13 +10,45 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from .budget import NOTHING, Usage
-
 UNREADABLE = "output_invalid"
 """Code of the failure of a question none of whose replies could be read."""
 
 STOPPED = "stopped"
 """Code of the `Failed` a stage gets for what had not come in when the run was stopped."""
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """The usage of a run. `usd` is None if the price is unknown.
+
+    Args:
+        estimated_tokens: Of the input and output tokens, those that no provider stated; see `engine.metering`.
+    """
+
+    calls: int = 1
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_input_tokens: int = 0
+    usd: float | None = None
+    estimated_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output tokens together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        known = [usd for usd in (self.usd, other.usd) if usd is not None]
+        return Usage(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
+            usd=sum(known) if known else None,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
+        )
+
+
+NOTHING = Usage(calls=0)
 
 
 class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):

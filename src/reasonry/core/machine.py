@@ -9,14 +9,19 @@ events but data.
 Rule 1: everything that decides where a run goes happens here or in a strategy; a run is a fold over its events.
 Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
         strategy that runs inside `e4`. So they do not depend on the order of arrival.
-Rule 3: a reply is read once, and its `Reading` is recorded with it. A reply that cannot be read is asked for again,
-        with the reason, up to `Ask.retries` times; then the answer is a `Failed` with code `output_invalid`.
+Rule 3: a reply is read once, by the `Reader` that whoever advances the run hands in, and its `Reading` is recorded with
+        it. A reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer
+        is a `Failed` with code `output_invalid`.
 Rule 4: a failure is raised at the yield when the yield's other answers are in, the first in the order asked, unless the
         request has `give_failures`. Uncaught it ends the run.
 Rule 5: conclusion, progress, readers and stops see the state of the last yield.
-Rule 6: a stop loses nothing that came in: the body is run once more, with `Failed(stopped)` for what is missing of its
-        last request, up to its move or next request, and the best so far is that of the state it reaches. The
-        snapshot's own state stays, so that the run can go on as if it had never been stopped.
+Rule 6: a stop loses nothing that came in. You might think that the best so far is that of the last yield, but the body
+        has not seen the answers since: of five drafts, three may be in and paid for while it waits for the others. So
+        the body is run once more, with `Failed(stopped)` for what is missing, up to its move or next request, and the
+        best so far is that of the state it reaches; that of the last yield counts where that state has no answer. You
+        might think that the run should stand in the state reached, but failures that never happened led there, and a
+        run that is resumed would have lost the missing drafts for good. So the snapshot's own state stays, and the run
+        can go on as if it had never been stopped.
 Rule 7: a run is closed where a limit leaves room for its last question alone (`Closing`): the state it reaches as in a
         stop goes through the strategy's `close`, the only way that is not in the table, and the run goes on from there.
         Runs inside are closed first, the run around them once they are and are to be closed again. A run that stands
@@ -31,7 +36,7 @@ Rule 10: with the answers a digest of what was asked is kept: a body that asks s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -40,7 +45,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError
-from .answer_form import form_stage
 from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
 from .effects import Ask, CallTool, RunStrategy, Verify
 from .events import (
@@ -67,9 +71,8 @@ from .pending import (
     spent_on,
     walk_open,
 )
-from .prompts import with_prompt
+from .readings import Reading, is_last_try
 from .registry import Registry, find_strategy, resolve
-from .reply_reading import Reading, convert_reading, is_last_try, read_reply
 from .strategy import Stage, Strategy
 
 SET_ASIDE = "set_aside"
@@ -81,9 +84,6 @@ where something is missing, give the likeliest answer, and say in the reasoning 
 
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
 """The status of a run that was stopped for a reason other than a limit."""
-
-VALUES = ("number", "integer", "boolean")
-"""The types of answers that a text is never."""
 
 MAX_SILENT_MOVES = 1_000
 """Moves, or yields, in a row without asking anybody; more is a loop."""
@@ -108,6 +108,32 @@ class Step(Struct, frozen=True):
     """Of the reply just taken, if it was one."""
     cancelled: tuple[str, ...] = ()
     """Effects nobody waits for any more: what came in is enough."""
+
+
+Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
+"""Reads, in a stage and its state, the latest of the replies to a question that count as tries, oldest first."""
+
+
+def as_recorded(reading: Reading) -> Reader:
+    """Return the reader of a recorded answer: it reads the reply as the record says, into the stage's own type.
+
+    It raises ConflictError where the value does not fit the stage as it is today (`strategy_changed`).
+    """
+
+    def read(stage: Stage[Any], *_: Any) -> Reading:
+        kind = stage.value_type
+        if reading.refusal is not None or kind is None:
+            return reading
+        try:
+            return replace(reading, value=msgspec.convert(reading.value, kind))
+        except (msgspec.ValidationError, ValueError) as error:
+            raise ConflictError(
+                f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+                code="strategy_changed",
+                stage=stage.name,
+            ) from error
+
+    return read
 
 
 # -- a stage, run over the answers it has had
@@ -207,8 +233,6 @@ def begin(
     options: Struct | None = None,
     *,
     strategies: Registry | None = None,
-    form: dict[str, Any] | None = None,
-    checks_form: bool = False,
     by: str = "writer",
     prompts: Mapping[str, str] | None = None,
     rounds: int = 0,
@@ -221,8 +245,6 @@ def begin(
         problem: What to run it on.
         options: The strategy's own options struct; its defaults if None.
         strategies: Where strategies that this one runs are looked up.
-        form: JSON schema of the answer; see `answer_form`.
-        checks_form: Whether the verifier is asked about the answer in that form.
         by: Who answers what is asked of the writer.
         prompts: Questions of stages in place of the strategy's own; see `prompts`.
         rounds: Dependent rounds of model calls before it, of the run that it is inside.
@@ -244,8 +266,6 @@ def begin(
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
         state=strategy.first_state(problem, chosen),
-        form=form,
-        checks_form=checks_form,
         by=by,
         prompts=dict(prompts or {}),
         rounds=rounds,
@@ -262,14 +282,14 @@ def advance(
     effect_id: str | None,
     event: Event,
     *,
+    read: Reader,
     strategies: Registry | None = None,
-    reading: Reading | None = None,
 ) -> Step:
     """Take one event and go as far as it leads.
 
     Args:
         effect_id: The effect the event settles; None for `Stopped` and `Closing`.
-        reading: How an answer was read when it was recorded; None: it is read now.
+        read: Reads the reply; of a recorded answer, `as_recorded` has its reading.
 
     Raises:
         ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
@@ -279,19 +299,8 @@ def advance(
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
     run = _Execution(strategy, snapshot, strategies or {})
     if type(event) is Closing:
-        step = run.close(event)
-        if step is None:
-            raise ConflictError(f"the run has no way to its answer from stage {snapshot.stage!r}")
-        return step
-    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, reading)
-
-
-def stage_of(strategy: Strategy[Any, Any], snapshot: Snapshot, name: str = "") -> Stage[Any]:
-    """Return the stage a run stands in, or another; the last one asks for the answer in the form that is wanted."""
-    stage = strategy.by_name[name or snapshot.stage]
-    if snapshot.form is None or stage.to:
-        return stage
-    return form_stage(strategy, stage, snapshot.problem, snapshot.form, snapshot.checks_form)
+        return run.close(event)
+    return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read)
 
 
 class _Execution:
@@ -305,7 +314,7 @@ class _Execution:
 
     def __init__(self, strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry) -> None:
         self.strategy, self.before, self.strategies = strategy, snapshot, strategies
-        self.stage = stage_of(strategy, snapshot)
+        self.stage = strategy.by_name[snapshot.stage]
         self.state = snapshot.state
         self.entry = snapshot.state if snapshot.entry is None else snapshot.entry
         self.had = snapshot.rounds_had
@@ -349,7 +358,7 @@ class _Execution:
         if to is not None:
             if not is_way_out:
                 self.strategy.check_move(stage.name, to)
-            self.stage = stage_of(self.strategy, self.before, to)
+            self.stage = self.strategy.by_name[to]
         if to is not None or stage.repeats:
             self.edges += ((stage.name, self.stage.name),)
         self.state = self.entry = self.tell_calls_left(move.state)
@@ -380,10 +389,10 @@ class _Execution:
                     max_output_tokens=limit,
                     by=by,
                     retries=0 if closing else effect.retries,
-                    wants_value=effect.wants_value or wants_value,
+                    wants_value=effect.wants_value or self.strategy.wants_value,
                 )
                 if prompts and (text := prompts.get(f"{self.strategy.name}.{stage.name}")):
-                    effect = with_prompt(effect, text, self.before.problem)
+                    effect = effect.with_prompt(text, self.before.problem)
                 if closing:
                     effect = replace(effect, prompt=f"{effect.prompt}\n\n{LAST_QUESTION}")
             waiting = Pending(f"{closing}e{number}", stage.name, effect, self.rounds + 1)
@@ -415,16 +424,16 @@ class _Execution:
 
     # -- settling effects
 
-    def settle(self, effect_id: str, event: Event, reading: Reading | None) -> Step:
+    def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
         """Book the event; go on when it was the last the stage waited for."""
         own, _, inner = effect_id.partition("/")
         place, waiting = self._find_open(own, effect_id)
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
-            now = self._settle_child(waiting, inner, event, reading)
+            now = self._settle_child(waiting, inner, event, read)
         elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
-            now = self._settle_answer(waiting, waiting.effect, event, reading)
+            now = self._settle_answer(waiting, waiting.effect, event, read)
         else:
             now = _settle_own(waiting, event)
         self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
@@ -439,15 +448,10 @@ class _Execution:
         choices = [waiting.id for waiting in open_effects(self.before)]
         raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
 
-    def _settle_answer(
-        self, waiting: Pending, ask: Ask, event: Answered, recorded: Reading | None
-    ) -> Pending:
+    def _settle_answer(self, waiting: Pending, ask: Ask, event: Answered, read: Reader) -> Pending:
         replies = (*waiting.replies, event)
-        spent = spent_on(replies)
-        if recorded is None:
-            reading = read_reply(self.stage, self.state, ask, replies[waiting.before :])
-        else:
-            reading = convert_reading(self.stage, recorded)
+        answered, spent = replace(waiting, replies=replies), spent_on(replies)
+        reading = read(self.stage, self.state, ask, replies[waiting.before :])
         self.reading, refusal = reading, reading.refusal
         if refusal is None:
             reply = Reply(reading.value, event.text, reading.mode, len(replies), event.at_ms, spent)
@@ -461,16 +465,15 @@ class _Execution:
         self.effects += (re_ask,)
         return re_ask
 
-    def _settle_child(self, waiting: Pending, inner: str, event: Event, reading: Reading | None) -> Pending:
+    def _settle_child(self, waiting: Pending, inner: str, event: Event, read: Reader) -> Pending:
         if waiting.child is None:
             raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
-        step = advance(child, waiting.child, inner, event, strategies=self.strategies, reading=reading)
+        step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
         self.reading = step.reading
         return self._take_child(waiting, step)
 
     def _take_child(self, waiting: Pending, step: Step) -> Pending:
-        """Take what a run inside leaves behind."""
         self.effects += tuple(replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects)
         self.cancelled += tuple(f"{waiting.id}/{effect_id}" for effect_id in step.cancelled)
         return self._with_child(waiting, step)
@@ -626,7 +629,6 @@ def _settle_own(waiting: Pending, event: Event) -> Pending:
 
 
 def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = None) -> Finished:
-    """Return the end of a run inside a run as the outer stage gets it."""
     return Finished(**asdict(conclusion), status=status, at_ms=at_ms, code=code)
 
 

@@ -20,8 +20,8 @@ from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
 from ..text import clip
-from .json_schema import describe_schema
-from .strategy import Strategy, inlined_schema
+from .strategy import Strategy
+from .type_schema import describe_schema, inlined_schema
 
 
 def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct:

@@ -9,10 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .bodies import Answers, Conclusion
-from .budget import NOTHING, Usage
 from .effects import Ask, Effect
-from .events import Answered, Closing, Delivered, Failed
-from .reply_reading import Reading, ask_again
+from .events import Answered, Closing, Delivered, Failed, Usage
+from .readings import Reading, ask_again
 
 Status = Literal["active", "done", "failed", "cancelled"]
 
@@ -81,10 +80,6 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     """Digest of what is pending."""
     has_enough: bool = False
     """Whether the request that is pending has a test `enough`."""
-    form: dict[str, Any] | None = None
-    """JSON schema of the answer, where the run's caller named one; see `answer_form`."""
-    checks_form: bool = False
-    """Whether the verifier is asked about the answer in that form."""
     by: str = "writer"
     """Who answers what is asked of the writer; of a run inside another, as its effect says."""
     closing: Closing | None = None
@@ -94,7 +89,7 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     is_closed: bool = False
     """Whether it was the run itself; the ids of its effects from then on tell: `c1e4`."""
     prompts: dict[str, str] = {}
-    """Questions of stages in place of the strategy's own; see `prompts`. Runs inside this one have them too."""
+    """Questions of stages in place of the strategy's own; see `Ask.with_prompt`. Runs inside this one have them too."""
 
 
 def answers_in(pending: Sequence[Pending]) -> Answers:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
-from typing import Any, Final, Generic, TypeVar
+from functools import cached_property, partial
+from typing import Annotated, Any, Final, Generic, TypedDict, TypeVar
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ..errors import IllegalTransitionError, InvalidStrategyError
-from ..reading.fit import Unreadable
 from .bodies import Body, Conclusion, Move, go
-from .details import Details
 from .effects import Ask
+from .readings import Unreadable
+from .type_schema import all_required, inlined_schema
 
 S = TypeVar("S")
 O = TypeVar("O", bound=Struct)
@@ -143,81 +142,32 @@ def final_response(
     return Stage("final_response", (), description, guidance, phase=phase)
 
 
-UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
-"""Marks a field of a form that is read where a reply has it, and not asked for."""
-
-
-def inlined_schema(reply: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type, with every reference resolved in place; it is the caller's to change."""
-    # Types that are not classes may be equal and have different schemas: Literal["a", "b"] and Literal["b", "a"].
-    return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
-
-
-def _schema(reply: Any) -> bytes:
-    (schema,), parts = msgspec.json.schema_components(
-        [reply], schema_hook=_other_schema, ref_template="#/$defs/{name}"
-    )
-
-    def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
-        if isinstance(node, list):
-            return [inline(item, inside) for item in node]
-        if not isinstance(node, dict):
-            return node
-        parts.update(node.get("$defs", {}))
-        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
-        if name in inside:
-            return {"type": "object"}
-        if name:
-            return inline(parts[name], (*inside, name))
-        kept = {
-            key: value
-            for key, value in node.items()
-            if key != "$defs" and not (isinstance(value, dict) and value.get("unasked"))
-        }
-        return {key: inline(value, inside) for key, value in kept.items()}
-
-    return msgspec.json.encode(inline(schema))
-
-
-_class_schema = cache(_schema)
-
-
-def _other_schema(kind: Any) -> dict[str, Any]:
-    """Return the schema of a type that msgspec does not know: a Pydantic model, which is not imported for it."""
-    if not hasattr(kind, "model_json_schema"):
-        raise TypeError(f"{kind!r} is no type of data")
-    return kind.model_json_schema()
-
-
-def all_required(node: Any) -> Any:
-    """Return a schema whose objects have every property; one that might be left out may be null instead."""
-    if isinstance(node, list):
-        return [all_required(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    whole = {key: all_required(value) for key, value in node.items()}
-    properties = whole.get("properties")
-    if isinstance(properties, dict):
-        required = whole.get("required", ())
-        whole["properties"] = {
-            name: part if name in required else _nullable(part) for name, part in properties.items()
-        }
-        whole["required"] = list(properties)
-    return whole
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that null fits too; a default says nothing where every property is given."""
-    left = {name: part for name, part in schema.items() if name != "default"}
-    forms = left.get("anyOf")
-    if isinstance(forms, list):
-        return left if {"type": "null"} in forms else {**left, "anyOf": [*forms, {"type": "null"}]}
-    beside = {name: left.pop(name) for name in ("description", "title") if name in left}
-    return {"anyOf": [left, {"type": "null"}], **beside}
-
-
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """The options of a strategy that has none."""
+
+
+class Details(TypedDict, total=False):
+    """What any strategy may add to a result; each has a type of its own for what it adds."""
+
+    diagnostics: Annotated[dict[str, Any], Meta(description="Why `auto` chose the strategy, and more.")]
+    unchecked: Annotated[str, Meta(description="Why the answer is unchecked.")]
+
+
+class AnswerDetails(Details):
+    """What a strategy whose answers are verified or reviewed adds to a result."""
+
+    verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
+    objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
+
+
+class DraftsDetails(Details):
+    """What a strategy that compares drafts adds to a result."""
+
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
+    samples: Annotated[
+        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
+    ]
+    samples_used: Annotated[int, Meta(description="Drafts written.")]
 
 
 @dataclass(frozen=True)
@@ -247,6 +197,7 @@ class Strategy(Generic[S, O]):
         calls: Of a usual run with its default options, judging included; `auto` takes it only within a budget of so
             many.
         least_calls: Calls without which it is one direct question.
+        wants_value: Whether its answer is a number or a truth value, so that no text is ever the answer as a whole.
         needs_least: Whether it gives nothing at all with fewer calls than these.
 
     Raises:
@@ -271,6 +222,7 @@ class Strategy(Generic[S, O]):
     task_after_thoughts: str = ""
     calls: int = 1
     least_calls: int = 1
+    wants_value: bool = False
     needs_least: bool = False
 
     def __post_init__(self) -> None:

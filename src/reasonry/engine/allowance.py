@@ -14,7 +14,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Ledger, Refusal
+from ..core.budget import Budget, Ledger, Refusal
+from ..core.events import NOTHING
 from ..errors import StoreError
 from .guard import BudgetGuard
 

@@ -22,9 +22,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Refusal, Usage
+from ..core.budget import Refusal
 from ..core.effects import Ask, CallTool, RunStrategy, Verify
-from ..core.events import Answered, Event, Failed, ToolReturned, Verified
+from ..core.events import NOTHING, Answered, Event, Failed, ToolReturned, Usage, Verified
 from ..core.pending import Pending
 from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError

@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ..core.budget import NOTHING, Budget, Refusal
+from ..core.budget import Budget, Refusal
 from ..core.effects import Ask, CallTool
-from ..core.events import Closing, Event, Stopped
+from ..core.events import NOTHING, Closing, Event, Stopped
 from ..core.machine import Step
 from ..core.pending import Pending
 from ..errors import ConflictError, StoreError

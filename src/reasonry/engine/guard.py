@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..core.budget import HEADROOM, NOTHING, Budget, Ledger, Refusal, Usage
-from ..core.events import Answered
+from ..core.budget import HEADROOM, Budget, Ledger, Refusal
+from ..core.events import NOTHING, Answered, Usage
 from ..errors import ModelError
 from .metering import check_usage, estimate_tokens, guess, tokens_of, weigh
 from .named_prices import Prices

@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from ..blocks.toolcard import ToolCard
 from ..core.budget import Budget
 from ..core.events import Event
-from ..core.reply_reading import Reading
-from ..core.toolcard import ToolCard
+from ..core.readings import Reading
 from ..errors import StoreError
 from ..records import Line
 

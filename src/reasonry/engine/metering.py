@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import Usage
+from ..core.events import Usage
 from ..patterns import lazy_pattern
 
 CHARS_PER_TOKEN = 4

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.bodies import Thought
-from ..core.budget import NOTHING, Budget, Usage
+from ..core.budget import Budget
+from ..core.events import NOTHING, Usage
 from ..core.problem import without_quoted
 from ..errors import ReasonryError
 from ..records import ANSWERED, RunRow, ThoughtRow

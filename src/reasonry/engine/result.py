@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from ..blocks.drafts import drawn_parts
 from ..core.bodies import Conclusion
-from ..core.budget import Usage
-from ..core.data_types import read_as
-from ..core.events import Answered, Failed, Verified
+from ..core.events import Answered, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.registry import Registry
-from ..core.reply_reading import UNMARKED_MODE
 from ..errors import WorldError
+from ..reading.data_types import read_as
+from ..reading.reply import UNMARKED_MODE
 from ..records import ANSWERED, Outcome, RunRow
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS

@@ -10,16 +10,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..blocks.answer_form import with_form
 from ..core.bodies import Thought
-from ..core.budget import NOTHING, Budget, Ledger, Usage, larger_usage
+from ..core.budget import Budget, Ledger, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
 from ..core.effects import Ask, Effect, RunStrategy, Verify
-from ..core.events import Answered, Closing, Event, Failed, Stopped
-from ..core.machine import Step, advance, begin, last_questions
+from ..core.events import NOTHING, Answered, Closing, Event, Failed, Stopped, Usage
+from ..core.machine import Step, advance, as_recorded, begin, last_questions
 from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
+from ..reading.reply import read_reply
 from .journal import (
     CALLER,
     Begun,
@@ -120,7 +122,12 @@ class Run:
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
         """The limits it was given, and the run time from which on they held."""
         self.strategies = strategies
-        self.strategy = recorded_strategy(strategies, begun.strategy)
+        self.strategy = with_form(
+            recorded_strategy(strategies, begun.strategy),
+            begun.problem,
+            begun.form,
+            is_checked=begun.checks_form,
+        )
         self.edges: list[tuple[str, str]] = []
         self.thoughts: list[Thought] = []
         self.events: list[Settled] = []
@@ -157,8 +164,6 @@ class Run:
                 begun.problem,
                 msgspec.convert(begun.options, self.strategy.options),
                 strategies=strategies,
-                form=begun.form,
-                checks_form=begun.checks_form,
                 prompts=begun.prompts,
                 calls_left=begun.budget.calls,
             )
@@ -279,8 +284,8 @@ class Run:
             snapshot,
             settled.id,
             settled.event,
+            read=read_reply if settled.reading is None else as_recorded(settled.reading),
             strategies=self.strategies,
-            reading=settled.reading,
         )
         return reword(step, self.begun.reworded)
 

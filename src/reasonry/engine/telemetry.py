@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from ..core.budget import NOTHING, Usage
-from ..core.events import Answered
+from ..core.events import NOTHING, Answered, Usage
 from ..errors import ReasonryError
 from ..masking import SECRETS
 from ..records import RunRow

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ..core.json_schema import describe_schema, faults
 from ..core.strategy import Field, Stage
+from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..names import find_name
 from ..reading.fit import Misfit, fit_value
+from ..reading.json_schema import faults
 from .arguments import truth
 
 
@@ -88,3 +89,8 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], under: str) -> Ite
                 message += f": {description.removesuffix('.')}"
         if message is not None:
             yield UsageError(message, field=path, stage=stage.name, schema=dict(schema))
+
+
+def required_fields(stage: Stage[Any]) -> dict[str, str]:
+    """Return the fields without which a guided thought of this stage is refused, each with what it takes."""
+    return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import astuple, replace
 
-from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
+from .fields import required_fields
 from .findings import digest, keep, scoreboard
 from .lines import Head, decode_head, decode_record
 from .thinking_tool import NextStage, ShownThought, ThinkingReply

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..core.budget import MAX_INT
-from ..core.strategy import inlined_schema
+from ..core.type_schema import inlined_schema
 
 EVIDENCE = ("ran", "read", "reasoned", "assumed")
 """The kinds of evidence of a thought."""

@@ -14,9 +14,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.budget import Usage
 from ..core.effects import Ask
-from ..core.events import Answered
+from ..core.events import Answered, Usage
 from ..core.problem import without_quoted
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError

@@ -16,9 +16,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import Usage
 from ..core.effects import Ask
-from ..core.events import Answered
+from ..core.events import Answered, Usage
 from ..engine.metering import PriceOf, Stated, meter
 from ..engine.policy import UNCLEAR_WAIT_S
 from ..engine.ports import OnText
@@ -308,7 +307,7 @@ class Gathered:
         return added
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage to book for the reply so far, by its own report and by its length; see `core.metering`."""
+        """Return the usage to book for the reply so far, by its own report and by its length; see `engine.metering`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(

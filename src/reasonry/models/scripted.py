@@ -25,8 +25,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from ..core.budget import Usage
-from ..core.events import Answered
+from ..core.events import Answered, Usage
 from ..engine.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError

@@ -21,27 +21,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from ..core.readings import Unreadable
 from ..names import plain_name
 from ..patterns import lazy_pattern
 from .json_in_text import json_value
 from .numbers import read_scaled
 from .words import NONE_WORDS, TRUTHS, VERDICTS
-
-
-class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used; shown to whoever is asked again.
-
-    Attributes:
-        is_doubt: It could be used as it is, and is better than none: its reader would rather ask again.
-        is_unmarked: It is a text that does not say where its answer is.
-        in_part: What can be used of it, as a value and the rung it was read on: at the last try that will do.
-    """
-
-    reason: str
-    is_doubt: bool = False
-    is_unmarked: bool = False
-    in_part: tuple[Any, str] | None = None
-
 
 Schema = Mapping[str, Any]
 _ANY: Final[Schema] = {}

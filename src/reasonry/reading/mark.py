@@ -13,16 +13,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from ..core.readings import AROUND, UNMARKED, Unreadable
 from ..patterns import lazy_pattern
-from .fit import Unreadable
 from .thinking import balances, blank_quotes
 from .vote import agree, normalise, tidy
 
-AROUND: Final = "with <answer> before it and </answer> after it"
-"""How the mark is asked for; small models copy a mark that is shown with dots in it, and follow these words."""
-ALL: Final = "ALL OF IT"
-"""What stands in the mark of one who is asked again, where all of the last reply is the answer."""
-UNMARKED: Final = "it has no <answer>…</answer>"
 EMPTY: Final = "its <answer> is empty"
 
 _BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].strip()

@@ -19,11 +19,12 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ..core.readings import ALL, MARK, UNMARKED, Unreadable
 from ..names import plain_name
 from ..patterns import lazy_pattern
-from .fit import Unreadable, asked_fields, fit
+from .fit import asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
-from .mark import ALL, UNMARKED, Marked, calls_a_tool, find_ending, find_marked, strip_mark
+from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 _TWO: Final = "it has two JSON objects that differ; give one"

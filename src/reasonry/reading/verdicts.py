@@ -17,9 +17,10 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..core.readings import Unreadable
 from ..names import plain_name
 from ..patterns import lazy_pattern
-from .fit import Unreadable, unwrap
+from .fit import unwrap
 from .json_in_text import json_values
 from .numbers import read_scaled
 

@@ -30,13 +30,20 @@ from msgspec.structs import replace
 from ..blocks.drafts import FRESH, Draft, DraftState, Group, answer_selection
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
+from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
-from ..core.details import DraftsDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard
+from ..core.strategy import (
+    SHORT_REPLY,
+    DraftsDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 from ..text import first_words
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \

@@ -36,9 +36,8 @@ from ..blocks.answers import (
     without_number,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 SYSTEM = "You solve problems by reasoning."
 

@@ -29,10 +29,9 @@ from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.tournament import Ratings, borda, seeded_order
 from ..core.bodies import Body, Conclusion, Thought, go, request
-from ..core.details import DraftsDetails
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..text import cut
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \

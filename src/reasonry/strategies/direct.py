@@ -13,11 +13,10 @@ from collections.abc import Sequence
 
 from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..core.bodies import Body, Conclusion
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Stage, Strategy, final_response, problem_reception
+from ..core.readings import Unreadable
+from ..core.strategy import AnswerDetails, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
-from ..reading.fit import Unreadable
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):

@@ -33,12 +33,18 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, AnswerOptions, AnswerReply, AnswerState, FinalAnswer, ReasonedAnswer
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask, Verify
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.readings import AROUND, Unreadable
+from ..core.strategy import (
+    SHORT_REPLY,
+    AnswerDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 from ..reading import parse
-from ..reading.fit import Unreadable
-from ..reading.mark import AROUND
 
 SYSTEM = "You think problems through in numbered thoughts."
 

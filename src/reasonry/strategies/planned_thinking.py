@@ -31,11 +31,10 @@ from ..blocks import plan as rules
 from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.plan import DONE, PENDING, VERIFICATION_NEEDED, PlanStep
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, stay
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.readings import Unreadable
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..reading.json_in_text import json_values
 
 SYSTEM = "You solve problems in thoughts, along a plan."

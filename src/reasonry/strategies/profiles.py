@@ -22,11 +22,10 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer, without_number
 from ..core.bodies import Body, Conclusion, Move, Thought, go, raise_if_all_failed, replies, request, stay
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..reading.mark import AROUND
+from ..core.readings import AROUND
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 LISTED = """{task} At most {limit}. Reply with one JSON object:
 {{"entries": ["…", …]}}"""

@@ -34,12 +34,11 @@ from ..blocks.programs import (
     read_program,
     run_programs,
 )
+from ..blocks.toolcard import ToolCard
 from ..core.bodies import Body, Conclusion, Move, go, replies, request
-from ..core.details import DraftsDetails
 from ..core.effects import Ask
 from ..core.events import Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard
+from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 
 WRITE = f"""Write a Python program that works the answer out. Put the data of the problem into variables with telling \
 names, compute every step, and print the answer alone, in the form the problem asks for. The program takes no input. \

@@ -55,13 +55,12 @@ from ..core.bodies import (
     request,
     stay,
 )
-from ..core.details import Details
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.readings import Unreadable
+from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
 from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
-from ..reading.fit import Unreadable
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS
 from ..text import first_words

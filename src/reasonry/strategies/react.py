@@ -31,6 +31,7 @@ from msgspec.structs import replace
 from ..blocks.actions import Action, TurnRead, read_turn, resolve_action
 from ..blocks.answers import MARKED, Answer, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
+from ..blocks.toolcard import ToolCard, card_named, cards_text, cards_that_serve, tools_data
 from ..core.bodies import (
     Answers,
     Body,
@@ -43,13 +44,11 @@ from ..core.bodies import (
     replies,
     request,
 )
-from ..core.details import Details
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve, tools_data
+from ..core.readings import Unreadable
+from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..reading.vote import tally
 from ..text import cut
 

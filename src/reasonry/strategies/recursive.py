@@ -27,15 +27,14 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS, ProgramReply, read_program, run_programs
+from ..blocks.toolcard import ToolCard
 from ..core.bodies import Body, Conclusion, Thought, go, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.problem import without_quoted
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard
-from ..reading.fit import Unreadable
-from ..reading.mark import AROUND, Marked, find_marked
+from ..core.readings import AROUND, Unreadable
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..reading.mark import Marked, find_marked
 from ..text import cut
 
 SYSTEM = "You answer questions about texts that are too long to read at once."

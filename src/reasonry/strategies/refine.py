@@ -28,8 +28,7 @@ from ..blocks.drafts import Draft, DraftState, Group, answer_selection
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.tournament import MIDDLE, seeded_order
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
-from ..core.details import DraftsDetails
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..text import cut
 
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \

@@ -36,22 +36,14 @@ from ..blocks.evidence import (
     plan_fault,
     references,
 )
+from ..blocks.toolcard import ToolCard, card_named, cards_text, cards_that_serve
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
-from ..core.details import Details
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
-from ..core.strategy import (
-    Field,
-    Stage,
-    Strategy,
-    all_required,
-    final_response,
-    inlined_schema,
-    problem_reception,
-)
-from ..core.toolcard import ToolCard, card_named, cards_text, cards_that_serve
+from ..core.readings import Unreadable
+from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
+from ..core.type_schema import all_required, inlined_schema
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..text import cut
 
 SYSTEM = "You solve problems with tools."

@@ -37,12 +37,9 @@ from ..blocks.answers import (
     read_calculation,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
-from ..reading.fit import Unreadable
-from ..reading.json_in_text import json_values
+from ..core.readings import Unreadable
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 
 SYSTEM = "You compute with a scratchpad."
 

@@ -29,15 +29,13 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
+from ..blocks.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
-from ..core.strategy import Field, Stage, Strategy, final_response, problem_reception
-from ..core.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
+from ..core.readings import AROUND, Unreadable
+from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..reading import parse
-from ..reading.fit import Unreadable
-from ..reading.mark import AROUND
 from ..text import cut
 
 SYSTEM = "You answer questions by way of simpler ones."

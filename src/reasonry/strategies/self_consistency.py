@@ -34,13 +34,13 @@ from msgspec.structs import replace
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
-from ..core.details import DraftsDetails
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
-from ..core.strategy import Field, Stage, Strategy, final_response, inlined_schema, problem_reception
+from ..core.readings import Unreadable
+from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..core.type_schema import inlined_schema
 from ..patterns import lazy_pattern
 from ..reading import parse
-from ..reading.fit import Unreadable
 from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
 from ..text import cut
 

@@ -34,9 +34,16 @@ from ..blocks.answers import (
     read_reasoning,
 )
 from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import (
+    SHORT_REPLY,
+    AnswerDetails,
+    Field,
+    Stage,
+    Strategy,
+    final_response,
+    problem_reception,
+)
 
 SYSTEM = "You reason from general principles to particular cases."
 

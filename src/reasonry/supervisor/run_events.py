@@ -18,9 +18,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from ..core.budget import Usage
-from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Verified
-from ..core.machine import Step
+from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usage, Verified
 from ..core.registry import Registry
 from ..engine import journal
 from ..engine.drive import OpenRun

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core.toolcard import ANSWER, ToolCard
+from ..blocks.toolcard import ANSWER, ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
 from ..extras import has_extra

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasonry.core.events import Answered
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 from reasonry.strategies.tree_of_thoughts.asks import read_thoughts
 
 from ..searching import World, search

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Failed, Stopped, Verified
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
+from reasonry.core.readings import Unreadable
 from reasonry.errors import UsageError
-from reasonry.reading.fit import Unreadable
 from reasonry.reading.parse import read_form
 from reasonry.strategies.tree_of_thoughts import Options
 from reasonry.strategies.tree_of_thoughts.asks import (
@@ -29,6 +29,7 @@ from reasonry.strategies.tree_of_thoughts.asks import (
 )
 from reasonry.strategies.tree_of_thoughts.result import conclude
 
+from ...playing import advance
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
 from ..walking import Walked
 

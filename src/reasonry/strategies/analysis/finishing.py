@@ -11,13 +11,12 @@ from msgspec.structs import asdict, replace
 
 from ...blocks.answers import UNREADABLE
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
-from ...core.details import AnswerDetails
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
+from ...core.readings import AROUND, Unreadable
+from ...core.strategy import AnswerDetails
 from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.fit import Unreadable
-from ...reading.mark import AROUND
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
 from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
 from .tasks import setbacks

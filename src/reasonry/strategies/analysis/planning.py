@@ -10,14 +10,14 @@ import msgspec
 from msgspec.structs import replace
 
 from ...blocks.evidence import passages_text
+from ...blocks.toolcard import card_named, cards_text, no_such_tool
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
-from ...core.strategy import inlined_schema
-from ...core.toolcard import card_named, cards_text, no_such_tool
+from ...core.readings import Unreadable
+from ...core.type_schema import inlined_schema
 from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.fit import Unreadable
 from ...reading.vote import tally
 from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from ...blocks.answers import UNREADABLE, AnswerOptions, AnswerState
 from ...blocks.programs import WHERE_IT_RUNS
+from ...blocks.toolcard import ToolCard
 from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect, Turn
 from ...core.events import Failed, Reply
-from ...core.toolcard import ToolCard
 from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
 from .forms import Complexity, DecisionReply, PlannedTask, Quality, SynthesisReply, data_text

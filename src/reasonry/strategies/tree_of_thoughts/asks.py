@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from ...blocks.answers import MARKED, Answer
 from ...core.effects import Ask
-from ...core.strategy import inlined_schema
+from ...core.readings import Unreadable
+from ...core.type_schema import inlined_schema
 from ...reading import verdicts
 from ...reading.candidates import (
     ScoredThought,
@@ -20,7 +21,6 @@ from ...reading.candidates import (
     parse_scored_thoughts,
     parse_thoughts,
 )
-from ...reading.fit import Unreadable
 from ...reading.json_in_text import json_values
 from ...reading.verdicts import normal
 from .state import Node, Options, State, children

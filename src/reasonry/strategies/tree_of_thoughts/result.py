@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from ...core.bodies import Conclusion
-from ...core.details import Details
+from ...core.strategy import Details
 from .state import ROOT, Node, State, candidate_document, path_to
 
 

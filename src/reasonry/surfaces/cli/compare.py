@@ -17,7 +17,8 @@ from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
 from ...compare.standings import Report, cost_of, standings
-from ...core.budget import Budget, Usage
+from ...core.budget import Budget
+from ...core.events import Usage
 from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page

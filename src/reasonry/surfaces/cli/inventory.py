@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from ...app.installed import describe_plugins
+from ...app.strategy_table import describe
+from ...app.strategy_table import diagram as draw_diagram
 from ...compare.datasets import DATASETS, LEVELS
 from ...compare.gym import WHITELIST
 from ...compare.problem_set import open_dataset
-from ...core.describe import describe
-from ...core.describe import diagram as draw_diagram
 from ...core.registry import resolve
 from ...errors import NotFoundError, UsageError
 from ...extras import has_extra

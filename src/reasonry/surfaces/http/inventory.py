@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ...app.allow_list import AllowList
 from ...app.composition import read_composition
-from ...core.describe import describe, diagram
+from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
 from ...engine.allowance import DAY_MS
 from ...errors import NotFoundError, UsageError

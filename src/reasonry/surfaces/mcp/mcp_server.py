@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from ...core.describe import describe_stage
+from ...app.strategy_table import describe_stage
 from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError, ReasonryError

@@ -20,9 +20,9 @@ from msgspec import Struct, structs
 from ...app.agent_app import AgentApp
 from ...app.participants import Participants
 from ...app.use_cases import RunRequest
+from ...blocks.toolcard import ToolCard
 from ...core.budget import Budget
 from ...core.effects import CallTool
-from ...core.toolcard import ToolCard
 from ...engine.callers import result_events, waiting_calls
 from ...engine.engine import BY_USER
 from ...engine.run import Run

@@ -10,9 +10,9 @@ from typing import Any, Literal, ParamSpec
 from msgspec import Struct
 
 from ...core.bodies import Thought
-from ...core.budget import Budget, Usage
+from ...core.budget import Budget
 from ...core.effects import Ask, CallTool, Verify
-from ...core.events import Verified
+from ...core.events import Usage, Verified
 from ...core.machine import Step
 from ...core.pending import Pending
 from ...engine.follow import Observer

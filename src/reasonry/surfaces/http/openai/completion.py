@@ -20,8 +20,8 @@ from msgspec import Struct, structs
 from pydantic_core import from_json
 
 from ....app.use_cases import RunRequest
-from ....core.budget import NOTHING, Usage
 from ....core.effects import CallTool
+from ....core.events import NOTHING, Usage
 from ....engine.callers import result_events, waiting_calls
 from ....engine.metering import estimate_tokens
 from ....engine.result import Result

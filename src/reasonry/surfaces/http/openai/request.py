@@ -19,8 +19,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ....app.agent_calls import ListedParts, Options
+from ....blocks.toolcard import ToolCard
 from ....core.budget import Budget
-from ....core.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....core.problem import (
     HEADING,
     MARK,
@@ -30,9 +30,9 @@ from ....core.problem import (
     with_quoted,
     without_quoted,
 )
-from ....core.toolcard import ToolCard
 from ....errors import UsageError
 from ....names import did_you_mean
+from ....reading.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....text import cut
 from ....tools.catalog import CallersTool
 from ..documents import read_form

@@ -8,21 +8,24 @@ verifier has the type check what no schema can hold.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from ..reading.fit import Unreadable
+from ..core.bodies import Body, EffectFailed, Move, Request, Thought, request
+from ..core.effects import Ask, Verify
+from ..core.events import UNREADABLE, Answered, Failed, Verified
+from ..core.readings import Reading, Unreadable, ask_again
+from ..core.strategy import Strategy
 from ..reading.json_in_text import json_values
-from .bodies import Body, EffectFailed, Move, Request, Thought, request
-from .effects import Ask, Verify
-from .events import UNREADABLE, Answered, Failed, Verified
-from .json_schema import faults
-from .reply_reading import Reading, ask_again
-from .strategy import Stage, Strategy
+from ..reading.json_schema import faults
 
 OUTPUT = "output"
 """What the effect is about that has an answer checked by the type it is for."""
+
+VALUES = ("number", "integer", "boolean")
+"""The types of answers that a text is never."""
 
 PROMPT = """{problem}
 
@@ -34,14 +37,17 @@ Write it as JSON that fits this schema, and nothing else:
 Change nothing of what the answer says. Members that the schema asks for beyond that follow from the problem."""
 
 
-def form_stage(
-    strategy: Strategy[Any, Any], last: Stage[Any], problem: str, form: Mapping[str, Any], is_checked: bool
-) -> Stage[Any]:
-    """Return the last stage of a strategy as it is where the answer is wanted in a form; it moves to that answer.
+def with_form(
+    strategy: Strategy[Any, Any], problem: str, form: Mapping[str, Any] | None, *, is_checked: bool = False
+) -> Strategy[Any, Any]:
+    """Return a strategy whose last stage gives the answer to a problem in a form.
 
     Args:
+        form: JSON schema of the answer; without one the strategy stays the same.
         is_checked: Whether the verifier is asked about the answer in that form.
     """
+    if form is None:
+        return strategy
 
     def put_in_form(state: Any) -> Body:
         answer = strategy.conclude(state).answer
@@ -69,7 +75,10 @@ def form_stage(
     def read(state: Any, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
         return read_in_form(texts[-1], form)
 
-    return Stage(last.name, body=put_in_form, read=read, phase=last.phase)
+    stages = tuple(
+        stage if stage.to else replace(stage, body=put_in_form, read=read) for stage in strategy.stages
+    )
+    return replace(strategy, stages=stages, wants_value=form.get("type") in VALUES)
 
 
 def _check(state: Any, problem: str, text: str) -> Generator[Request, Any, str]:

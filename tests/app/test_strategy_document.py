@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reasonry.core.describe import diagram
+from reasonry.app.strategy_table import diagram
 from reasonry.core.registry import resolve
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.strategies import STRATEGIES

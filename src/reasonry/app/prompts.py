@@ -9,17 +9,11 @@ try of it continues from there, and goes by the strategy's own question otherwis
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-from msgspec.structs import replace
-
+from ..core.registry import find_strategy
+from ..core.strategy import Strategy
 from ..errors import UsageError
-from ..patterns import lazy_pattern
-from .effects import Ask
-from .registry import find_strategy
-from .strategy import Strategy
-
-_PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
 
 
 def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
@@ -54,7 +48,7 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
                 option="prompt",
                 choices=legal,
             )
-        if not {"prompt", "problem"}.intersection(_PLACE.findall(text)):
+        if "{prompt}" not in text and "{problem}" not in text:
             raise UsageError(
                 f"the prompt of {found} has neither {{prompt}} nor {{problem}}: the problem would be missing",
                 option="prompt",
@@ -63,11 +57,3 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
             raise UsageError(f"{found} is given two prompts", option="prompt")
         read[found] = text
     return read
-
-
-def with_prompt(ask: Ask, text: str, problem: str) -> Ask:
-    """Return a question with a user's prompt; the mark stays, and the task where the strategy's own text does."""
-    parts = {"prompt": ask.prompt, "system": ask.system, "problem": problem}
-    other = ask.in_other_words(_PLACE.sub(lambda place: parts[place[1]], text))
-    task, step_by_step = (ask.task, ask.step_by_step) if "{prompt}" in text else ("", "")
-    return replace(other, mark=ask.mark, task=task, step_by_step=step_by_step)

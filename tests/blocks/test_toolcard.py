@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reasonry.core.toolcard import (
+from reasonry.blocks.toolcard import (
     ToolCard,
     arguments_for,
     card_named,
@@ -11,7 +11,7 @@ from reasonry.core.toolcard import (
     one_text_fault,
     tools_data,
 )
-from reasonry.reading.fit import Unreadable
+from reasonry.core.readings import Unreadable
 
 SEARCH = ToolCard(
     "search",

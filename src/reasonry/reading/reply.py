@@ -1,4 +1,4 @@
-"""Reading a reply the way its stage reads, again from a record, and asking again for one that could not be used."""
+"""The reader that the machine is handed: it reads a reply the way its stage reads."""
 
 from __future__ import annotations
 
@@ -6,54 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import ConflictError
-from ..reading import parse
-from ..reading.fit import Unreadable, without_misfits
-from ..reading.json_in_text import is_whole, json_values
-from ..reading.mark import ALL, AROUND, UNMARKED, closes_mark
-from ..reading.thinking import echo_in, without_thinking
-from ..text import repeats_itself, without_surrogates
-from .effects import Ask, Turn
-from .events import Answered
+from ..core.effects import Ask
+from ..core.events import Answered
+from ..core.readings import ALL, EXTRACT, Reading, Unreadable, is_last_try
+from ..core.strategy import Stage
+from ..text import repeats_itself
+from . import parse
+from .fit import without_misfits
+from .json_in_text import is_whole, json_values
 from .json_schema import faults
-from .strategy import Stage
-
-MAX_EXCERPT: Final = 2_000
-"""Characters of an unusable reply that are shown to whoever is asked again."""
-
-EXTRACT: Final = f"Now write the answer of that reply alone, whole, {AROUND}. Write nothing else."
-EXTRACT_LONG: Final = f"{EXTRACT} If all of that long reply is the answer, write <answer>{ALL}</answer>."
-"""The extraction question, to a reply that does not say where its answer is; it need not be worked out again."""
-
-
-class Reading(Struct, frozen=True, omit_defaults=True):
-    """What a reply was read as, recorded with it so that later readers of other code find the same.
-
-    Attributes:
-        mode: The rung it was read on: `native`, or one of `reading.parse`; empty if it could not be read.
-        value: The value; as plain data where the reading comes from a record.
-        refusal: Why it could not be read, as whoever is asked again is told.
-        doubted: It could be used, but is doubted; see `Unreadable.is_doubt`.
-        unmarked: It is a reply that does not say where its answer is.
-        lost: What of the reply was left out, and why, where it was taken in part.
-    """
-
-    mode: str = ""
-    value: Any = None
-    refusal: str | None = None
-    doubted: bool = False
-    unmarked: bool = False
-    lost: str = ""
-
-    @property
-    def title(self) -> str:
-        """How the reply was read, for people: the mode, `in part: LOST`, or `unreadable: REASON`."""
-        mode = f"in part: {self.lost}" if self.lost else self.mode
-        return mode if self.refusal is None else f"unreadable: {self.refusal}"
-
+from .mark import closes_mark
+from .thinking import echo_in, without_thinking
 
 UNMARKED_MODE: Final = "unmarked"
 """The mode of a reply that is the answer as a whole, since it never said where its answer is."""
@@ -98,15 +63,9 @@ def _fault_of(effect: Ask, reply: Answered, text: str) -> str:
 
 
 def _count(value: Any) -> int:
-    """Return how many values there are in a value."""
     plain = msgspec.to_builtins(value)
     inner = plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list | tuple) else None
     return 1 if inner is None else sum(map(_count, inner))
-
-
-def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
-    """Whether a question is not asked again after the latest of its replies; the same reply twice ends the asking."""
-    return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 
 def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading | None:
@@ -166,56 +125,3 @@ def _fits(text: str, form: Mapping[str, Any]) -> bool:
     value = next((value for value, _ in json_values(text, whole=True)), None)
     known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
     return known and next(faults(value, form, "the answer"), None) is None
-
-
-def convert_reading(stage: Stage[Any], recorded: Reading) -> Reading:
-    """Return a recorded reading with its value in the stage's own type.
-
-    Raises:
-        ConflictError: `strategy_changed`: the value does not fit the stage as it is today.
-    """
-    kind = stage.value_type
-    if recorded.refusal is not None or kind is None:
-        return recorded
-    try:
-        return replace(recorded, value=msgspec.convert(recorded.value, kind))
-    except (msgspec.ValidationError, ValueError) as error:
-        raise ConflictError(
-            f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
-            code="strategy_changed",
-            stage=stage.name,
-        ) from error
-
-
-def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
-    """Return the question with one turn more: the last reply, and what is wrong with it.
-
-    A reply that does not say where its answer is is asked for that alone; where this brings nothing, and for any other
-    fault, the question is to be answered again, after a reply that was cut off more briefly.
-    """
-    text = without_surrogates(reply.text).strip()
-    is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection
-    if reading.unmarked and not is_extraction:
-        # The answer may stand anywhere in it, so that all of it is shown.
-        shown = text
-        fault = "" if reading.refusal == UNMARKED else _as_sentence(reading.refusal or "")
-        objection = f"{fault} {EXTRACT_LONG if len(text) > MAX_EXCERPT else EXTRACT}".strip()
-    else:
-        shown, how = _excerpt(text), ", much more briefly" if reply.truncated else ""
-        if ask.mark:
-            how += f", and write the answer {AROUND}"
-        elif ask.form is not None:
-            how += " with one JSON object of the form asked for, and nothing else"
-        objection = f"{_as_sentence(reading.refusal or '')} Answer the question again{how}."
-    return replace(ask, turns=(*ask.turns, Turn(shown or "(nothing)", objection)))
-
-
-def _as_sentence(reason: str) -> str:
-    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
-
-
-def _excerpt(text: str) -> str:
-    if len(text) <= MAX_EXCERPT:
-        return text
-    half = MAX_EXCERPT // 2
-    return f"{text[:half]}\n…\n{text[-half:]}"

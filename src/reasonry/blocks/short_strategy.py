@@ -25,13 +25,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.answer_form import read_in_form
 from ..core.bodies import Body, Conclusion, Thought, go, request, stay
-from ..core.data_types import read_as, schema_of
-from ..core.details import AnswerDetails
 from ..core.effects import Ask
-from ..core.strategy import Stage, Strategy
-from ..reading.fit import Unreadable
+from ..core.readings import Unreadable
+from ..core.strategy import AnswerDetails, Stage, Strategy
+from ..reading.data_types import read_as, schema_of
+from .answer_form import read_in_form
 from .answers import AnswerOptions, AnswerState
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .strategy import inlined_schema
+from ..core.type_schema import inlined_schema
 
 
 def schema_of(kind: Any) -> dict[str, Any]:

@@ -8,12 +8,12 @@ the model and not checked: a pattern of a stranger may take for ever, and a chec
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
+from ..core.type_schema import BOUNDS, as_list
 from ..patterns import lazy_pattern
 
 MAX_DEPTH: Final = 60
@@ -29,20 +29,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "null": (type(None),),
 }
 
-_WORDS: Final = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
-"""The types of JSON schemas in plain words, where these differ."""
-
-_BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = {
-    "minimum": ("number", "at least", operator.ge, ""),
-    "maximum": ("number", "at most", operator.le, ""),
-    "exclusiveMinimum": ("number", "over", operator.gt, ""),
-    "exclusiveMaximum": ("number", "under", operator.lt, ""),
-    "minLength": ("string", "at least", operator.ge, " characters"),
-    "maxLength": ("string", "at most", operator.le, " characters"),
-    "minItems": ("array", "at least", operator.ge, " items"),
-    "maxItems": ("array", "at most", operator.le, " items"),
-}
-
 _KINDS: Final = tuple(_TYPES)
 _ANY_SCHEMA: Final = {"$ref": "#"}
 _SCHEMAS: Final = {"type": "array", "items": _ANY_SCHEMA}
@@ -54,7 +40,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         "type": {"anyOf": [{"enum": _KINDS}, {"type": "array", "items": {"enum": _KINDS}}]},
         "required": {"type": "array", "items": {"type": "string"}},
         "enum": {"type": "array"},
-        **{name: {"type": "number"} for name in _BOUNDS},
+        **{name: {"type": "number"} for name in BOUNDS},
         "items": _ANY_SCHEMA,
         "additionalProperties": _ANY_SCHEMA,
         **dict.fromkeys(("anyOf", "oneOf", "allOf", "prefixItems"), _SCHEMAS),
@@ -85,29 +71,6 @@ def schema_fault(schema: Any) -> str | None:
     return None
 
 
-def describe_schema(schema: Mapping[str, Any]) -> str:
-    """Return in a few words which values a field takes: `number, 0 to 1`."""
-    choices = [schema["const"]] if "const" in schema else schema.get("enum")
-    if choices is not None:
-        return " or ".join(str(choice) for choice in choices)
-    kinds = _as_list(schema.get("type", ())) or ("any value",)
-    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
-    if "items" in schema:
-        items = describe_schema(schema["items"])
-        words += "" if items == "any value" else f" of {items}"
-    if schema.get("required"):
-        words += f" with {', '.join(schema['required'])}"
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f"{words}, {low} to {high}"
-    bounds = [
-        f"{bound} {schema[keyword]}"
-        for keyword, (kind, bound, *_) in _BOUNDS.items()
-        if keyword in schema and kind == "number"
-    ]
-    return ", ".join([words, *bounds])
-
-
 def faults(
     value: Any, schema: Any, path: str, root: Mapping[str, Any] | None = None, depth: int = 0
 ) -> Iterator[str]:
@@ -122,8 +85,8 @@ def faults(
         return
     document: Mapping[str, Any] = schema if root is None else root
     kinds = schema.get("type")
-    if kinds is not None and not any(_is(value, kind) for kind in _as_list(kinds)):
-        yield f"{path} must be of type {' or '.join(_as_list(kinds))}"
+    if kinds is not None and not any(_is(value, kind) for kind in as_list(kinds)):
+        yield f"{path} must be of type {' or '.join(as_list(kinds))}"
         return
     yield from _own_faults(value, schema, path)
     for name in ("anyOf", "oneOf"):
@@ -140,7 +103,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
     alike = (choice for choice in choices or () if isinstance(value, bool) == isinstance(choice, bool))
     if choices is not None and value not in alike:
         yield f"{path} must be one of: {', '.join(map(repr, choices))}"
-    for keyword, (kind, words, holds, unit) in _BOUNDS.items():
+    for keyword, (kind, words, holds, unit) in BOUNDS.items():
         if keyword in schema and _is(value, kind):
             verb, size = ("be", value) if kind == "number" else ("have", len(value))
             if not holds(size, schema[keyword]):
@@ -171,10 +134,6 @@ def _is(value: Any, kind: str) -> bool:
     if kind in ("number", "integer"):
         return fits and not isinstance(value, bool) and (kind == "number" or value == cast(float, value) // 1)
     return fits
-
-
-def _as_list(kinds: str | Sequence[str]) -> Sequence[str]:
-    return (kinds,) if isinstance(kinds, str) else kinds
 
 
 def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:

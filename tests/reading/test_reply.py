@@ -14,20 +14,20 @@ from msgspec.structs import replace
 from reasonry.blocks.answers import MARKED, ReasonedAnswer
 from reasonry.core.effects import Ask, Turn
 from reasonry.core.events import Answered
-from reasonry.core.reply_reading import (
+from reasonry.core.readings import (
+    ALL,
     EXTRACT,
     EXTRACT_LONG,
     MAX_EXCERPT,
-    UNMARKED_MODE,
     Reading,
+    Unreadable,
     ask_again,
     is_last_try,
-    read_reply,
 )
-from reasonry.core.strategy import Stage, inlined_schema
-from reasonry.reading.fit import Unreadable
-from reasonry.reading.mark import ALL
+from reasonry.core.strategy import Stage
+from reasonry.core.type_schema import inlined_schema
 from reasonry.reading.parse import no_reply
+from reasonry.reading.reply import UNMARKED_MODE, read_reply
 
 STAGE = Stage("answering", ("final_response",), description="", guidance="", reply=ReasonedAnswer)
 ASK = Ask("How many?", "You count.", MARKED, "First count.")

@@ -15,8 +15,8 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta, Struct
 
+from ..core.readings import Unreadable
 from ..names import find_name, find_named, plain_name
-from ..reading.fit import Unreadable
 
 ANSWER = "finish"
 """What is written like a call, `finish[42]`, and hands in the answer."""

@@ -1,0 +1,125 @@
+"""JSON schemas of types: the form of a reply, the options of a strategy; and what they take in plain words."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+_WORDS: Final = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
+"""The types of JSON schemas in plain words, where these differ."""
+
+BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = {
+    "minimum": ("number", "at least", operator.ge, ""),
+    "maximum": ("number", "at most", operator.le, ""),
+    "exclusiveMinimum": ("number", "over", operator.gt, ""),
+    "exclusiveMaximum": ("number", "under", operator.lt, ""),
+    "minLength": ("string", "at least", operator.ge, " characters"),
+    "maxLength": ("string", "at most", operator.le, " characters"),
+    "minItems": ("array", "at least", operator.ge, " items"),
+    "maxItems": ("array", "at most", operator.le, " items"),
+}
+
+
+UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
+"""Marks a field of a form that is read where a reply has it, and not asked for."""
+
+
+def inlined_schema(reply: Any) -> dict[str, Any]:
+    """Return the JSON schema of a type, with every reference resolved in place; it is the caller's to change."""
+    # Types that are not classes may be equal and have different schemas: Literal["a", "b"] and Literal["b", "a"].
+    return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
+
+
+def _schema(reply: Any) -> bytes:
+    (schema,), parts = msgspec.json.schema_components(
+        [reply], schema_hook=_other_schema, ref_template="#/$defs/{name}"
+    )
+
+    def inline(node: Any, inside: tuple[str, ...] = ()) -> Any:
+        if isinstance(node, list):
+            return [inline(item, inside) for item in node]
+        if not isinstance(node, dict):
+            return node
+        parts.update(node.get("$defs", {}))
+        name = str(node.get("$ref", "")).removeprefix("#/$defs/")
+        if name in inside:
+            return {"type": "object"}
+        if name:
+            return inline(parts[name], (*inside, name))
+        kept = {
+            key: value
+            for key, value in node.items()
+            if key != "$defs" and not (isinstance(value, dict) and value.get("unasked"))
+        }
+        return {key: inline(value, inside) for key, value in kept.items()}
+
+    return msgspec.json.encode(inline(schema))
+
+
+_class_schema = cache(_schema)
+
+
+def _other_schema(kind: Any) -> dict[str, Any]:
+    """Return the schema of a type that msgspec does not know: a Pydantic model, which is not imported for it."""
+    if not hasattr(kind, "model_json_schema"):
+        raise TypeError(f"{kind!r} is no type of data")
+    return kind.model_json_schema()
+
+
+def all_required(node: Any) -> Any:
+    """Return a schema whose objects have every property; one that might be left out may be null instead."""
+    if isinstance(node, list):
+        return [all_required(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    whole = {key: all_required(value) for key, value in node.items()}
+    properties = whole.get("properties")
+    if isinstance(properties, dict):
+        required = whole.get("required", ())
+        whole["properties"] = {
+            name: part if name in required else _nullable(part) for name, part in properties.items()
+        }
+        whole["required"] = list(properties)
+    return whole
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that null fits too; a default says nothing where every property is given."""
+    left = {name: part for name, part in schema.items() if name != "default"}
+    forms = left.get("anyOf")
+    if isinstance(forms, list):
+        return left if {"type": "null"} in forms else {**left, "anyOf": [*forms, {"type": "null"}]}
+    beside = {name: left.pop(name) for name in ("description", "title") if name in left}
+    return {"anyOf": [left, {"type": "null"}], **beside}
+
+
+def describe_schema(schema: Mapping[str, Any]) -> str:
+    """Return in a few words which values a field takes: `number, 0 to 1`."""
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if choices is not None:
+        return " or ".join(str(choice) for choice in choices)
+    kinds = as_list(schema.get("type", ())) or ("any value",)
+    words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
+    if "items" in schema:
+        items = describe_schema(schema["items"])
+        words += "" if items == "any value" else f" of {items}"
+    if schema.get("required"):
+        words += f" with {', '.join(schema['required'])}"
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if low is not None and high is not None:
+        return f"{words}, {low} to {high}"
+    bounds = [
+        f"{bound} {schema[keyword]}"
+        for keyword, (kind, bound, *_) in BOUNDS.items()
+        if keyword in schema and kind == "number"
+    ]
+    return ", ".join([words, *bounds])
+
+
+def as_list(kinds: str | Sequence[str]) -> Sequence[str]:
+    """Return the types that a schema names: one, or several."""
+    return (kinds,) if isinstance(kinds, str) else kinds
