@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.blocks.actions import EARLY, WIRES, Action, TurnRead, has_markup, read_turn, resolve_action
+from reasonry.blocks.actions import (
+    EARLY,
+    WIRES,
+    Action,
+    TurnRead,
+    has_markup,
+    is_call,
+    read_turn,
+    resolve_action,
+)
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.readings import Unreadable
 

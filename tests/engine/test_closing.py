@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.core.budget import Budget
-from reasonry.core.events import Answered, Usage
+from reasonry.core.events import Answered, Closing, Stopped, Usage
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy

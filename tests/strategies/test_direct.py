@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reasonry.core.events import Failed, Verified
-from reasonry.core.reply_reading import EXTRACT
+from reasonry.core.readings import EXTRACT
 from reasonry.strategies.direct import DIRECT
 
 from .walking import in_order, walk

@@ -12,7 +12,8 @@ from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin, open_effects
-from reasonry.strategies.rewoo import REWOO, Options
+from reasonry.core.readings import Unreadable
+from reasonry.strategies.rewoo import REWOO, Options, read_plan
 
 from ..playing import advance
 from .walking import in_order, reply, walk

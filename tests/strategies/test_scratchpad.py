@@ -3,7 +3,7 @@ from __future__ import annotations
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
-from reasonry.core.reply_reading import EXTRACT as UNMARKED
+from reasonry.core.readings import EXTRACT as UNMARKED
 from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
 
 from .walking import in_order, reply, stopped_after, walk

@@ -7,6 +7,7 @@ from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.options import read_options
+from reasonry.core.readings import EXTRACT
 from reasonry.errors import UsageError
 from reasonry.strategies.self_ask import ASKS_ON, SELF_ASK, SUB_ANSWER
 

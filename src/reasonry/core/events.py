@@ -21,7 +21,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The usage of a run. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Of the input and output tokens, those that no provider stated; see `engine.metering`.
+        estimated_tokens: Input and output tokens that no provider reported; see `engine.metering`.
+        extra_samples: Samples beyond the first of requests that drew several.
     """
 
     calls: int = 1
@@ -30,6 +31,12 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cached_input_tokens: int = 0
     usd: float | None = None
     estimated_tokens: int = 0
+    extra_samples: int = 0
+
+    @property
+    def samples(self) -> int:
+        """Drawn replies. A request may draw several."""
+        return self.calls + self.extra_samples
 
     @property
     def tokens(self) -> int:
@@ -45,6 +52,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             cached_input_tokens=self.cached_input_tokens + other.cached_input_tokens,
             usd=sum(known) if known else None,
             estimated_tokens=self.estimated_tokens + other.estimated_tokens,
+            extra_samples=self.extra_samples + other.extra_samples,
         )
 
 

@@ -299,7 +299,10 @@ def advance(
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
     run = _Execution(strategy, snapshot, strategies or {})
     if type(event) is Closing:
-        return run.close(event)
+        step = run.close(event)
+        if step is None:
+            raise ConflictError(f"the run has no way to its answer from stage {snapshot.stage!r}")
+        return step
     return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read)
 
 
@@ -378,7 +381,7 @@ class _Execution:
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
-        has_children, wants_value = False, (self.before.form or {}).get("type") in VALUES
+        has_children = False
         for number, effect in enumerate(requested.effects, self.counter + 1):
             if isinstance(effect, Ask):
                 limit = effect.max_output_tokens or stage.max_output_tokens
@@ -450,7 +453,7 @@ class _Execution:
 
     def _settle_answer(self, waiting: Pending, ask: Ask, event: Answered, read: Reader) -> Pending:
         replies = (*waiting.replies, event)
-        answered, spent = replace(waiting, replies=replies), spent_on(replies)
+        spent = spent_on(replies)
         reading = read(self.stage, self.state, ask, replies[waiting.before :])
         self.reading, refusal = reading, reading.refusal
         if refusal is None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from .bodies import Answers, Conclusion
 from .effects import Ask, Effect
-from .events import Answered, Closing, Delivered, Failed, Usage
+from .events import NOTHING, Answered, Closing, Delivered, Failed, Usage
 from .readings import Reading, ask_again
 
 Status = Literal["active", "done", "failed", "cancelled"]

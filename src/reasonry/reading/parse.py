@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from ..core.readings import ALL, MARK, UNMARKED, Unreadable
+from ..core.readings import ALL, UNMARKED, Unreadable
 from ..names import plain_name
 from ..patterns import lazy_pattern
 from .fit import asked_fields, fit

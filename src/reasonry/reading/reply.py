@@ -85,7 +85,8 @@ def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
     question = effect.question
-    if reason := parse.no_reply(texts[-1], question):
+    shown = question.replace(str(effect.facts.get("problem") or "\0"), "")
+    if reason := parse.no_reply(texts[-1], shown):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)

@@ -40,6 +40,8 @@ from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..reading import parse
+from ..reading.json_in_text import json_values
 
 SYSTEM = "You compute with a scratchpad."
 

@@ -19,6 +19,7 @@ from weakref import WeakSet
 import msgspec
 
 from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usage, Verified
+from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
 from ..engine.drive import OpenRun
