@@ -12,12 +12,11 @@ from ..text import without_surrogates
 from .effects import Ask, Turn
 from .events import Answered
 
-MARK: Final = "<answer>…</answer>"
 AROUND: Final = "with <answer> before it and </answer> after it"
 """How the mark is asked for; small models copy a mark that is shown with dots in it, and follow these words."""
 ALL: Final = "ALL OF IT"
 """What stands in the mark of one who is asked again, where all of the last reply is the answer."""
-UNMARKED: Final = f"it has no {MARK}"
+UNMARKED: Final = "it has no <answer>…</answer>"
 
 MAX_EXCERPT: Final = 2_000
 """Characters of an unusable reply that are shown to whoever is asked again."""

@@ -155,7 +155,9 @@ def no_reply(text: str, question: str) -> str | None:
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
-    if "<answer>" in text and text[text.rfind("<answer>") :] in question:
+    marked = text[text.rfind("<answer>") :] if "<answer>" in text else ""
+    # A question may offer null as an answer.
+    if marked and marked in question and not marked.startswith("<answer>null<"):
         return "it repeats the form of the question; answer it"
     if "{" not in text:
         return None
