@@ -23,11 +23,11 @@ import msgspec
 
 sys.path.append(str(Path(__file__).parents[1]))
 
+from reasonry.blocks.reply import read_reply
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, ToolReturned, Verified
 from reasonry.core.machine import Pending, advance, begin, open_effects
 from reasonry.core.strategy import Strategy
-from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 from tests.filling import fill
 

@@ -14,12 +14,12 @@ import time
 
 from msgspec import Struct
 
+from reasonry.blocks.reply import read_reply
 from reasonry.core.bodies import Body, Conclusion, go, request, stay
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import advance, begin
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.reading.reply import read_reply
 
 STEPS, ROUNDS = 1_000, 15
 MOST = 4.0

@@ -22,12 +22,12 @@ from itertools import combinations_with_replacement
 from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
+from reasonry.blocks.reply import read_reply
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import advance, begin, open_effects
 from reasonry.engine.ports import Question
 from reasonry.models.offline import OfflineModel
-from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 
 TARGET = 24

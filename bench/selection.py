@@ -39,12 +39,12 @@ from brains import noisy_player
 from game24 import DEPTH, SAMPLES, TARGET, WIDTH, problem, puzzles
 from loopback import ChatRequest
 
+from reasonry.blocks.reply import read_reply
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, Verified
 from reasonry.core.machine import Pending, Step, advance, begin, open_effects
 from reasonry.puzzles.steps import follow
 from reasonry.puzzles.term import Puzzle, format_number
-from reasonry.reading.reply import read_reply
 from reasonry.reading.vote import tally
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.best_of_n import MANY

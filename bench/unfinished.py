@@ -16,11 +16,11 @@ import re
 import statistics
 import sys
 
+from reasonry.blocks.reply import read_reply
 from reasonry.core.events import Answered, Closing, Event, Stopped
 from reasonry.core.machine import advance, begin, last_questions
 from reasonry.core.options import read_options
 from reasonry.core.pending import Pending, open_effects
-from reasonry.reading.reply import read_reply
 from reasonry.strategies import STRATEGIES
 
 BEST_OF_N = STRATEGIES["best_of_n"]

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
+from reasonry.blocks.reply import read_reply
 from reasonry.core import machine
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Usage, Verified
 from reasonry.core.machine import Pending, Snapshot, Step, begin, open_effects
 from reasonry.core.strategy import Strategy
-from reasonry.reading.reply import read_reply
 
 from .filling import TEXTS, fill
 

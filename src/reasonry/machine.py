@@ -38,7 +38,7 @@ from .core.problem import check_problem
 from .core.registry import Registry, resolve
 from .core.strategy import Strategy
 from .errors import StoreError, UsageError
-from .reading.reply import read_reply
+from .blocks.reply import read_reply
 from .strategies import STRATEGIES
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS
 

@@ -14,9 +14,9 @@ from reasonry.app.participants import Participants
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.core.budget import Budget
+from reasonry.core.json_schema import faults, schema_fault
 from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
-from reasonry.reading.json_schema import faults, schema_fault
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
 from ..engine.running import trace_of

@@ -10,7 +10,7 @@ import random
 from typing import Any
 
 from reasonry.app.strategy_table import describe
-from reasonry.reading.json_schema import faults
+from reasonry.core.json_schema import faults
 from reasonry.strategies import STRATEGIES
 from tests.filling import TEXTS, fill
 from tests.servers import ChatRequest

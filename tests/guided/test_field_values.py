@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonry.core.json_schema import faults
 from reasonry.guided.fields import find_field, read_data, read_value
 from reasonry.reading.json_in_text import json_value
-from reasonry.reading.json_schema import faults
 from reasonry.strategies import STRATEGIES
 
 FIELDS = [field for strategy in STRATEGIES.values() for stage in strategy.stages for field in stage.fields]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from reasonry.core.json_schema import faults
 from reasonry.core.strategy import Field, Stage
 from reasonry.core.type_schema import describe_schema
 from reasonry.errors import UsageError
 from reasonry.guided.fields import check_fields
-from reasonry.reading.json_schema import faults
 
 
 def fault_of(value: Any, schema: dict[str, Any]) -> str | None:

@@ -12,6 +12,7 @@ from msgspec import structs, to_builtins
 
 from ..blocks.drafts import DraftOptions
 from ..core.budget import DEFAULT_CALLS, Budget
+from ..core.json_schema import schema_fault
 from ..core.options import nested_options, read_options, with_coached_defaults, with_preset
 from ..core.problem import check_problem, without_quoted
 from ..core.registry import Registry, add_strategies, resolve, strategies_at_hand
@@ -29,7 +30,6 @@ from ..engine.run import Run
 from ..errors import ConflictError, UsageError
 from ..ids import find_id
 from ..masking import SECRETS
-from ..reading.json_schema import schema_fault
 from ..records import JobOptions, RunFilters, RunRow
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, choose_strategy

@@ -16,10 +16,10 @@ import msgspec
 from ..core.bodies import Body, EffectFailed, Move, Request, Thought, request
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Answered, Failed, Verified
+from ..core.json_schema import faults
 from ..core.readings import Reading, Unreadable, ask_again
 from ..core.strategy import Strategy
 from ..reading.json_in_text import json_values
-from ..reading.json_schema import faults
 
 OUTPUT = "output"
 """What the effect is about that has an answer checked by the type it is for."""

@@ -29,9 +29,9 @@ from ..core.bodies import Body, Conclusion, Thought, go, request, stay
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Stage, Strategy
-from ..reading.data_types import read_as, schema_of
 from .answer_form import read_in_form
 from .answers import AnswerOptions, AnswerState
+from .data_types import read_as, schema_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

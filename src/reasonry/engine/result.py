@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..blocks.data_types import read_as
 from ..blocks.drafts import drawn_parts
+from ..blocks.reply import UNMARKED_MODE
 from ..core.bodies import Conclusion
 from ..core.events import Answered, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.registry import Registry
 from ..errors import WorldError
-from ..reading.data_types import read_as
-from ..reading.reply import UNMARKED_MODE
 from ..records import ANSWERED, Outcome, RunRow
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..blocks.answer_form import with_form
+from ..blocks.reply import read_reply
 from ..core.bodies import Thought
 from ..core.budget import Budget, Ledger, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
@@ -21,7 +22,6 @@ from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
-from ..reading.reply import read_reply
 from .journal import (
     CALLER,
     Begun,

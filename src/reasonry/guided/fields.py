@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from ..core.json_schema import faults
 from ..core.strategy import Field, Stage
 from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..names import find_name
 from ..reading.fit import Misfit, fit_value
-from ..reading.json_schema import faults
 from .arguments import truth
 
 

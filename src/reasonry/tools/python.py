@@ -15,10 +15,10 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from ..blocks.data_types import read_as, read_other_type
 from ..core.type_schema import inlined_schema
 from ..engine.ports import NOT_FAILURES
 from ..errors import ToolError, UsageError
-from ..reading.data_types import read_as, read_other_type
 from .results import fit_result
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..blocks.answer_form import OUTPUT
+from ..blocks.data_types import read_as
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..engine.ports import Verifier
@@ -24,7 +25,6 @@ from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
-from ..reading.data_types import read_as
 from ..regular_files import read_regular_file
 from ..text import without_surrogates
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier

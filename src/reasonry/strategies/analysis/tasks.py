@@ -23,11 +23,11 @@ from ...blocks.toolcard import arguments_for, card_named, convert_types
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
+from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...patterns import lazy_pattern
 from ...reading import parse
-from ...reading.json_schema import faults
 from ...reading.vote import tally
 from ...text import cut
 from . import forms

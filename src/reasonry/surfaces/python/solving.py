@@ -13,6 +13,7 @@ from msgspec import structs
 from ...app.participants import Participants
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
+from ...blocks.data_types import schema_of
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...engine.follow import Observer
@@ -20,7 +21,6 @@ from ...engine.policy import Policy
 from ...engine.ports import Verifier
 from ...engine.result import Result, T
 from ...errors import UsageError
-from ...reading.data_types import schema_of
 from ...records import Store
 from ...strategies import DEFAULT_STRATEGY
 from ...tools.verifiers import TypeVerifier

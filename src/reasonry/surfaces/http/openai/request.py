@@ -21,6 +21,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from ....app.agent_calls import ListedParts, Options
 from ....blocks.toolcard import ToolCard
 from ....core.budget import Budget
+from ....core.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....core.problem import (
     HEADING,
     MARK,
@@ -32,7 +33,6 @@ from ....core.problem import (
 )
 from ....errors import UsageError
 from ....names import did_you_mean
-from ....reading.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....text import cut
 from ....tools.catalog import CallersTool
 from ..documents import read_form

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from ..core.type_schema import BOUNDS, as_list
 from ..patterns import lazy_pattern
+from .type_schema import BOUNDS, as_list
 
 MAX_DEPTH: Final = 60
 MAX_SCHEMA_CHARS: Final = 50_000

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from ..core.effects import Ask
 from ..core.events import Answered
+from ..core.json_schema import faults
 from ..core.readings import ALL, EXTRACT, Reading, Unreadable, is_last_try
 from ..core.strategy import Stage
+from ..reading import parse
+from ..reading.fit import without_misfits
+from ..reading.json_in_text import is_whole, json_values
+from ..reading.mark import closes_mark
+from ..reading.thinking import echo_in, without_thinking
 from ..text import repeats_itself
-from . import parse
-from .fit import without_misfits
-from .json_in_text import is_whole, json_values
-from .json_schema import faults
-from .mark import closes_mark
-from .thinking import echo_in, without_thinking
 
 UNMARKED_MODE: Final = "unmarked"
 """The mode of a reply that is the answer as a whole, since it never said where its answer is."""

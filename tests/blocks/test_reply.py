@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from reasonry.blocks.answers import MARKED, ReasonedAnswer
+from reasonry.blocks.reply import UNMARKED_MODE, read_reply
 from reasonry.core.effects import Ask, Turn
 from reasonry.core.events import Answered
 from reasonry.core.readings import (
@@ -27,7 +28,6 @@ from reasonry.core.readings import (
 from reasonry.core.strategy import Stage
 from reasonry.core.type_schema import inlined_schema
 from reasonry.reading.parse import no_reply
-from reasonry.reading.reply import UNMARKED_MODE, read_reply
 
 STAGE = Stage("answering", ("final_response",), description="", guidance="", reply=ReasonedAnswer)
 ASK = Ask("How many?", "You count.", MARKED, "First count.")
