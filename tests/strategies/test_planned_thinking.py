@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import advance, begin
 from reasonry.core.reply_reading import EXTRACT
@@ -170,16 +169,6 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     assert len(walked.conclusion.document["evolution"]) == 3
 
 
-@pytest.mark.parametrize(
-    "planning",
-    [plan("Done", "Done", "Pending")[:2], [{"description": "Inconclusive tests", "status": "Pending"}]],
-)
-def test_a_first_plan_ends_with_the_conclusion(planning: list[dict[str, Any]]) -> None:
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(thought("x", planning), FIRST, SECOND, THIRD))
-    assert 'must end with a step called "Conclusion"' in walked.asks[1].turns[0].objection
-    assert walked.conclusion.reason == "success"
-
-
 def test_what_a_plan_leaves_out_stands_as_it_stood_and_statuses_go_by_their_words() -> None:
     changed = [{"description": "Double", "status": "done", "result": "84"}]
     over = [{"description": "conclusion", "status": "DONE."}]
@@ -204,33 +193,6 @@ def test_an_open_step_that_vanishes_is_pending_and_is_executed_before_the_conclu
     assert "- [Pending] Double" in walked.asks[2].prompt
     assert walked.asks[2].task.startswith(THINK.format(number=3, before=2))
     assert walked.conclusion.reason == "success"
-
-
-def test_quoting_the_form_of_the_prompt_is_no_reply() -> None:
-    quoted = FORM[FORM.index("{") :]
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(quoted, FIRST, SECOND, THIRD))
-    assert len(walked.asks[1].turns) == 1
-    assert walked.conclusion.reason == "success"
-
-
-def test_a_plan_that_is_worked_off_costs_fewer_letters_than_showing_every_plan_again() -> None:
-    names = [f"Work out part number {n} of the sum" for n in range(12)]
-
-    def planning(done: int) -> list[dict[str, Any]]:
-        rows = [
-            {
-                "description": name,
-                "status": "Done" if n < done else "Pending",
-                "result": "1" if n < done else None,
-            }
-            for n, name in enumerate(names)
-        ]
-        return [*rows, {"description": "Conclusion", "status": "Done" if done > 12 else "Pending"}]
-
-    steps = [thought(OK + "One more.", planning(n), n <= 12) for n in range(1, 14)]
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(*steps))
-    assert walked.conclusion.reason == "success"
-    assert max(len(ask.prompt) for ask in walked.asks) < 2_500
 
 
 def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
@@ -318,32 +280,6 @@ def test_a_stop_gives_no_thought_as_the_answer() -> None:
         None,
         "max_calls",
     )
-
-
-def test_a_solution_proved_wrong_is_concluded_anew() -> None:
-    again = thought(OK + "It is 84 after all.", plan("Done", "Done", "Done"), False)
-    right = Verified("right", answer="84")
-    events = in_order(FIRST, SECOND, THIRD, Verified("wrong", "Doubled twice."), again, right)
-    walked = walk(PLANNED_THINKING, PROBLEM, events, {"verify": True})
-    verdicts = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
-    assert [one.path[-1] for one in verdicts] == ["84", "84"]
-    assert "Doubled twice." in walked.asks[-1].prompt
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("84", "proved")
-
-
-def test_a_solution_proved_wrong_for_good_is_not_given() -> None:
-    wrong = Verified("wrong", "No.")
-    walked = walk(
-        PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, THIRD, wrong), {"verify": True, "max_repairs": 0}
-    )
-    assert (walked.snapshot.status, walked.conclusion.answer) == ("failed", None)
-    assert walked.conclusion.reason == "verification_failed"
-
-
-def test_a_quoted_boolean_is_read_as_what_it_says() -> None:
-    quoted = {**THIRD, "next_thought_needed": "false"}
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, SECOND, quoted))
-    assert walked.conclusion.reason == "success"
 
 
 def test_a_step_without_a_status_is_pending_or_stands_as_it_stood() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,30 +78,6 @@ def shell(
     monkeypatch.chdir(tmp_path)
     running.reset(reply=analyst.play)
     return Shell(tmp_path, running, capsys)
-
-
-# -- documents
-
-
-def test_a_context_file_that_cannot_be_read_is_refused(shell: Shell) -> None:
-    (shell.folder / "image.bin").write_bytes(os.urandom(5_000))
-    (shell.folder / "broken.pdf").write_bytes(b"%PDF-1.7\n" + os.urandom(2_000))
-    with (shell.folder / "huge.txt").open("wb") as file:
-        file.truncate(100 * 2**20)
-    reasons = {
-        "missing.md": "'missing.md' cannot be read: No such file",
-        "": "a directory, not a regular file",
-        ".": "a directory, not a regular file",
-        "image.bin": "neither UTF-8 text nor a PDF",
-        "broken.pdf": "the PDF broken.pdf cannot be read",
-        "huge.txt": "'huge.txt' is over 33,554,432 bytes",
-        "/dev/zero": "a device, not a regular file",
-        "a\0b": "a",
-    }
-    for name, reason in reasons.items():
-        began = time.monotonic()
-        assert reason in shell.refused("--context", name)["message"], name
-        assert time.monotonic() - began < 5
 
 
 # -- MCP servers: before the run
