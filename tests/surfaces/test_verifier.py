@@ -15,7 +15,6 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import cli
 
 DOCS = Path(__file__).parents[2] / "docs"
-STAGES = {stage.name: stage for stage in STRATEGIES["tree_of_thoughts"].stages}
 SCRIPT = [
     {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
     {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
