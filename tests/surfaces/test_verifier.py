@@ -11,7 +11,6 @@ import pytest
 
 from reasonry import Budget, Result, solve
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import cli
 
 DOCS = Path(__file__).parents[2] / "docs"
