@@ -30,9 +30,9 @@ def diff_runs(first: Record, second: Record) -> Document:
 
     Returns:
         `runs`: what each is; `fork`: {`of`: `a` or `b`, `at`: its event}, or None; `problem`, `answer`: {`same`, `a`,
-        `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or {`what`: `question`, `outcome`, `only_a`, `only_b`,
-        `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`: [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of
-        the strategy, model, options and limits that are not the same.
+        `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or {`what`:
+        `question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`: [{`name`,
+        `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of the strategy, model, options and limits that are not the same.
 
     Raises:
         UsageError: They are the same run.
