@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -238,35 +237,6 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     resumed = shell.json("runs", "resume", run_id, "--model", fast)
     assert (resumed["status"], resumed["answer"]) == ("done", "42")
     assert resumed["usage"]["calls"] == 6, "the call that was in flight when the process died counts"
-
-
-def test_ctrl_c_cancels_cleanly_and_says_how_to_resume(shell: Shell) -> None:
-    model = shell.script({"stage": "*", "reply": {"thoughts": ["a"]}, "delay_ms": 60_000})
-    process = subprocess.Popen(
-        shell.command("solve", "anything", "--model", model),
-        env=shell.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    assert "run" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert "runs resume" in err
-    assert "Traceback" not in err
-    assert out == ""
-    (row,) = shell.json("runs", "list")["runs"]
-    assert row["status"] == "cancelled"
-    command = shell.command("runs", "fork", "last", "--at", "0", "--model", model)
-    fork = subprocess.Popen(command, env=shell.environ, stderr=subprocess.PIPE, text=True)
-    assert fork.stderr is not None
-    assert "run" in fork.stderr.readline()
-    fork.send_signal(signal.SIGINT)
-    _, err = fork.communicate(timeout=10)
-    (_, row) = sorted(run["run_id"] for run in shell.json("runs", "list")["runs"])
-    assert (fork.returncode, f"runs resume {row}" in err) == (130, True)
 
 
 def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Shell) -> None:
