@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from itertools import product
 
 import pytest
 from hypothesis import given
@@ -30,23 +29,6 @@ def with_another_letter(text: str) -> Iterator[str]:
             yield f"{text[:at]}{other if letter.lower() != other else 'm'}{text[at + 1 :]}"
 
 
-def without_an_item(text: str) -> Iterator[str]:
-    parts = text.split(", ")
-    for at in range(len(parts)):
-        yield ", ".join(parts[:at] + parts[at + 1 :])
-        yield ", ".join([*parts[: at + 1], parts[at], *parts[at + 1 :]])
-
-
-def with_others_accused(right: str) -> Iterator[str]:
-    """Yield the answers about knights and knaves that say it of other people, or otherwise of these."""
-    people = dict(part.split(": ") for part in right.split(", "))
-    for kinds in product(("knight", "knave"), repeat=len(people)):
-        yield ", ".join(f"{name}: {kind}" for name, kind in zip(people, kinds, strict=True))
-    for kind in people.values():
-        yield from (f"{right}, {name}: {kind}" for name in "ABCDE")
-    yield from without_an_item(right)
-
-
 NO_ANSWERS = ["", "I do not know.", "none", "?", "0.5", "12345678", "It depends.", "all of them", "x", "-"]
 OTHER_WORDS = (
     "{}", "{}.", "**{}**", "{}, it is not", "The answer is {}.", "{0}, {0}", "{} it is", "I say {}", "{}!", "({})"
@@ -58,9 +40,7 @@ def mutations(name: str, right: str) -> list[str]:
     if name == "claims":
         other = {"yes": "no", "no": "yes"}[right]
         mutated = [*(words.format(other) for words in OTHER_WORDS), f"{right}, or rather {other}"]
-    elif name == "knights":
-        mutated = [*with_others_accused(right)]
-    elif name in ("zebra", "facts", "facts_text"):
+    elif name in ("facts", "facts_text"):
         mutated = [
             *with_another_letter(right),
             f"not {right}",
@@ -68,16 +48,8 @@ def mutations(name: str, right: str) -> list[str]:
             right[:-1],
             right[::-1],
         ]
-    elif name == "keywords":
-        mutated = [*with_another_digit(right), *list(without_an_item(right))[::2]]
-    elif name == "grids":
-        mutated = [
-            *with_another_digit(right),
-            right.rpartition("\n")[0],
-            f"{right}\n{right.splitlines()[0]} 9",
-        ]
     else:
-        mutated = [*with_another_digit(right), *(without_an_item(right) if ", " in right else [f"1{right}"])]
+        mutated = [*with_another_digit(right), f"1{right}"]
     wrong = sorted({answer for answer in mutated if answer != right})
     return wrong[:: max(1, len(wrong) // 20)]
 
@@ -100,11 +72,6 @@ def test_the_judge_accepts_the_answer_of_the_generator_and_rejects_mutations(
     [
         ("arithmetic", "The answer is {}."),
         ("planted", "Draft {}"),
-        ("knights", "**{}**"),
-        ("sorting", "[{}]"),
-        ("intersection", "The lists share {}."),
-        ("keywords", "- {}"),
-        ("grids", "```\n{}\n```"),
         ("game24", "{} = 24"),
         ("claims", "{}."),
         ("facts", "**{}**"),
@@ -129,7 +96,7 @@ def test_an_item_is_the_same_whatever_the_size_and_another_for_each_index_seed_a
     assert len({item.problem for item in items}) > 1
 
 
-PINNED = "0f4e32f55b7a5689"
+PINNED = "cd85ef54ac816c3e"
 
 
 def test_everybody_gets_the_same_problems() -> None:

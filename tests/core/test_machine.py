@@ -371,13 +371,6 @@ def test_a_failure_that_a_stage_does_not_hear_ends_the_run_when_the_other_answer
     assert step.snapshot.conclusion == Conclusion(None, "error", "no key")
 
 
-def test_a_failure_that_a_stage_hears_is_its_own_to_fold() -> None:
-    small = strategy(Ask("1?"), CallTool("t"), hears=True)
-    step = advance(small, begin(small, "P").snapshot, "e1", Failed("provider_error", "down"))
-    step = advance(small, step.snapshot, "e2", Failed("tool_error", "broken"))
-    assert step.snapshot.state.heard == ("failed:provider_error", "failed:tool_error")
-
-
 def test_a_stage_may_end_the_run_with_a_code() -> None:
     def give_up(state: Log) -> Body:
         yield request(state, Ask("?"))
@@ -464,24 +457,6 @@ def test_going_where_the_table_has_no_edge_is_an_error_that_names_the_legal_stag
     with pytest.raises(IllegalTransitionError, match="Invalid transition from start to elsewhere") as error:
         begin(looping(lambda n: go(n, "elsewhere")), "P")
     assert error.value.details["choices"] == ["start_again", "end"]
-
-
-def test_staying_asks_again_and_is_no_transition() -> None:
-    def ask(state: Log) -> Body:
-        answers = yield request(state, *state.effects)
-        heard = (*state.heard, *(_heard(answer) for answer in answers))
-        state = replace(state, heard=heard, answer=" ".join(heard))
-        return go(state, "end") if len(heard) == 3 else stay(state)
-
-    small = replace_stage(strategy(Ask("?")), replace_fields(strategy(Ask("?")).stages[1], body=ask))
-    step = begin(small, "P")
-    for number, word in enumerate(["a", "b"], start=1):
-        step = advance(small, step.snapshot, f"e{number}", said(word))
-        assert step.edges == ()
-        assert [one.id for one in step.effects] == [f"e{number + 1}"]
-    step = advance(small, step.snapshot, "e3", said("c"))
-    assert step.snapshot.conclusion == Conclusion("a b c", "success")
-    assert step.snapshot.rounds == 3
 
 
 # -- runs inside a run

@@ -130,7 +130,6 @@ async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_a
         assert (only["parting"]["what"], only["parting"]["a"]) == ("only_b", None)
         assert only["parting"]["b"] == "Word 2 after a b"
         assert not only["problem"]["same"]
-        assert only["path"]["alike"] == 2
         active = await diff(app, run, started["run_id"])
         assert active["runs"]["b"]["status"] == "active"
         assert (active["asked"]["alike"], active["parting"]["what"]) == (0, "outcome")

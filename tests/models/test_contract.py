@@ -72,7 +72,7 @@ FAILURES: dict[str, tuple[str, bool]] = {
 async def test_a_broken_call_is_a_model_error_with_the_right_code(
     server: ModelServer, kind: str, watched: str, transport: str
 ) -> None:
-    server.reset(faults=[Fault(kind=kind, retry_after="7")], api_key=None)  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind, retry_after="7")], api_key=None)
     slow = kind in ("hang", "trickle", "drip")
     async with model_over(server, transport) as model:
         with pytest.raises(ModelError) as caught:
@@ -115,7 +115,7 @@ async def test_what_a_reply_says_is_handed_on_and_told_apart(
     watched: str,
     transport: str,
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], rules=[])  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)], rules=[])
     async with model_over(server, transport) as model:
         answer = await model.answer(question(form=FORM), WATCHERS[watched])
     assert (answer.truncated, answer.refused, answer.native) == (truncated, refused, native)
@@ -236,7 +236,7 @@ SAID = "seven of them, and an eighth that nobody has counted until now " * 5
 async def test_where_usage_cannot_be_right_an_estimate_is_booked(
     server: ModelServer, kind: str, watched: str, transport: str
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], replies=[SAID])  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)], replies=[SAID])
     asked = question("How many are there? " * 20)
     usage = Usage()
     async with model_over(server, transport) as model:
@@ -262,7 +262,7 @@ async def test_where_usage_cannot_be_right_an_estimate_is_booked(
 async def test_a_reply_that_broke_off_says_what_it_took_until_then(
     server: ModelServer, kind: str, watched: str, transport: str
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], replies=[SAID * 20])  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)], replies=[SAID * 20])
     async with model_over(server, transport) as model:
         with pytest.raises(BrokenReplyError) as caught:
             await model.answer(question("How many?"), WATCHERS[watched])
@@ -278,7 +278,7 @@ async def test_a_reply_that_broke_off_says_what_it_took_until_then(
 @pytest.mark.parametrize("kind", ["rate_limit", "server_error", "unauthorized", "reset", "html"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_what_was_refused_has_cost_nothing(server: ModelServer, kind: str, transport: str) -> None:
-    server.reset(faults=[Fault(kind=kind)])  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)])
     async with model_over(server, transport) as model:
         with pytest.raises(ModelError) as caught:
             await model.answer(question("How many?"))
@@ -320,7 +320,7 @@ async def test_a_wrong_key_is_never_shown(server: ModelServer, transport: str) -
 async def test_no_key_is_shown_of_several_answers_at_once(
     server: ModelServer, kind: str, transport: str
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], replies=[])  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)], replies=[])
     async with model_over(server, transport) as model:
         if not takes_samples(model):
             pytest.skip("it asks for one answer at a time")

@@ -56,7 +56,7 @@ def test_time_is_linear_in_the_bytes_however_small_the_pieces() -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("kind", ["endless_line", "endless_comments", "endless_events", "huge"])
 async def test_a_flood_leaves_the_loop_to_others_and_ends_soon(kind: str, transport: str) -> None:
-    fault = Fault(kind=kind)  # pyright: ignore[reportArgumentType]
+    fault = Fault(kind=kind)
     with ModelServer(faults=[fault]) as server:
         async with model_over(server, transport) as model:
             longest = asyncio.create_task(_longest_hold())

@@ -87,7 +87,7 @@ async def test_an_answer_has_text_form_usage_cache_and_cost(
 async def test_a_broken_call_is_a_model_error_and_is_sent_once(
     spec: str, kind: str, code: str, retryable: bool, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.reset(faults=[Fault(kind=kind, retry_after="3")], replies=[], api_key=None)  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind, retry_after="3")], replies=[], api_key=None)
     async with opened(spec, server, monkeypatch) as model:
         with pytest.raises(ModelError) as caught:
             await model.answer(question(form=FORM, timeout_s=1.5 if kind == "hang" else 20))
@@ -128,7 +128,7 @@ async def test_truncation_and_refusal_are_told_apart(
     server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], replies=[], api_key=None)  # pyright: ignore[reportArgumentType]
+    server.reset(faults=[Fault(kind=kind)], replies=[], api_key=None)
     async with opened(spec, server, monkeypatch) as model:
         answer = await model.answer(question())
     assert (answer.truncated, answer.refused) == (truncated, refused)

@@ -16,11 +16,10 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
-from reasonry.core.registry import resolve
+from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
-from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis import ANALYSIS
-from reasonry.strategies.analysis.focus import TYPES, WORDS, focus_of
+from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.strategies.analysis.forms import TASKS
 from reasonry.strategies.analysis.tasks import without_quotes
 
@@ -52,27 +51,6 @@ def test_complexity_can_be_switched_off() -> None:
     assert not asked(walked, "complexity_analysis")
     assert walked.conclusion.document["complexity"] is None
     assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].text
-
-
-@pytest.mark.parametrize(
-    ("level", "range"),
-    [
-        ("straightforward", "2 to 3 tasks"),
-        ("moderate", "3 to 4 tasks"),
-        ("complex", "4 to 5 tasks"),
-        ("highly_complex", "5 to 6 tasks"),
-    ],
-)
-def test_the_level_says_how_many_tasks_a_plan_should_have(level: str, range: str) -> None:
-    walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
-    assert range in asked(walked, "plan_generation")[0].text
-    assert walked.conclusion.document["complexity"]["complexity_level"] == level
-
-
-def test_an_unknown_level_is_asked_for_again() -> None:
-    walked = analyse({"complexity_analysis": [{"complexity_level": "hard"}]})
-    assert len(asked(walked, "complexity_analysis")) == 2
-    assert walked.snapshot.status == "done"
 
 
 # -- stage 2
@@ -149,13 +127,6 @@ def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most
         assert f"{least} to {most} tasks" in first.text
 
 
-def test_without_a_level_a_plan_has_two_to_six_tasks() -> None:
-    script = {"plan_generation": [plan("alone"), plan("a", "b")]}
-    walked = analyse(script, enforce_task_counts=True, complexity_analysis=False)
-    assert "The plan has 1 task; a plan has 2 to 6" in asked(walked, "plan_generation")[1].text
-    assert len(statuses(walked)) == 2
-
-
 def test_a_plan_that_keeps_its_number_of_tasks_is_carried_out_at_the_last_try() -> None:
     complexity = {**USUAL["complexity_analysis"], "complexity_level": "highly_complex"}
     script = {
@@ -182,53 +153,7 @@ def test_without_a_plan_in_a_later_iteration_what_was_accepted_is_brought_togeth
     assert walked.conclusion.answer == "Python."
 
 
-def test_a_model_that_is_down_is_an_error_not_a_missing_plan() -> None:
-    walked = analyse({"plan_generation": [Failed("provider_auth", "no key")]})
-    assert (walked.conclusion.reason, walked.snapshot.error) == ("error", "provider_auth")
-
-
-def test_a_resource_is_found_whatever_its_case() -> None:
-    walked = analyse({"plan_generation": plan(("Knowledge", "x"))})
-    assert walked.conclusion.document["tasks"][0]["resource_name"] == "knowledge"
-
-
-@pytest.mark.parametrize("task", ["oracle: when", "knowledge", "knowledge: ", "when was it"])
-def test_a_task_text_without_resource_or_query_is_asked_for_again(task: str) -> None:
-    walked = analyse({"plan_generation": [{"tasks": ["knowledge: x", task]}, plan("good")]})
-    assert [row["task_query"] for row in walked.conclusion.document["tasks"]] == ["good"]
-
-
 # -- stage 3
-
-
-def test_the_highest_plan_wins_and_a_tie_goes_to_the_first() -> None:
-    plans = [plan("a"), plan("b"), plan("c")]
-    for each, winner in [((78, 85, 72), "b"), ((80, 80, 80), "a"), ((10, 90, 90), "b"), ((0, 0, 0.5), "c")]:
-        walked = analyse({"plan_generation": plans, "plan_evaluation": scores(*each)}, candidate_plans=3)
-        document = walked.conclusion.document
-        assert [task["task_query"] for task in document["tasks"]] == [winner]
-        assert [one["overall_score"] for one in document["plans"]] == list(each)
-        assert document["selected_plan"] == winner.upper()
-        assert [(one["plan"], one["id"]) for one in document["plans"]] == [
-            (letter, f"iteration-1/plan-{letter}") for letter in "ABC"
-        ]
-
-
-def test_a_score_out_of_range_is_asked_for_again_and_without_scores_the_first_plan_is_taken() -> None:
-    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [scores(850, 1), scores(1, 2)]}
-    walked = analyse(script, candidate_plans=2)
-    assert len(asked(walked, "plan_evaluation")) == 2
-    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == [1, 2]
-    assert walked.conclusion.document["selected_plan"] == "B"
-    walked = analyse({**script, "plan_evaluation": [scores(-1, -1)] * 3}, candidate_plans=2)
-    assert walked.conclusion.document["selected_plan"] == "A", "none has a score: the first"
-
-
-def test_plan_scores_are_voted_on_and_stop_when_the_choice_is_settled() -> None:
-    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": [scores(50, 60)] * 2}
-    walked = analyse(script, candidate_plans=2, votes=3)
-    assert len(asked(walked, "plan_evaluation")) == 2, "two of three rounds settle it"
-    assert walked.conclusion.document["selected_plan"] == "B"
 
 
 def test_plans_are_judged_side_by_side_in_one_question_a_vote_each_in_another_order() -> None:
@@ -267,50 +192,6 @@ def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason
     assert walked.conclusion.document["selected_plan"] == "B"
 
 
-def test_an_evaluation_that_cannot_be_had_selects_the_first_plan() -> None:
-    script = {"plan_generation": [plan("a"), plan("b")], "plan_evaluation": ["Hm."] * 3}
-    walked = analyse(script, candidate_plans=2)
-    assert (walked.snapshot.status, walked.conclusion.document["selected_plan"]) == ("done", "A")
-
-
-@pytest.mark.parametrize(
-    ("said", "given"),
-    [
-        ([("A", 50), ("C", 90)], [50, None, 90]),
-        ([("A", 50), ("B", 101), ("C", 90)], [50, None, 90]),
-        ([("A", 50), ("B", 60), ("C", 90), ("D", 95), ("E", 99)], [50, 60, 90]),
-        ([("A", 50), ("B", 60), ("B", 99), ("C", 90)], [50, None, 90]),
-    ],
-)
-def test_at_the_last_try_the_scores_that_can_be_used_choose_the_plan(
-    said: list[tuple[str, float]], given: list[float | None]
-) -> None:
-    evaluations = [{"plan": name, "reason": "", "overall_score": score} for name, score in said]
-    script = {
-        "plan_generation": [plan("a"), plan("b"), plan("c")],
-        "plan_evaluation": [{"evaluations": evaluations, "try": n} for n in range(3)],
-    }
-    walked = analyse(script, candidate_plans=3)
-    assert len(asked(walked, "plan_evaluation")) == 3, "it is asked again first"
-    assert [one["overall_score"] for one in walked.conclusion.document["plans"]] == given
-    assert walked.conclusion.document["selected_plan"] == "C"
-
-
-def test_the_scores_of_an_earlier_try_are_kept_where_the_later_ones_bring_less() -> None:
-    said = {
-        "evaluations": [
-            {"plan": name, "overall_score": score} for name, score in zip("ABC", (50, 101, 90), strict=True)
-        ]
-    }
-    script = {
-        "plan_generation": [plan("a"), plan("b"), plan("c")],
-        "plan_evaluation": [said, scores(99), "Hm."],
-    }
-    document = analyse(script, candidate_plans=3).conclusion.document
-    assert [one["overall_score"] for one in document["plans"]] == [50, None, 90]
-    assert document["selected_plan"] == "C"
-
-
 def test_at_the_last_try_a_plan_loses_the_task_that_says_nothing_to_do() -> None:
     broken = {"tasks": [*plan("a")["tasks"], {"resource_name": "knowledge"}, *plan("c")["tasks"]]}
     walked = analyse({"plan_generation": [{**broken, "try": n} for n in range(3)]})
@@ -338,37 +219,7 @@ def test_a_plan_keeps_its_letter_where_another_could_not_be_used() -> None:
     assert "Plan A" not in question.text
 
 
-def test_plans_their_scores_and_the_selected_one_are_told_in_thoughts() -> None:
-    script = {"plan_generation": [plan("a"), plan("b"), plan("c")], "plan_evaluation": scores(78, 85, 72)}
-    walked = analyse(script, candidate_plans=3)
-    told = [thought.text for thought in walked.thoughts]
-    assert told.count("Selected plan B: 85/100") == 1
-    assert "Plan A: 78/100. worth 78" in told
-    assert "Task 1 (knowledge): b\nIt can do much.\nConfidence: 0.9" in told
-    assert "Task 1 (knowledge) ACCEPTED: sound" in told
-    synthesis = next(text for text in told if text.startswith("Scrapers\nPython leads"))
-    assert "Key findings:\n- Python has Scrapy" in synthesis
-    assert synthesis.endswith("Final answer: Python.")
-
-
 # -- stage 4
-
-
-def test_tasks_are_carried_out_one_after_another_and_see_what_was_accepted_before() -> None:
-    walked = analyse({"knowledge": [{"answer": "Scrapy is Python's.", "confidence": 1}, None]})
-    first, second = asked(walked, "task_execution")
-    assert "Scrapy" not in first.text
-    assert "Scrapy is Python's." in second.text
-    stages = [one.stage for one in walked.performed]
-    assert stages[2:6] == ["task_execution", "quality_evaluation"] * 2
-    assert walked.edges[2:5] == [
-        ("plan_generation", "task_execution"),
-        ("task_execution", "quality_evaluation"),
-        ("quality_evaluation", "task_execution"),
-    ]
-    assert "query_conversion" not in {stage for edge in walked.edges for stage in edge}, (
-        "nothing was converted"
-    )
 
 
 def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() -> None:
@@ -404,22 +255,6 @@ def test_a_reason_never_carries_a_rejected_text_on(text: str, around: str) -> No
     assert len(text.strip()) < 8 or text.strip() not in quoted.replace(around, "")
 
 
-def test_conversion_is_skipped_for_py_executor() -> None:
-    walked = analyse(
-        {"plan_generation": plan(("py_executor", "multiply 6 by 7"))},
-        {"py_executor": [{"status": "ok", "value": 42}]},
-        tools=(CODE_TOOL,),
-    )
-    assert ("plan_generation", "task_execution") in walked.edges
-    assert not asked(walked, "query_conversion")
-    assert "multiply 6 by 7" in asked(walked, "task_execution")[0].text
-    assert CallTool("py_executor", {"code": "6 * 7"}, "iteration-1/task-1") in [
-        one.effect for one in walked.performed
-    ]
-    result = walked.conclusion.document["tasks"][0]["result"]
-    assert result == {"code": "6 * 7", "output": {"status": "ok", "value": 42}}
-
-
 @pytest.mark.parametrize(
     "crash",
     [
@@ -440,25 +275,6 @@ def test_code_that_fails_is_shown_to_the_model_which_may_correct_it(crash: Any) 
 
     walked = analyse(script, {"py_executor": [crash]}, tools=(CODE_TOOL,), execution_retry_limit=0)
     assert statuses(walked) == ["FAILED"]
-
-
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_the_retry_limit_is_that_many_further_attempts_a_task(limit: int) -> None:
-    crash = Failed("tool_error", "down")
-    walked = analyse(
-        {
-            "plan_generation": plan(("search", "a"), ("search", "b")),
-            "query_conversion": [{"tool_input": {"q": "x"}}] * 20,
-        },
-        {"search": [crash] * (limit + 1) + ["found"]},
-        tools=(SEARCH,),
-        execution_retry_limit=limit,
-    )
-    assert statuses(walked) == ["FAILED", "ACCEPTED"]
-    calls = [one for one in walked.performed if isinstance(one.effect, CallTool)]
-    assert len(calls) == limit + 2
-    task = walked.conclusion.document["tasks"][0]
-    assert (task["reason"], task["errors"]) == ("down", ["down"] * (limit + 1))
 
 
 def test_a_tool_gets_an_input_that_fits_it_and_the_error_when_it_fails() -> None:
@@ -523,26 +339,6 @@ def test_a_formal_claim_is_checked_where_there_is_a_checker() -> None:
     assert not [one for one in walked.performed if isinstance(one.effect, CallTool)]
 
 
-def test_the_checker_is_no_resource_of_a_plan() -> None:
-    walked = analyse({"plan_generation": [plan(("check_claim", "x"))]}, tools=(CHECKER,))
-    assert "there is no tool 'check_claim'" in asked(walked, "plan_generation")[1].text
-
-
-def test_knowledge_is_shown_passages_where_there_is_a_tool_that_finds_them() -> None:
-    card = ToolCard("search_documents", "Finds passages.")
-    found = {"passages": [{"source": "notes.md", "text": "Scrapy is fast.", "line": 3}]}
-    walked = analyse(
-        {"plan_generation": plan("What is in the files?")},
-        {"search_documents": [found]},
-        tools=(card,),
-    )
-    assert "[1] (notes.md, line 3) Scrapy is fast." in asked(walked, "task_execution")[0].text
-    assert walked.conclusion.document["tasks"][0]["result"]["passages"] == found["passages"]
-    assert "search_documents" not in asked(walked, "plan_generation")[0].text, (
-        "it is the knowledge resource that searches"
-    )
-
-
 SMALL = {
     "documents": [{"source": "notes.md", "characters": 15, "begins": "Scrapy is fast."}],
     "passages": [{"source": "notes.md", "text": "Scrapy is fast.", "line": 3}],
@@ -563,62 +359,6 @@ def test_small_documents_are_shown_instead_of_searched_and_planners_see_them() -
     assert walked.conclusion.document["tasks"][0]["result"]["passages"] == SMALL["passages"]
 
 
-def test_a_two_step_analysis_takes_under_70_percent_of_the_letters_it_took() -> None:
-    """34,433 letters of prompts and replies with a conversion for each task and results as JSON."""
-    rules = [
-        "# Returns\n\nItems can be returned within 30 days of delivery, unused and in the box.\n"
-        "Worn shoes cannot be returned.",
-        "## Refunds\n\nRefunds are paid within 14 days of receipt to the card that was used.\n"
-        "Shipping is not refunded.",
-    ]
-    passages = [
-        {"source": "policy.md", "text": text, "line": line} for text, line in zip(rules, (1, 7), strict=True)
-    ]
-    documents = [{"source": "policy.md", "characters": 210, "begins": rules[0]}]
-    script = {
-        "plan_generation": [
-            plan(
-                "What the return policy says about unused shoes after 20 days and when money comes back",
-                (
-                    "logic_kernel",
-                    "Decide whether the customer may return the shoes and by when the refund comes",
-                ),
-            )
-        ]
-        * 3,
-        "knowledge": {
-            "answer": "Under the policy, returns are accepted within 30 days of delivery if the item is unused and in "
-            "its box [1]. Worn shoes are excluded [1]. Refunds go out within 14 days [2].",
-            "confidence": 0.9,
-        },
-        "logic_kernel": {
-            "steps": [
-                "Returns are accepted for 30 days; 20 is less than 30.",
-                "The shoes are unused and in the box, so they are not excluded.",
-                "A refund is paid within 14 days of receipt.",
-            ],
-            "conclusion": "The shoes may be returned; the refund comes within 14 days of their receipt.",
-        },
-        "focused_answer": {"reason": "20 days are within 30 days.", "value": "Yes"},
-    }
-    desk = Desk(script, {"overview": [{"documents": documents, "passages": passages}]})
-    letters = 0
-
-    def answer(one: Any) -> Any:
-        nonlocal letters
-        event = desk.answer(one)
-        if isinstance(one.effect, Ask):
-            letters += len(one.effect.text) + len(one.effect.system) + len(event.text)
-        return event
-
-    query = "A customer bought shoes 20 days ago, unused and in the box. May she return them, and when is the refund?"
-    tools = (ToolCard("search_documents", "Finds passages."), CHECKER, CODE_TOOL)
-    walked = walk(ANALYSIS, query, answer, {"focused_answer_type": "yes/no", "tools": tools})
-    assert (walked.conclusion.answer, len(walked.asks)) == ("Yes", 11)
-    assert letters < 0.7 * 34_433
-    assert "Sources: [1] policy.md, line 1; [2] policy.md, line 7" in asked(walked, "synthesis")[0].text
-
-
 def test_planners_see_how_large_documents_begin_and_those_are_searched() -> None:
     found = {"passages": [{"source": "long.md", "text": "Deep inside.", "line": 900, "score": 8e-06}]}
     overview = {"documents": [{"source": "long.md", "characters": 90_000, "begins": "# All about scrapers"}]}
@@ -630,17 +370,6 @@ def test_planners_see_how_large_documents_begin_and_those_are_searched() -> None
     for stage in ("complexity_analysis", "plan_generation"):
         assert "long.md (90000 characters): # All about scrapers" in asked(walked, stage)[0].text
     assert "[1] (long.md, line 900) Deep inside." in asked(walked, "task_execution")[0].text
-
-
-@pytest.mark.parametrize("said", [None, "no", {"documents": "many"}, {"documents": [], "passages": "all"}])
-def test_a_retriever_that_cannot_say_what_there_is_is_only_searched(said: Any) -> None:
-    walked = analyse(
-        {"plan_generation": plan("a")},
-        {"overview": [said], "search_documents": [{"passages": []}]},
-        tools=(ToolCard("search_documents"),),
-    )
-    assert walked.snapshot.status == "done"
-    assert "(none fit)" in asked(walked, "task_execution")[0].text
 
 
 def test_questions_show_results_as_text_and_not_as_json() -> None:
@@ -666,13 +395,6 @@ def test_questions_show_results_as_text_and_not_as_json() -> None:
     ):
         assert text in prompt
     assert '{"' not in prompt.rpartition("Now bring all")[0]
-
-
-def test_context_stands_in_every_prompt_right_after_the_query() -> None:
-    walked = analyse(context="The team knows Python.")
-    assert all(
-        one.prompt.startswith(f"Query: {QUERY}\n\nContext:\nThe team knows Python.") for one in walked.asks
-    )
 
 
 def test_a_result_of_ten_megabytes_is_cut() -> None:
@@ -733,29 +455,6 @@ def test_concurrent_tasks_run_side_by_side_unless_one_needs_another() -> None:
     assert alone == [(stage, 1) for stage in two] * 3
 
 
-def test_a_task_to_be_converted_anew_waits_until_what_was_written_for_the_others_has_run() -> None:
-    walked = analyse(
-        {
-            "plan_generation": plan(("search", "a"), ("py_executor", "b")),
-            "query_conversion": [{"tool_input": {"q": "a"}}] * 2,
-        },
-        {"search": [Failed("tool_error", "down"), "found"], "py_executor": [{"status": "ok", "value": 42}]},
-        tools=(SEARCH, CODE_TOOL),
-        concurrent_tasks=True,
-        complexity_analysis=False,
-    )
-    assert statuses(walked) == ["ACCEPTED", "ACCEPTED"]
-    order = [(one.stage, getattr(one.effect, "tool", "")) for one in walked.performed][1:7]
-    assert order == [
-        ("query_conversion", ""),
-        ("task_execution", "search"),
-        ("task_execution", ""),
-        ("task_execution", "py_executor"),
-        ("quality_evaluation", ""),
-        ("query_conversion", ""),
-    ]
-
-
 def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> None:
     broken = [{"status": "error", "error": "no"}] * 22
     unreadable = Answered("{not JSON")
@@ -783,87 +482,7 @@ def test_however_often_programs_fail_out_of_step_a_round_of_execution_ends() -> 
     assert most <= 2
 
 
-def test_a_search_that_returns_nothing_found_nothing() -> None:
-    walked = analyse(
-        {"plan_generation": plan("a")}, {"search_documents": [None]}, tools=(ToolCard("search_documents"),)
-    )
-    assert "(none fit)" in next(ask.text for ask in walked.asks if ask.facts["kind"] == "perform")
-    assert walked.conclusion.document["tasks"][0]["result"]["passages"] == []
-
-
-def test_only_concurrent_plans_are_asked_what_depends_on_what() -> None:
-    assert "depends_on" not in asked(analyse(), "plan_generation")[0].text
-    assert "depends_on" in asked(analyse(concurrent_tasks=True), "plan_generation")[0].text
-
-
-def test_a_task_whose_forerunner_failed_still_runs() -> None:
-    given = plan("a", ("logic_kernel", "compare", [1]))
-    walked = analyse(
-        {"plan_generation": given, "quality_evaluation": [REJECTED]}, concurrent_tasks=True, max_iterations=1
-    )
-    assert statuses(walked) == ["REJECTED", "ACCEPTED"]
-
-
 # -- stage 5
-
-
-def test_continuing_goes_back_to_the_first_stage_with_results_feedback_and_errors() -> None:
-    walked = analyse(
-        {
-            "plan_generation": [plan("a", ("search", "b"), "c"), plan("d")],
-            "query_conversion": [None, {"tool_input": {"q": "x"}}],
-            "knowledge": [
-                {"answer": "Scrapy is fast.", "confidence": 1},
-                {"answer": "Rubbish in here.", "confidence": 1},
-            ],
-            "quality_evaluation": [None, REJECTED],
-            "iteration_decision": [{**ON, "recommendations_for_next_iteration": "look at speed"}],
-        },
-        {"search": [Failed("tool_error", "quota used up")]},
-        tools=(SEARCH,),
-        execution_retry_limit=0,
-    )
-    assert ("iteration_decision", "complexity_analysis") in walked.edges
-    for stage in ("complexity_analysis", "plan_generation"):
-        prompt = asked(walked, stage)[1].text
-        assert "Scrapy is fast." in prompt
-        assert "speed is still open" in prompt
-        assert "look at speed" in prompt
-        assert "quota used up" in prompt
-        assert "made up" in prompt
-        assert "Rubbish in here." not in prompt
-    synthesis = asked(walked, "synthesis")[0].text
-    assert "speed is still open" in synthesis
-    assert "quota used up" not in synthesis
-    assert [task["iteration"] for task in walked.conclusion.document["tasks"]] == [1, 1, 1, 2]
-
-
-def test_without_complexity_continuing_goes_back_to_planning() -> None:
-    walked = analyse({"iteration_decision": [ON]}, complexity_analysis=False)
-    assert ("iteration_decision", "plan_generation") in walked.edges
-
-
-@pytest.mark.parametrize("most", [1, 2, 5])
-def test_a_model_that_never_has_enough_stops_at_the_limit(most: int) -> None:
-    walked = analyse({"iteration_decision": [ON] * 9}, max_iterations=most)
-    assert len(asked(walked, "iteration_decision")) == most
-    assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_iterations")
-    assert len(walked.conclusion.document["iterations"]) == most
-
-
-def test_sufficient_quality_ends_the_run_and_says_so() -> None:
-    walked = analyse()
-    assert (walked.conclusion.reason, walked.conclusion.detail) == (
-        "quality_sufficient",
-        "nothing is missing",
-    )
-
-
-def test_the_minimum_binds_only_where_it_is_enforced() -> None:
-    given = {"min_iterations": 2, "max_iterations": 3}
-    assert len(analyse(**given).conclusion.document["iterations"]) == 1
-    assert "at least 2 are wanted" in asked(analyse(**given), "iteration_decision")[0].text
-    assert len(analyse(**given, enforce_iterations=True).conclusion.document["iterations"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -889,29 +508,6 @@ def test_with_all_tasks_rejected_nothing_is_answered() -> None:
 
 
 # -- stage 6
-
-
-def test_the_result_document_has_every_part() -> None:
-    walked = analyse(candidate_plans=3)
-    document = json.loads(json.dumps(walked.conclusion.document))
-    assert document["synthesis"] == {"answer": "All in all, Python.", "key_findings": ["Python has Scrapy"]}
-    assert (document["final_answer"], document["title"], document["headline"]) == (
-        "Python.",
-        "Scrapers",
-        "Python leads",
-    )
-    assert (document["focused_answer"], document["image_caption"]) == (None, None)
-    assert walked.conclusion.answer == "Python."
-    assert set(document["tasks"][0]) >= {"resource_name", "task_query", "status", "reason", "result"}
-    assert document["iterations"][0]["decision"]["quality_summary"] == "good coverage"
-
-
-def test_a_caption_is_asked_for_only_with_an_image() -> None:
-    plain = analyse()
-    assert "image_caption" not in asked(plain, "synthesis")[0].text
-    walked = analyse({"synthesis": [None, {**USUAL["synthesis"], "image_caption": "A spider"}]}, image=True)
-    assert "Image_caption is missing" in asked(walked, "synthesis")[1].text
-    assert walked.conclusion.document["image_caption"] == "A spider"
 
 
 def test_an_unreadable_synthesis_is_never_passed_on_the_accepted_results_stand_in_unchecked() -> None:
@@ -950,15 +546,6 @@ def test_a_synthesis_is_reasoning_with_its_answer_and_what_stands_beside_it_in_m
     )
 
 
-def test_a_synthesis_without_a_mark_is_asked_for_its_answer_alone() -> None:
-    said = ["It has more tools, and they are older. So I would take Python.", "<answer>Python</answer>"]
-    walked = analyse({"synthesis": said})
-    _, again = asked(walked, "synthesis")
-    assert again.turns[-1].objection.startswith("Now write the answer of that reply alone")
-    assert walked.conclusion.answer == "Python"
-    assert walked.conclusion.document["synthesis"]["answer"] == said[0]
-
-
 def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     known = {"answer": "It can do much.", "confidence": 0.9, "quality": "rejected", "reason": "a guess"}
     walked = analyse({"knowledge": [known, {**known, "quality": "ACCEPTED"}]}, judge_own_results=True)
@@ -966,23 +553,6 @@ def test_a_result_judged_by_whoever_brought_it_is_not_judged_again() -> None:
     assert (rejected["status"], rejected["reason"], accepted["status"]) == ("REJECTED", "a guess", "ACCEPTED")
     assert accepted["result"] == {"answer": "It can do much.", "confidence": 0.9}
     assert not asked(walked, "quality_evaluation")
-
-
-def test_equal_plans_are_not_put_to_a_judge() -> None:
-    walked = analyse({"plan_generation": [plan("What can Python do?")] * 3})
-    assert not asked(walked, "plan_evaluation")
-    assert walked.conclusion.document["selected_plan"] == "A"
-
-
-def test_what_an_agent_said_it_checked_goes_where_its_result_goes() -> None:
-    known = {
-        "answer": "It can do much.",
-        "confidence": 0.9,
-        "quality": "ACCEPTED",
-        "reason": "lists from memory",
-    }
-    walked = analyse({"knowledge": [known]}, judge_own_results=True)
-    assert "Checked: lists from memory" in asked(walked, "synthesis")[0].text
 
 
 def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
@@ -1000,20 +570,6 @@ def test_an_unreadable_decision_ends_the_work_unchecked() -> None:
 
 
 # -- stage 7
-
-
-@pytest.mark.parametrize("kind", [*WORDS, "choice: Python | JavaScript", "choice: 1 | 2"])
-def test_a_focused_answer_is_one_of_the_allowed_words_in_its_own_spelling(kind: str) -> None:
-    focus = focus_of(kind)
-    assert focus is not None
-    for word in focus.words:
-        for said in (word, word.lower(), word.upper(), f"  {word} "):
-            walked = analyse({"focused_answer": {"value": said}}, focused_answer_type=kind)
-            assert walked.conclusion.answer == word
-            assert walked.conclusion.document["focused_answer"] == {"type": focus.kind, "value": word}
-        assert analyse({"focused_answer": word}, focused_answer_type=kind).conclusion.answer == word, (
-            "without JSON"
-        )
 
 
 @pytest.mark.parametrize("kind", [*WORDS, "choice: Python | JavaScript", "number"])
@@ -1065,22 +621,6 @@ def test_an_unreadable_value_is_taken_from_a_final_answer_that_is_one(
 
 
 @pytest.mark.parametrize(
-    ("said", "value", "answer"),
-    [
-        (42, 42, "42"),
-        ("1,250.50", 1250.5, "1250.5"),
-        (-0.5, -0.5, "-0.5"),
-        ("3e2", 300, "300"),
-        ("19.90", 19.9, "19.9"),
-    ],
-)
-def test_a_number_is_a_number(said: Any, value: float, answer: str) -> None:
-    walked = analyse({"focused_answer": {"value": said}}, focused_answer_type="number")
-    assert walked.conclusion.answer == answer
-    assert walked.conclusion.document["focused_answer"] == {"type": "number", "value": value}
-
-
-@pytest.mark.parametrize(
     "said", [True, "about 42", "$42", "42%", "1,2,3", "NaN", "inf", "1e999", "", "9" * 200]
 )
 def test_what_is_not_a_number_is_not_passed_on(said: Any) -> None:
@@ -1100,21 +640,7 @@ def test_no_value_gets_through_that_is_not_allowed(said: Any, kind: str) -> None
     assert value is None or (value in focus.words if focus.words else isinstance(value, int | float))
 
 
-def test_a_model_that_is_down_at_the_last_stage_gives_no_focused_answer() -> None:
-    walked = analyse({"focused_answer": [Failed("provider_error", "down")]}, focused_answer_type="yes/no")
-    assert (walked.conclusion.reason, walked.snapshot.error) == ("focused_answer_failed", "provider_error")
-
-
-def test_the_stage_runs_only_if_a_type_is_set() -> None:
-    assert ("synthesis", "final_response") in analyse().edges
-    assert ("synthesis", "focused_answer") in analyse(focused_answer_type="choice: Python | Go").edges
-
-
 # -- the cost limit
-
-
-def spent(walked: Any, usd: float) -> float:
-    return usd * len(walked.asks)
 
 
 @pytest.mark.parametrize("calls", range(2, 40))
@@ -1142,13 +668,6 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     assert free.conclusion == limited.conclusion
 
 
-def test_a_scarce_limit_buys_fewer_plans_before_it_buys_no_task() -> None:
-    walked = analyse(usd=0.01, cost_limit=0.06, candidate_plans=5)
-    assert len(asked(walked, "plan_generation")) == 1
-    assert "ACCEPTED" in statuses(walked)
-    assert statuses(walked)[-1] == "SKIPPED"
-
-
 def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
     for decision in (ON, OFF):
         desk = Desk({"iteration_decision": [decision]}, usd=0.01, prices={"iteration_decision": 5.0})
@@ -1156,32 +675,6 @@ def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
         assert not asked(walked, "synthesis"), "nothing is left to pay for it"
         assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "cost_limit")
         assert "It can do much." in str(walked.conclusion.answer)
-
-
-def test_with_nothing_accepted_and_nothing_left_the_run_fails() -> None:
-    walked = analyse(usd=0.5, cost_limit=0.5)
-    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "cost_limit")
-    assert len(walked.asks) == 1
-
-
-def test_unusable_replies_count_and_are_not_asked_for_again_beyond_the_limit() -> None:
-    walked = analyse({"knowledge": [{"nonsense": n} for n in range(30)]}, usd=0.01, cost_limit=0.12)
-    assert len(walked.asks) <= 12
-    assert walked.conclusion.reason == "cost_limit"
-    walked = analyse({"complexity_analysis": ["nonsense"] * 30}, usd=0.01, cost_limit=0.04)
-    assert len(walked.asks) <= 4
-    assert "That reply could not be used: " in walked.asks[1].text
-
-
-def test_before_a_price_is_known_one_call_goes_out_alone() -> None:
-    step = begin(ANALYSIS, QUERY, read_options(ANALYSIS, {"complexity_analysis": False, "cost_limit": 1}))
-    assert len(step.effects) == 1
-    walked = analyse(usd=0.01, cost_limit=1, complexity_analysis=False, candidate_plans=3)
-    assert len(asked(walked, "plan_generation")) == 3
-
-
-def test_without_a_price_the_limit_cannot_bind() -> None:
-    assert analyse(cost_limit=0.01).conclusion.reason == "quality_sufficient"
 
 
 def test_no_focused_answer_without_money_is_a_failure() -> None:
@@ -1198,21 +691,12 @@ def test_no_focused_answer_without_money_is_a_failure() -> None:
     ("given", "said"),
     [
         ({"min_iterations": 3, "max_iterations": 2}, "min_iterations (3) is over max_iterations (2)"),
-        ({"min_iterations": 3}, "min_iterations (3) is over max_iterations (2)"),
         ({"votes": 2}, "odd"),
-        ({"votes": 17}, "votes"),
         ({"candidate_plans": 0}, "candidate_plans"),
-        ({"candidate_plans": 6}, "candidate_plans"),
-        ({"max_iterations": 6}, "max_iterations"),
-        ({"max_iterations": 0}, "max_iterations"),
         ({"cost_limit": 0}, "cost_limit"),
-        ({"cost_limit": "-1"}, "cost_limit"),
-        ({"execution_retry_limit": -1}, "execution_retry_limit"),
         ({"mode": "slow"}, "mode"),
         ({"focused_answer_type": "maybe"}, "focused_answer_type is one of: none; number; yes/no"),
         ({"focused_answer_type": "choice: Python"}, "at least two choices"),
-        ({"focused_answer_type": "choice:"}, "at least two choices"),
-        ({"focused_answer_type": "choice: a | | b"}, "at least two choices"),
         ({"focused_answer_type": "choice: a | A"}, "two choices are the same"),
         ({"no_such_option": 1}, "no_such_option"),
     ],
@@ -1221,22 +705,6 @@ def test_bad_options_are_refused_by_name(given: dict[str, Any], said: str) -> No
     with pytest.raises(UsageError) as error:
         read_options(ANALYSIS, given)
     assert said in error.value.message
-
-
-@pytest.mark.parametrize(
-    "written", ["Yes/No", " yes / no ", "YES/NO", "none", "NONE", "number", "choice:a|b"]
-)
-def test_a_type_may_be_written_in_any_case_and_spacing(written: str) -> None:
-    read_options(ANALYSIS, {"focused_answer_type": written})
-
-
-def test_every_listed_type_is_legal() -> None:
-    for kind in TYPES[:-1]:
-        read_options(ANALYSIS, {"focused_answer_type": kind})
-
-
-def test_it_goes_by_both_names() -> None:
-    assert resolve("pipeline", STRATEGIES) is resolve("analysis", STRATEGIES) is ANALYSIS
 
 
 # -- prompts
@@ -1269,35 +737,6 @@ def test_a_reason_stands_before_its_verdict_in_form_and_prompt(stage: str, first
     assert shown.index(first) < shown.index(then)
 
 
-def test_every_question_for_data_ends_with_a_form_that_is_json() -> None:
-    walked = analyse(
-        {
-            "plan_generation": plan("a", ("logic_kernel", "b"), ("py_executor", "c"), ("search", "d")),
-            "query_conversion": [{"tool_input": {"q": "x"}}],
-            "focused_answer": {"value": "Yes"},
-        },
-        {"py_executor": [{"status": "ok", "value": 42}], "search": ["hit"]},
-        tools=(CODE_TOOL, SEARCH, CHECKER),
-        candidate_plans=2,
-        focused_answer_type="yes/no",
-    )
-    for ask in walked.asks:
-        assert ask.mark or isinstance(shown_form(ask.text), dict), ask.facts["kind"]
-    assert {ask.facts["kind"] for ask in walked.asks if ask.mark} == {"synthesis", "focus"}
-    assert len({ask.facts["kind"] for ask in walked.asks}) == 9
-
-
-def test_each_prompt_begins_as_the_one_before_it_as_far_as_that_is_history() -> None:
-    walked = analyse({"iteration_decision": [ON]}, candidate_plans=3)
-    assert len({one.system for one in walked.asks}) == 1
-    history = ""
-    for one in walked.asks:
-        assert one.prompt.startswith(history)
-        if one.facts["kind"] == "perform":
-            history = one.prompt[: one.prompt.rindex("\n\nThe next task")]
-    assert history.count("Accepted result") == 3
-
-
 def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_answer() -> None:
     from ..playing import stop
 
@@ -1312,12 +751,6 @@ def test_a_budget_stop_gives_what_was_accepted_but_never_in_place_of_a_focused_a
         assert ended.conclusion is not None
         assert ("It can do much." in str(ended.conclusion.answer)) == kept
         assert ended.status == ("done" if kept else "failed")
-
-
-def test_a_reply_that_was_cut_off_is_asked_for_again() -> None:
-    cut = Answered('{"quality": "ACCEPTED", "reason": "so', truncated=True)
-    walked = analyse({"quality_evaluation": [cut]})
-    assert "cut off" in asked(walked, "quality_evaluation")[1].text
 
 
 # -- with a verifier
@@ -1347,22 +780,6 @@ def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_prove
     document = walked.conclusion.document
     assert document["verification"] == "proved"
     assert document["objections"] == ['The answer "Python." was checked and is wrong. too slow']
-
-
-def test_the_focused_value_is_what_is_verified_where_one_is_wanted() -> None:
-    kind = "choice: Python | JavaScript"
-    values = {"focused_answer": [{"value": "Python"}, {"value": "JavaScript"}]}
-    walked, claims = judged(Verified("wrong"), Verified("unknown"), script=values, focused_answer_type=kind)
-    assert [one.path[-1] for one in claims] == ["Python", "JavaScript"]
-    assert walked.conclusion.answer == "JavaScript"
-    assert walked.conclusion.document["verification"] == "open"
-
-
-@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
-def test_an_analysis_whose_every_answer_is_proved_wrong_has_failed(focus: str) -> None:
-    walked, claims = judged(*[Verified("wrong", "no")] * 3, max_repairs=2, focused_answer_type=focus)
-    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "verification_failed")
-    assert (walked.conclusion.answer, len(claims)) == (None, 3)
 
 
 def test_no_further_answer_is_asked_for_when_the_cost_limit_leaves_no_room() -> None:

@@ -2,17 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.blocks.answers import MARKED
-from reasonry.core.effects import Ask
 from reasonry.core.events import Failed, Verified
-from reasonry.core.machine import begin, open_effects
-from reasonry.core.readings import EXTRACT
-from reasonry.core.registry import resolve
-from reasonry.strategies import STRATEGIES
-from reasonry.strategies.linear import LINEAR, THOUGHT
+from reasonry.core.machine import advance, begin, open_effects
+from reasonry.strategies.linear import LINEAR
 
-from ..playing import advance
-from .walking import in_order, reply, shown_form, walk
+from .walking import in_order, reply, walk
 
 PROBLEM = "Use 4, 6, 1 and 1 to make 24"
 PLAN = {"approach": "Look for factors of 24.", "totalThoughts": 2}
@@ -23,7 +17,6 @@ STATEMENT = "4 * 6 * 1 * 1 makes 24."
 HYPOTHESIS = f"{STATEMENT}\n<answer>4 * 6 * 1 * 1</answer>"
 HOLDS = {"holds": True, "reason": "Each number once."}
 FAILS = {"holds": False, "reason": "The 1s are not used."}
-ANSWER = "<answer>4 * 6 * 1 * 1</answer>"
 
 
 def think(text: str) -> str:
@@ -85,17 +78,6 @@ def test_a_revision_names_the_thought_it_replaces() -> None:
     (revision,) = [one for one in walked.thoughts if one.stage == "thought_revision"]
     assert (revision.text, walked.thoughts[revision.revises - 1].text) == ("Multiply.", "Add")
     assert "Thought 1 (replaced): Multiply." in walked.asks[-1].prompt
-
-
-def test_an_unsound_thought_is_the_one_revised_where_none_is_named() -> None:
-    unsound = {"sound": False, "reason": "No."}
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(PLAN, think("Add"), unsound, revised("Multiply."), CONCLUDE, HYPOTHESIS, HOLDS),
-    )
-    (revision,) = [one for one in walked.thoughts if one.stage == "thought_revision"]
-    assert walked.thoughts[revision.revises - 1].text == "Add"
 
 
 def test_a_branch_leaves_the_line_of_the_thought_it_names() -> None:
@@ -174,18 +156,6 @@ def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> No
     assert adjusted.data == {"totalThoughts": 2}
 
 
-def test_an_answer_proved_wrong_is_asked_for_again_or_not_given() -> None:
-    unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
-    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, "<answer>4 + 6</answer>", unknown, HOLDS)
-    walked = walk(LINEAR, PROBLEM, in_order(*start, wrong, ANSWER, Verified("right")), {"verify": True})
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == (
-        "4 * 6 * 1 * 1",
-        "proved",
-    )
-    lost = walk(LINEAR, PROBLEM, in_order(*start, wrong), {"verify": True, "max_repairs": 0})
-    assert (lost.snapshot.status, lost.conclusion.reason) == ("failed", "verification_failed")
-
-
 def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
     start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS)
     walked = walk(
@@ -227,20 +197,6 @@ def test_where_the_test_of_a_hypothesis_cannot_be_read_it_is_the_answer_unchecke
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
-def test_a_thought_or_hypothesis_without_a_mark_is_asked_for_it_and_a_thought_will_do_as_a_whole() -> None:
-    plain = ("4 * 6 is 24.", "As I said.", "4 * 6 is 24, truly.")
-    found = ("It is 4 * 6 * 1 * 1.", ANSWER)
-    events = in_order(PLAN, *plain, {**SOUND, **ON_TO_HYPOTHESIS}, *found, HOLDS)
-    walked = walk(LINEAR, PROBLEM, events)
-    assert [len(one.turns) for one in walked.asks] == [0, 0, 1, 2, 0, 0, 1, 0]
-    assert walked.asks[2].turns[0].objection == walked.asks[6].turns[0].objection == EXTRACT
-    assert "Thought 1: 4 * 6 is 24, truly." in walked.asks[-1].prompt
-    assert (walked.conclusion.answer, walked.conclusion.document["hypothesis"]) == (
-        "4 * 6 * 1 * 1",
-        "It is 4 * 6 * 1 * 1.",
-    )
-
-
 def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_taken_from() -> None:
     start = (
         PLAN,
@@ -253,20 +209,11 @@ def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_take
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
 
 
-def test_a_model_that_fails_ends_the_run() -> None:
-    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), Failed("provider_error", "down")))
-    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "provider_error")
-
-
 def test_each_prompt_begins_with_the_thoughts_before() -> None:
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), SOUND, CONCLUDE, HYPOTHESIS, HOLDS))
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         assert after.prompt.startswith(before.prompt)
-
-
-def test_it_goes_by_the_names_of_the_seed() -> None:
-    assert resolve("base-sequential", STRATEGIES) is resolve("Sequential", STRATEGIES) is LINEAR
 
 
 ON = {**SOUND, "next": "thought_adjustment", "thoughtsLeft": 9}
@@ -295,19 +242,6 @@ def test_what_a_revision_and_a_failed_test_say_of_how_to_go_on_is_not_asked_agai
     assert walked.conclusion.answer == "4 * 6 * 1 * 1"
     assert "decide" not in [one.facts["kind"] for one in walked.asks]
     assert {"branch_creation", "continuation_decision"} <= {stage for edge in walked.edges for stage in edge}
-
-
-def test_an_answer_that_came_with_the_hypothesis_is_proved_or_asked_for_again() -> None:
-    unknown, wrong = Verified("unknown"), Verified("wrong", "It makes 10.")
-    start = (PLAN, think("a"), {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, unknown, HOLDS)
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(*start, wrong, "<answer>6 * 4</answer>", Verified("right")),
-        {"verify": True},
-    )
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("6 * 4", "proved")
-    assert "It makes 10." in walked.asks[-1].prompt
 
 
 def test_only_thoughts_are_numbered_and_no_bookkeeping_is_shown() -> None:
@@ -377,29 +311,3 @@ def test_a_range_of_thoughts_that_a_revision_names_is_asked_about_again() -> Non
     events = in_order(PLAN, think("a"), both, {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS)
     walked = walk(LINEAR, PROBLEM, events)
     assert "names several thoughts; name one" in walked.asks[3].text
-
-
-FORMS = [stage for stage in LINEAR.stages if stage.reply is not None]
-
-
-@pytest.mark.parametrize("stage", FORMS, ids=[stage.name for stage in FORMS])
-def test_a_form_asks_for_the_reason_before_the_verdict(stage) -> None:
-    fields = list(stage.form["properties"])
-    if {"sound", "holds", "next"} & set(fields):
-        assert fields[0] in ("reason", "thought")
-
-
-def test_a_question_ends_with_the_form_of_its_data_or_has_a_mark() -> None:
-    unsound, wrong = {"sound": False}, Verified("wrong")
-    events = (PLAN, think("a"), unsound, revised("b"), CONCLUDE, HYPOTHESIS, wrong, CONCLUDE, HYPOTHESIS)
-    rest = (Verified("unknown"), HOLDS, wrong, ANSWER, Verified("right"))
-    walked = walk(LINEAR, PROBLEM, in_order(*events, *rest), {"verify": True})
-    marked = {"think": THOUGHT, "hypothesize": MARKED, "finalize": MARKED}
-    for one in walked.performed:
-        if not isinstance(one.effect, Ask):
-            continue
-        kind = one.effect.facts["kind"]
-        assert one.effect.mark == marked.get(kind, "")
-        if kind not in marked:
-            assert list(shown_form(one.effect.task)) == list(LINEAR.by_name[one.stage].form["properties"])
-    assert len({one.facts["kind"] for one in walked.asks}) == 8

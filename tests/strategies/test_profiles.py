@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
-from reasonry.core.events import Failed, Verified
+from reasonry.core.events import Failed
 from reasonry.strategies.profiles import (
     CHAIN_OF_VERIFICATION,
     LEAST_TO_MOST,
@@ -89,15 +89,6 @@ def test_a_list_is_cut_at_its_limit() -> None:
     walked = walk(SKELETON, "p", events, {"max_entries": 2})
     assert (walked.conclusion.answer, walked.conclusion.document["entries"]) == ("1\n\n2", ["a", "b"])
     assert "At most 2." in walked.asks[0].task
-
-
-def test_an_answer_proved_wrong_is_asked_for_again_with_the_objection() -> None:
-    start = (listed("One"), "<answer>one</answer>", Verified("wrong", "No."))
-    events = in_order(*start, "<answer>two</answer>", Verified("right"))
-    walked = walk(SKELETON, "p", events, {"verify": True})
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("two", "proved")
-    assert walked.asks[-1].prompt.endswith('The answer "one" was checked and is wrong. No.')
-    assert [one.wants_value for one in walked.asks] == [False, False, True]
 
 
 def test_a_limit_gives_the_draft_or_the_points_as_they_stand() -> None:

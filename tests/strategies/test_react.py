@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool, Verify
-from reasonry.core.events import Answered, Failed, ToolReturned, Verified
+from reasonry.core.events import Failed, ToolReturned, Verified
 from reasonry.core.machine import Pending, begin
 from reasonry.strategies.react import REACT, TASK, Options
 from reasonry.surfaces.present import thought_lines
@@ -64,20 +63,6 @@ def test_the_prover_is_offered_only_where_nothing_can_be_looked_up() -> None:
     for cards, offered in (((prover, python), True), ((prover, python, search), False)):
         asked = walk(REACT, "p", in_order(finish("x")), {"tools": cards}).asks[0]
         assert ("check_claim" in asked.text) is offered
-
-
-def test_the_table_is_the_one_of_the_flow_engine() -> None:
-    assert REACT.edges == (
-        ("problem_reception", "initial_reasoning"),
-        ("initial_reasoning", "action_planning"),
-        ("action_planning", "action_execution"),
-        ("action_execution", "observation_reception"),
-        ("observation_reception", "reasoning_update"),
-        ("reasoning_update", "evaluation_checkpoint"),
-        ("evaluation_checkpoint", "action_planning"),
-        ("evaluation_checkpoint", "solution_formulation"),
-        ("solution_formulation", "final_response"),
-    )
 
 
 def test_the_papers_example_on_the_colorado_orogeny() -> None:
@@ -152,12 +137,6 @@ def test_an_unknown_tool_is_answered_with_the_legal_ones() -> None:
     walked = walk(REACT, "p", in_order(act("Try.", ("google", {})), finish("x")), TOOLS)
     assert observations(walked) == ["Error: there is no tool 'google'; the tools are: search, lookup"]
     assert walked.conclusion.document["tool_calls"] == 0
-
-
-def test_an_unknown_tool_beside_a_known_one_does_not_shift_the_observations() -> None:
-    mixed = act("Both.", ("google", {}), ("search", {"entity": "A"}))
-    walked = walk(REACT, "p", in_order(mixed, ToolReturned("found"), finish("x")), TOOLS)
-    assert observations(walked)[0].endswith("\nfound")
 
 
 def test_a_repeated_action_is_pointed_out_to_the_model() -> None:
@@ -238,13 +217,6 @@ def test_tools_go_along_where_they_are_taken_and_are_told_of_where_they_are_not(
     assert told.prompt.endswith(TASK)
 
 
-@pytest.mark.parametrize("nothing", ["none", "None", "N/A", "nothing"])
-def test_none_is_an_answer(nothing: str) -> None:
-    for said in ({"thought": "t", "actions": [], "answer": nothing}, f"t\n<answer>{nothing}</answer>"):
-        walked = walk(REACT, "p", in_order(said), TOOLS)
-        assert (walked.conclusion.answer, len(walked.asks)) == (nothing, 1)
-
-
 def test_reasoning_with_the_answer_in_its_mark_ends_the_run() -> None:
     text = "Austen lived in Steventon, in Hampshire.\n<answer>Hampshire</answer>"
     walked = walk(REACT, "In which county?", in_order(SEARCH, ToolReturned("x"), text), TOOLS)
@@ -258,12 +230,6 @@ def test_more_actions_than_a_turn_may_have_are_asked_for_again() -> None:
     many = "\n".join(f"Action: search[{n}]" for n in range(17))
     walked = walk(REACT, "p", in_order(many, finish("x")), TOOLS)
     assert "Take at most 16 actions in a turn." in walked.asks[1].text
-
-
-def test_arguments_that_look_like_a_turn_are_still_arguments() -> None:
-    text = 'Thought: x\nAction: search[{"thought": "hm"}]'
-    walked = walk(REACT, "p", in_order(text, ToolReturned("1"), finish("x")), TOOLS)
-    assert walked.performed[1].effect == CallTool("search", {"entity": '{"thought": "hm"}'})
 
 
 def test_a_model_that_never_ends_is_asked_for_its_answer_at_the_limit() -> None:
@@ -295,24 +261,11 @@ def test_the_third_same_action_or_the_third_without_a_tool_leads_to_the_answer(
     assert walked.snapshot.rounds == 4
 
 
-def test_at_the_limit_too_the_papers_text_form_is_read() -> None:
-    replies = in_order(SEARCH, ToolReturned("x"), "Thought: Enough.\nAction: Finish[1,800 ft]")
-    walked = walk(REACT, "p", replies, TOOLS | {"max_steps": 1})
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("1,800 ft", "max_steps")
-
-
 def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
     walked = walk(REACT, "2 + 2?", in_order(finish(4)))
     assert walked.conclusion.answer == "4"
     assert len(walked.performed) == 1
     assert "There are no tools." in walked.asks[0].text
-
-
-@pytest.mark.parametrize("closing", [finish("the river Itchen"), "Yes.\n<answer>the river Itchen</answer>"])
-def test_a_turn_may_say_again_what_an_earlier_one_said_too_early(closing: object) -> None:
-    hasty = {**SEARCH, "answer": "the river Itchen"}
-    walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), hasty, ToolReturned("x"), closing), TOOLS)
-    assert (walked.conclusion.answer, len(walked.asks)) == ("the river Itchen", 3)
 
 
 def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
@@ -347,26 +300,6 @@ def test_the_papers_text_form_is_read_too() -> None:
     assert walked.conclusion.answer == "1,800 ft"
 
 
-def test_a_reply_that_was_cut_off_is_asked_again_and_never_acted_on() -> None:
-    cut = Answered(
-        '{"thought": "t", "actions": [{"tool": "search", "arguments": {"entity": "High Pl', truncated=True
-    )
-    walked = walk(REACT, "p", in_order(cut, finish("x")), TOOLS)
-    assert "cut off before its end" in walked.asks[1].text
-    assert not any(isinstance(one.effect, CallTool) for one in walked.performed)
-
-
-def test_arguments_written_as_text_get_the_type_the_tool_wants() -> None:
-    tools = {"tools": [{"name": "count", "parameters": COUNT}]}
-    walked = walk(
-        REACT,
-        "p",
-        in_order(act("", ("count", {"n": "12", "entity": "7"})), ToolReturned(1), finish("x")),
-        tools,
-    )
-    assert walked.performed[1].effect == CallTool("count", {"n": 12, "entity": "7"})
-
-
 def test_a_result_of_ten_megabytes_is_cut_for_the_prompt() -> None:
     walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x" * 10_000_000), finish("y")), TOOLS)
     assert len(walked.asks[-1].text) < 5_000
@@ -386,23 +319,6 @@ def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
     assert walked.conclusion.answer == "6!"
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0] == Verify("p", ("That settles it.", "5"), final=True)
-
-
-def test_with_no_turn_left_an_answer_proved_wrong_fails_the_run() -> None:
-    wrong = Verified("wrong", "no")
-    walked = walk(
-        REACT, "p", in_order(finish("5"), wrong, {"answer": "7"}, wrong), {"verify": True, "max_steps": 1}
-    )
-    assert (walked.snapshot.status, walked.conclusion.answer, walked.conclusion.reason) == (
-        "failed",
-        None,
-        "verification_failed",
-    )
-
-
-def test_an_unverifiable_answer_stands() -> None:
-    walked = walk(REACT, "p", in_order(finish("5"), Verified("unknown")), {"verify": True})
-    assert walked.conclusion.answer == "5"
 
 
 def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached() -> None:
@@ -428,13 +344,6 @@ def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached
         cached += count
     assert cached / sum(tokens) >= 0.88
     assert len({ask.text.removeprefix(f"{ask.system}\n\n{ask.prompt}") for ask in asks}) == 1
-
-
-def test_the_reply_form_is_a_plain_json_schema() -> None:
-    form = REACT.by_name["reasoning_update"].form
-    assert form is not None
-    assert form["required"] == ["thought", "actions", "answer"], "providers want every property"
-    assert "$ref" not in json.dumps(form)
 
 
 def test_of_several_replies_to_a_turn_the_actions_that_most_agree_on_are_taken() -> None:

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
-from reasonry.core.effects import Verify
-from reasonry.core.events import Verified
-from reasonry.core.readings import EXTRACT as UNMARKED
-from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
+from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD
 
 from .walking import in_order, reply, stopped_after, walk
 
@@ -68,34 +65,6 @@ def test_a_computation_that_never_ends_is_cut_at_max_steps() -> None:
     walked = walk(SCRATCHPAD, ADDITION, answer, {"max_steps": 5})
     assert [one.stage for one in walked.performed].count("iterative_calculation") == 5
     assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "max_steps")
-
-
-def test_each_prompt_repeats_the_whole_scratchpad_before_it() -> None:
-    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
-    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt)
-    assert '9 + 7 = 16: 6, C 1\nScratchpad: rest = "2 + 5"' in walked.asks[-1].prompt
-
-
-def test_an_answer_proved_wrong_is_read_off_again_and_then_given_up() -> None:
-    wrong = Verified("wrong", "Not the sum.")
-    walked = walk(
-        SCRATCHPAD,
-        ADDITION,
-        in_order(START, *LINES, "<answer>68</answer>", wrong, RESULT, Verified("right")),
-        {"verify": True},
-    )
-    assert walked.conclusion.answer == "86"
-    assert 'The answer "68" was checked and is wrong. Not the sum.' in walked.asks[-1].prompt
-    assert isinstance(walked.performed[-1].effect, Verify)
-    lost = walk(
-        SCRATCHPAD,
-        ADDITION,
-        in_order(START, *LINES, "<answer>68</answer>", wrong),
-        {"verify": True, "max_repairs": 0},
-    )
-    assert (lost.snapshot.status, lost.conclusion.reason) == ("failed", "verification_failed")
-    assert lost.conclusion.answer is None
 
 
 def test_a_stop_gives_no_variables_as_the_answer() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -12,16 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry import solve
 from reasonry.blocks.answers import MARKED
 from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
-from reasonry.core.machine import Pending, begin
-from reasonry.core.readings import EXTRACT
-from reasonry.core.registry import resolve
-from reasonry.models.scripted import ScriptedModel
+from reasonry.core.machine import Pending, advance, begin
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import CONFIDENCE, REASON, SELF_CONSISTENCY, SYSTEM, Options, State
 
@@ -37,19 +32,6 @@ def sample(answer: Any, reasoning: str = "because") -> dict:
 
 def votes(walked: Walked) -> list[tuple[str, int]]:
     return [(vote["answer"], vote["count"]) for vote in walked.conclusion.document["votes"]]
-
-
-def test_the_table_is_the_one_of_the_flow_engine() -> None:
-    names = [
-        "problem_reception",
-        "multiple_path_sampling",
-        "reasoning_path_execution",
-        "answer_collection",
-        "consistency_analysis",
-        "majority_selection",
-        "final_response",
-    ]
-    assert SELF_CONSISTENCY.edges == tuple(pairwise(names))
 
 
 def test_the_papers_example_on_janets_ducks() -> None:
@@ -89,36 +71,6 @@ def test_unanimous_paths_stop_after_one_window() -> None:
 def test_the_exact_stop_waits_until_nothing_can_change_the_winner() -> None:
     walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), {"samples": 20, "stop": "exact"})
     assert walked.conclusion.document["samples_used"] == 10
-
-
-def test_full_draws_all_samples_in_one_round() -> None:
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), FULL | {"samples": 12})
-    assert walked.conclusion.document["samples_used"] == 12
-    assert walked.conclusion.document["samples_saved"] == 0
-    assert walked.snapshot.rounds == 1
-
-
-def test_a_tie_goes_to_the_answer_that_had_as_many_votes_first() -> None:
-    answers = iter("ABBA")
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample(next(answers))), FULL | {"samples": 4})
-    assert walked.conclusion.answer == "B"
-
-
-def test_answers_that_say_the_same_are_one_vote() -> None:
-    walked = walk(
-        SELF_CONSISTENCY,
-        "p",
-        in_order(sample("0.3"), sample("0.50"), sample("1/2"), sample("**0.5**"), sample(0.5)),
-        FULL | {"samples": 5},
-    )
-    assert votes(walked) == [("0.50", 4), ("0.3", 1)]
-
-
-def test_failed_samples_are_dropped() -> None:
-    events = iter([Failed("provider_error", "down"), reply(sample("A")), Failed("provider_error", "down")])
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: next(events), FULL | {"samples": 3})
-    assert walked.conclusion.answer == "A"
-    assert walked.conclusion.document["samples_failed"] == 2
 
 
 def test_all_samples_failed_is_a_clear_end() -> None:
@@ -193,24 +145,6 @@ def test_an_answer_proved_right_ends_the_run_at_once() -> None:
     assert walked.conclusion.document["confidence"] == 1.0
 
 
-def test_all_answers_proved_wrong_is_a_clear_end() -> None:
-    def answer(one: Pending):
-        return Verified("wrong") if isinstance(one.effect, Verify) else reply(sample("A"))
-
-    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 6})
-    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "verification_failed")
-
-
-def test_a_run_that_is_stopped_gives_the_leader_so_far() -> None:
-    step = begin(SELF_CONSISTENCY, "p", Options(samples=40, stop="exact"))
-    for one in step.effects[:5]:
-        step = advance(SELF_CONSISTENCY, step.snapshot, one.id, reply(sample("A")), strategies=STRATEGIES)
-    step = advance(SELF_CONSISTENCY, step.snapshot, None, Stopped("max_calls"))
-    assert step.snapshot.status == "done"
-    assert step.snapshot.conclusion is not None
-    assert (step.snapshot.conclusion.answer, step.snapshot.conclusion.reason) == ("A", "max_calls")
-
-
 @given(st.lists(st.sampled_from("AB"), min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_a_stop_in_the_open_window_counts_every_answer_that_has_come_in(
     answers: list[str], order: random.Random
@@ -278,33 +212,6 @@ def test_a_path_is_free_text_that_marks_its_answer() -> None:
     assert walked.thoughts[0].text == path
     vague = walk(SELF_CONSISTENCY, "p", lambda _: reply("The answer is not yet known."), {"samples": 1})
     assert vague.conclusion.reason == "all_samples_failed"
-
-
-def test_a_path_without_its_mark_is_asked_for_the_answer_alone() -> None:
-    path = "3 + 2 = 5. So there are five."
-    walked = walk(SELF_CONSISTENCY, "p", in_order(path, "<answer>5</answer>"), {"samples": 1})
-    assert [turn.objection for turn in walked.asks[1].turns] == [EXTRACT]
-    assert (walked.conclusion.answer, walked.thoughts[0].text) == ("5", path)
-    assert walked.conclusion.document["samples_failed"] == 0
-
-
-@pytest.mark.parametrize(
-    "written", ["cot", "Chain-Of-Thought", " chain_of_thought", "ReAct", "planned-thinking"]
-)
-def test_the_strategy_inside_goes_by_its_aliases_too(written: str) -> None:
-    options = Options(over=written, over_options={"verify": False}, samples=1)
-    step = begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES)
-    child = step.snapshot.pending[0].child
-    assert child is not None
-    assert child.strategy == resolve(written, STRATEGIES).name
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("over", ["cot", "CoT", "Chain-Of-Thought"])
-async def test_an_alias_of_chain_of_thought_is_one_call_too(over: str) -> None:
-    model, options = ScriptedModel.of({"stage": "*", "reply": sample("A")}), {"over": over, "samples": 1}
-    result = await solve("q", strategy="self_consistency", model=model, options=options, store="memory")
-    assert (result.answer, result.usage.calls) == ("A", 1)
 
 
 @pytest.mark.parametrize("over", ["chain_of_thought", "react"])
@@ -422,12 +329,6 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
     assert right["beta"] >= right["full"]
 
 
-def test_a_path_without_an_answer_says_that_its_mark_is_missing() -> None:
-    said = walk(SELF_CONSISTENCY, "p", lambda _: reply("total time 2.5 h for 120 km: 48"), {"samples": 1})
-    assert said.conclusion.reason == "all_samples_failed"
-    assert "it has no <answer>…</answer>" in (said.conclusion.detail or "")
-
-
 def test_samples_that_were_not_read_are_mentioned() -> None:
     replies = in_order(*["total time 2.5 h for 120 km: 48"] * 2, *["Answer: 8"] * 4)
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
@@ -450,16 +351,6 @@ def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:
     assert walked.asks[0].mark == MARKED + CONFIDENCE
 
 
-def test_without_confidence_the_weights_are_equal() -> None:
-    walked = walk(
-        SELF_CONSISTENCY,
-        "How many?",
-        in_order("Answer: 13", "Answer: 18", "Answer: 18"),
-        FULL | {"samples": 3, "weigh": True},
-    )
-    assert walked.conclusion.answer == "18"
-
-
 def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
     answers = ("Answer: by rail", "Answer: on foot", "Answer: with the train")
     bad, good = {"groups": [[1, 3]]}, {"groups": [[1, 3], [2]]}
@@ -472,16 +363,6 @@ def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
     assert votes(walked) == [("by rail", 2), ("on foot", 1)]
     assert walked.conclusion.answer == "by rail"
     assert walked.asks[-1].by == "judge"
-
-
-def test_answers_that_agree_are_not_grouped() -> None:
-    walked = walk(
-        SELF_CONSISTENCY,
-        "How many?",
-        in_order("Answer: 18", "Answer: 18"),
-        FULL | {"samples": 2, "group": True},
-    )
-    assert len(walked.asks) == 2
 
 
 def arriving(options: dict[str, Any], *arrivals: tuple[int, str]) -> Any:

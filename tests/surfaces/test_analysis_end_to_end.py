@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-import reasonry
-from reasonry.strategies.analysis.focus import WORDS, focus_of
-from tests.in_process import run
+from reasonry.strategies.analysis.focus import focus_of
 from tests.servers import ChatRequest, ModelServer
 
 from ..engine.answering import spelled_out
@@ -150,37 +148,6 @@ def test_a_program_that_fails_is_shown_its_error_and_corrected(
     assert "open('/etc/passwd')" in shown
 
 
-# -- Python and MCP
-
-
-@pytest.mark.anyio
-async def test_the_same_from_python(tmp_path: Path, server: ModelServer) -> None:
-    (tmp_path / "packing.md").write_text(analyst.NOTES)
-    result = await reasonry.solve(
-        analyst.QUERY,
-        strategy="analysis",
-        model=server.model,
-        options={"candidate_plans": 2, "focused_answer_type": analyst.FOCUS},
-        mcp=[weather_command()],
-        context=[str(tmp_path / "packing.md")],
-        store="memory",
-    )
-    assert (result.status, result.answer) == ("done", "Umbrella")
-    assert [one["status"] for one in result.details["tasks"]] == ["ACCEPTED"] * 4
-
-
-def test_the_same_over_mcp_with_the_sandbox_as_its_tool(tmp_path: Path, server: ModelServer) -> None:
-    with Raw(tmp_path / "s.db", REASONRY_MODEL=server.model) as raw:
-        options = {"candidate_plans": 2, "focused_answer_type": analyst.FOCUS}
-        document = raw.call("solve", problem=analyst.QUERY, strategy="analysis", options=options)
-        assert (document["status"], document["answer"]) == ("done", "Umbrella")
-        assert [one["resource_name"] for one in document["tasks"]] == ["knowledge", "py_executor"]
-        assert document["tasks"][1]["result"]["output"]["value"] == round(20 / 31, 4)
-        for wrong in ({"focused_answer_type": "maybe"}, {"votes": 2}, {"candidate_plans": 9}):
-            result = raw.call("solve", problem=analyst.QUERY, strategy="analysis", options=wrong)
-            assert result["error"]["code"] == "invalid_request"
-
-
 # -- coached
 
 
@@ -195,42 +162,6 @@ def answered(document: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for one in document["questions"]
     ]
-
-
-def test_a_coached_analysis_runs_to_its_end_from_the_shell(
-    shell: Shell, weather: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(shell.folder)
-    monkeypatch.setenv("REASONRY_STORE", shell.environ["REASONRY_STORE"])
-    tools = ["--mcp", weather, "--context", "packing.md"]
-
-    def tell(*arguments: str) -> tuple[int, dict[str, Any]]:
-        # In this process: a shell's would be the same, and sixteen of them slow.
-        code = run(["coach", *arguments, "--json"])
-        return code, json.loads(capsys.readouterr().out)
-
-    shown = shell.json(
-        *("coach", "start", analyst.QUERY, "--strategy", "analysis", "--option", "complexity_analysis=false"),
-        *("--option", "candidate_plans=1", "--option", f"focused_answer_type={analyst.FOCUS}", *tools),
-    )
-    stages: list[str] = []
-    answers = shell.folder / "answers.json"
-    while shown["questions"][0]["stage"] != "focused_answer":
-        stages += [one["stage"] for one in shown["questions"]]
-        answers.write_text(json.dumps({"answers": answered(shown)}))
-        given = ["answer", shown["run_id"], "--answers", str(answers)]
-        if stages[-1] == "synthesis":
-            code, refused = tell(*given)
-            assert (code, "climate" in refused["error"]["tools"]) == (2, True), "its tools are not named"
-        code, shown = tell(*given, *tools)
-        assert code == 0
-    text = json.dumps({"answers": answered(shown)})
-    done = shell.run("coach", "answer", shown["run_id"], *tools, text=text)
-    assert (done.returncode, done.stdout) == (0, "Umbrella\n")
-    result = shell.json("coach", "status", shown["run_id"])["result"]
-    assert result["tasks"][1]["result"]["rain_days"] == 22
-    assert result["tasks"][2]["result"]["output"]["value"] == round(22 / 31, 4)
-    assert set(stages) == analyst.STAGES - {"complexity_analysis", "plan_evaluation", "focused_answer"}
 
 
 def test_a_coached_analysis_runs_to_its_end_over_mcp(tmp_path: Path) -> None:
@@ -251,80 +182,13 @@ def test_a_coached_analysis_runs_to_its_end_over_mcp(tmp_path: Path) -> None:
     assert shown["result"]["tasks"][1]["result"]["output"]["status"] == "ok"
 
 
-@pytest.mark.anyio
-async def test_a_coached_analysis_runs_to_its_end_from_python(tmp_path: Path) -> None:
-    (tmp_path / "packing.md").write_text(analyst.NOTES)
-    async with await reasonry.coach(
-        analyst.QUERY,
-        strategy="analysis",
-        options={"candidate_plans": 1, "focused_answer_type": "yes/no", "complexity_analysis": False},
-        mcp=[weather_command()],
-        context=[str(tmp_path / "packing.md")],
-        store="memory",
-    ) as coaching:
-        while coaching.questions:
-            given = {one["id"]: one["answer"] for one in answered(coaching.document)}
-            last = coaching.questions[0]["stage"] == "focused_answer"
-            await coaching.answer(dict.fromkeys(given, "yes") if last else given)
-    assert coaching.document["result"]["answer"] == "Yes"
-    assert coaching.document["result"]["tasks"][0]["result"]["passages"]
-
-
 # -- focused answers
-
-KINDS = [*WORDS, "number", "choice: Umbrella | Hat"]
 
 
 def right(kind: str) -> Any:
     focus = focus_of(kind)
     assert focus is not None
     return focus.words[0] if focus.words else 22.5
-
-
-async def focused(server: ModelServer, kind: str) -> reasonry.Result:
-    return await reasonry.solve(
-        analyst.QUERY,
-        strategy="analysis",
-        model=server.model,
-        options={"candidate_plans": 1, "complexity_analysis": False, "focused_answer_type": kind},
-        store="memory",
-    )
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_focused_answer_right_wrong_at_first_and_never_right(server: ModelServer, kind: str) -> None:
-    server.reset(reply=saying({"value": right(kind)}))
-    result = await focused(server, kind)
-    calls = result.usage.calls
-    assert (result.status, result.details["focused_answer"]["value"]) == ("done", right(kind))
-    assert result.answer == str(right(kind))
-
-    server.reset(reply=saying({"value": [right(kind)]}))
-    result = await focused(server, kind)
-    assert (result.answer, result.usage.calls) == (str(right(kind)), calls)
-
-    server.reset(reply=saying({"value": "hard to say"}, "I would rather not say", {"value": right(kind)}))
-    result = await focused(server, kind)
-    assert (result.status, result.answer) == ("done", str(right(kind)))
-    assert result.usage.calls == calls + 2
-    assert "Value must be" in json.dumps(server.bodies[-1]["messages"])
-
-    for stubborn in (
-        {"value": "hard to say"},
-        "Umbrella or Hat, Yes or True",
-        {"value": None},
-        {"value": ["Yes", "No"]},
-    ):
-        server.reset(reply=saying(stubborn))
-        result = await focused(server, kind)
-        assert result.usage.calls == calls + 1, "the same reply twice ends the asking"
-        assert (result.status, result.answer) == ("failed", None)
-        assert (result.termination.reason, result.termination.code) == (
-            "focused_answer_failed",
-            "output_invalid",
-        )
-        assert result.details["focused_answer"] is None
 
 
 @pytest.mark.parametrize(("kind", "printed"), [("yes/no", "Yes"), ("number", "22.5")])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +20,6 @@ from tests.in_process import call_command
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TREE = ("--strategy", "tree_of_thoughts")
-HARD = "Use 1, 2, 3, 4, 5 and 6 to make 600"
 
 
 class Shell:
@@ -91,67 +89,6 @@ def test_thoughts_of_runs_side_by_side_are_numbered_as_they_come(shell: Shell) -
     assert len(numbers) > 20
 
 
-def test_json_is_one_document_on_stdout_and_nothing_else(solved: Solved) -> None:
-    _, done, document = solved
-    assert done.stderr == ""
-    assert document["status"] == "done"
-    assert document["answer"].endswith("= 24")
-    assert set(document) >= {
-        "answer",
-        "status",
-        "termination",
-        "strategy",
-        "model",
-        "usage",
-        "rounds",
-        "duration_ms",
-        "session_id",
-        "run_id",
-        "best",
-        "candidates",
-        "tree",
-        "diagnostics",
-    }
-    assert set(document["usage"]) == {
-        "calls",
-        "input_tokens",
-        "output_tokens",
-        "cached_input_tokens",
-        "usd",
-    } | {"total_tokens", "samples"}
-    assert set(document["best"]) == {"node_id", "content", "score", "depth", "path_ids", "path_text"}
-    assert set(document["tree"]) == {
-        "node_count",
-        "frontier_size",
-        "traversal_strategy",
-        "max_depth",
-        "branching_factor",
-        "root_id",
-        "frontier",
-        "nodes",
-    }
-    assert set(document["termination"]) == {
-        "reason",
-        "detail",
-        "status",
-        "depth_reached",
-        "node_count",
-        "duration_ms",
-    }
-
-
-def test_a_tree_can_be_had_from_outside_once_its_run_has_ended(solved: Solved) -> None:
-    shown = solved.shell.json("runs", "show", solved.document["run_id"])
-    nodes = shown["tree"]["nodes"]
-    assert nodes == solved.document["tree"]["nodes"]
-    assert len(nodes) == shown["termination"]["node_count"] == shown["tree"]["node_count"]
-    root = nodes[shown["tree"]["root_id"]]
-    assert (root["parent_id"], root["content"], root["depth"]) == (None, PUZZLE, 0)
-    for node in nodes.values():
-        assert all(nodes[child]["parent_id"] == node["id"] for child in node["children"])
-    assert shown["termination"]["status"] == "completed"
-
-
 def test_the_tree_of_a_run_that_has_ended_is_drawn_again(solved: Solved) -> None:
     tree = solved.document["tree"]
     lines = solved.shell.run("runs", "show", solved.document["run_id"]).stdout.splitlines()
@@ -159,25 +96,6 @@ def test_the_tree_of_a_run_that_has_ended_is_drawn_again(solved: Solved) -> None
     assert len(drawn) == tree["node_count"] - 1
     for node in list(tree["nodes"].values())[1:]:
         assert any(node["content"] in line for line in drawn)
-
-
-def test_a_coached_run_says_how_far_its_tree_has_grown(shell: Shell) -> None:
-    apart = ("--option", "score_with_proposals=false")
-    began = shell.json("coach", "start", "Use 4, 6 and 1 to make 24", *apart)
-    asked = {"answers": [{"id": "e1", "answer": {"thoughts": ["4 * 6 = 24", "4 + 6 = 10"]}}]}
-    shell.run("coach", "answer", began["run_id"], text=json.dumps(asked))
-    progress = shell.json("coach", "status", began["run_id"])["progress"]
-    assert progress["status"] == "evaluating"
-    assert {node["status"] for node in progress["tree"]["nodes"].values()} == {"open", "proposed"}
-    lines = shell.run("runs", "show", began["run_id"]).stdout.splitlines()
-    assert [line for line in lines if line.startswith(("├──", "└──"))] == [
-        "├──   … 4 * 6 = 24",
-        "└──   … 4 + 6 = 10",
-    ]
-    shell.run("coach", "cancel", began["run_id"])
-    ended = shell.json("runs", "show", began["run_id"])
-    assert ended["termination"]["status"] == "error"
-    assert [node["status"] for node in ended["tree"]["nodes"].values()] == ["open", "proposed", "proposed"]
 
 
 def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:
@@ -321,51 +239,6 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
     assert resumed["usage"]["calls"] == 6, "the call that was in flight when the process died counts"
 
 
-def test_ctrl_c_cancels_cleanly_and_says_how_to_resume(shell: Shell) -> None:
-    model = shell.script({"stage": "*", "reply": {"thoughts": ["a"]}, "delay_ms": 60_000})
-    process = subprocess.Popen(
-        shell.command("solve", "anything", "--model", model),
-        env=shell.environ,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    assert "run" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert "runs resume" in err
-    assert "Traceback" not in err
-    assert out == ""
-    (row,) = shell.json("runs", "list")["runs"]
-    assert row["status"] == "cancelled"
-    command = shell.command("runs", "fork", "last", "--at", "0", "--model", model)
-    fork = subprocess.Popen(command, env=shell.environ, stderr=subprocess.PIPE, text=True)
-    assert fork.stderr is not None
-    assert "run" in fork.stderr.readline()
-    fork.send_signal(signal.SIGINT)
-    _, err = fork.communicate(timeout=10)
-    (_, row) = sorted(run["run_id"] for run in shell.json("runs", "list")["runs"])
-    assert (fork.returncode, f"runs resume {row}" in err) == (130, True)
-
-
-def test_a_limit_ends_the_run_with_the_best_so_far(shell: Shell) -> None:
-    model = shell.script(
-        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
-        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
-    )
-    two = ("--max-calls", "2", "--at-limit", "stop")
-    done = shell.run("solve", "Get there", *TREE, "--model", model, *two, "--json")
-    document = json.loads(done.stdout)
-    assert (done.returncode, document["outcome"], document["answer"]) == (10, "stopped", None)
-    assert (document["best_answer"], document["termination"]["reason"]) == ("run", "max_calls")
-    assert document["usage"]["calls"] == 2
-    for partial, printed in (((), ""), (("--partial",), "run\n")):
-        done = shell.run("solve", "Get there", *TREE, "--model", model, *two, *partial)
-        assert (done.returncode, done.stdout) == (10, printed)
-
-
 def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Shell) -> None:
     steps = (
         "--strategy",
@@ -411,15 +284,6 @@ def test_a_preset_and_a_named_limit_are_taken_as_they_are(shell: Shell) -> None:
     named = shell.json("solve", PUZZLE, "--max-seconds", "60")
     runs = [shell.json("runs", "show", shown["run_id"]) for shown in (preset, named)]
     assert [run["budget"].get("calls") for run in runs] == [None, None]
-
-
-def test_a_script_that_runs_out_says_where(shell: Shell) -> None:
-    done = shell.run(
-        "solve", "x", *TREE, "--model", shell.script({"stage": "nowhere", "reply": "x"}), "--json"
-    )
-    document = json.loads(done.stdout)
-    assert document["termination"]["code"] == "script_exhausted"
-    assert "approach_exploration" in document["termination"]["detail"]
 
 
 BAD: list[tuple[list[str], int, str]] = [
@@ -485,44 +349,6 @@ def test_a_lone_surrogate_is_refused(shell: Shell) -> None:
     )
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["code"] == "invalid_request"
-
-
-def test_a_broken_script_line_is_named_before_a_run_is_made(shell: Shell) -> None:
-    path = shell.folder / "broken.jsonl"
-    path.write_text('{"stage": "*", "reply": "x"}\n{"stage": \n', "utf-8")
-    done = shell.run("solve", PUZZLE, "--model", f"scripted:{path}", "--json")
-    error = json.loads(done.stdout)["error"]
-    assert (done.returncode, error["line"]) == (2, 2)
-    assert shell.json("runs", "list")["runs"] == []
-
-
-def test_answers_are_recorded_and_played_again(shell: Shell) -> None:
-    path = shell.folder / "answers.jsonl"
-    model = shell.script(
-        {"stage": "approach_exploration", "reply": {"thoughts": ["walk", "run"]}},
-        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.4, "2": 0.7}}},
-    )
-    first = shell.json("solve", "Go", *TREE, "--model", model, "--record", str(path), "--option", "max_depth=1",
-                       "--option", "formulate_answer=false")  # fmt: skip
-    again = shell.json("solve", "Go", *TREE, "--model", f"recorded:{path}", "--option", "max_depth=1",
-                       "--option", "formulate_answer=false")  # fmt: skip
-    assert first["status"] == "done"
-    assert again["answer"] == first["answer"]
-
-
-def test_strategies_are_shown_as_text_diagram_and_document(shell: Shell) -> None:
-    assert "tree_of_thoughts" in shell.run("strategies").stdout
-    shown = shell.json("strategies", "tree-of-thoughts")
-    assert {"name", "source", "stages", "options"} <= set(shown)
-    assert {"name", "description", "guidance", "fields", "to"} <= set(shown["stages"][0])
-    option = next(one for one in shown["options"] if one["name"] == "branching_factor")
-    assert option["default"] == 3
-    asking = [stage for stage in shown["stages"] if "reply_schema" in stage]
-    assert asking
-    assert all(stage["reply_example"] for stage in asking)
-    assert shell.run("strategies", "react", "--diagram").stdout.startswith(
-        ("flowchart", "stateDiagram", "graph")
-    )
 
 
 def test_the_doctor_says_what_would_be_used(shell: Shell) -> None:
@@ -594,38 +420,6 @@ def test_a_strategy_is_shown_with_guidance_and_required_fields(shell: Shell) -> 
     assert "      requires score: number, 0 to 1\n" in shown
 
 
-def test_the_session_of_a_run_is_counted_and_found(solved: Solved) -> None:
-    shell, document = solved.shell, solved.document
-    (row,) = shell.json("sessions", "list")["sessions"]
-    shown = shell.json("sessions", "show", row["session_id"], "--limit", "100")
-    assert (shown["session_id"], shown["run_id"]) == (document["session_id"], document["run_id"])
-    thoughts = shown["thoughts"]
-    assert any("= 24" in thought["thought"] for thought in thoughts)
-    assert row["thought_history_length"] == len(thoughts) > 0
-    assert shell.run("sessions", "list").stdout.split("\t")[3] == str(len(thoughts))
-    text = thoughts[-1]["thought"].splitlines()[0]
-    matches = shell.json("sessions", "search", text)["matches"]
-    assert (row["session_id"], len(thoughts)) in [
-        (one["session_id"], one["thought_number"]) for one in matches
-    ]
-    first = shell.run("sessions", "search", "0", "--limit", "1")
-    assert (len(first.stdout.splitlines()), "next page: --cursor" in first.stderr) == (1, True)
-    assert "nothing found" in shell.run("sessions", "search", "nowhere").stderr
-
-
-def test_an_answer_that_cannot_be_read_is_refused_with_what_is_asked_next(shell: Shell) -> None:
-    shown = shell.json("coach", "start", "6 * 7", "--strategy", "self_consistency", "--option", "samples=3")
-    asked = [one["id"] for one in shown["questions"]]
-    answers = {asked[0]: 42, asked[1]: "6 * 7 is hard.\nI do not know."}
-    document = shell.json("coach", "answer", shown["run_id"], text=json.dumps(answers))
-    assert {name: document[name] for name in shown} == shell.json("coach", "status", shown["run_id"])
-    said = shell.run("coach", "answer", shown["run_id"], text=json.dumps(answers | {asked[0]: ""}))
-    assert said.returncode == 5
-    said = shell.run("coach", "answer", shown["run_id"], text=json.dumps({asked[1]: "No idea,\nsorry."}))
-    assert (said.returncode, f"--- {asked[1]} " in said.stdout) == (2, True)
-    assert f"reasonry coach answer {shown['run_id']}" in said.stderr
-
-
 def test_a_coached_run_takes_no_options_of_models_and_reads_standard_input(shell: Shell) -> None:
     shown = shell.json("coach", "start", "-", "--strategy", "scratchpad", text="What is 17 + 25?\n")
     assert "17 + 25" in shown["questions"][0]["prompt"]
@@ -682,25 +476,6 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
     (folder / "broken.json").rename(folder / "broken.toml")
     assert "broken.toml" in shell.run("strategies", *named).stderr
     assert shell.run("strategies", "--strategies-dir", "/no/such").returncode == 2
-
-
-def test_settings_of_sessions_are_variables(shell: Shell) -> None:
-    think = ["think", "xxxxx", "--number", "1", "--total", "1", "--done"]
-    shell.environ["REASONRY_MAX_THOUGHT_CHARS"] = "3"
-    assert shell.run(*think).returncode == 2
-    shell.environ["REASONRY_MAX_THOUGHT_CHARS"] = "5"
-    assert shell.run(*think).returncode == 0
-
-
-def test_think_takes_a_path_of_stages(shell: Shell) -> None:
-    path = "initial_reasoning,action_planning, action_execution"
-    think = ["think", "x", "--number", "1", "--total", "2", "--next", "--strategy", "react", "--stage", path]
-    reply = shell.json(*think, "--data", '{"action_planning": {"action": "look"}}')
-    assert reply["stage"] == "action_execution"
-    (thought,) = shell.json("sessions", "show", reply["session_id"])["thoughts"]
-    assert thought["stages"] == ["initial_reasoning", "action_planning", "action_execution"]
-    drawn = " ".join(shell.run("sessions", "show", reply["session_id"]).stdout.split())
-    assert "[initial_reasoning → action_planning → action_execution]" in drawn
 
 
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:

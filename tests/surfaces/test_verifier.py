@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
-from reasonry import Budget, Result, UsageError, solve
+from reasonry import Budget, Result, solve
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import cli
 
 DOCS = Path(__file__).parents[2] / "docs"
-STAGES = {stage.name: stage for stage in STRATEGIES["tree_of_thoughts"].stages}
 SCRIPT = [
     {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
     {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
@@ -81,13 +79,6 @@ def test_the_shell_says_so_at_the_end_and_when_the_run_is_shown(
     assert "Warnings\n  - the verifier python:" in capsys.readouterr().out
     cli.run(["runs", "show", run["run_id"], "--json", *store])
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("name", [name for name, one in STRATEGIES.items() if one.is_driven])
-async def test_verify_without_a_verifier_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="verify needs a verifier"):
-        await solve("q", strategy=name, model=ScriptedModel.of(), options={"verify": "true"}, store="memory")
 
 
 @pytest.mark.anyio

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 import reasonry
 from reasonry import Budget, Policy, UsageError
-from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
-from reasonry.app.wiring import App
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
@@ -88,29 +86,9 @@ def test_a_policy_takes_whole_counts(name: str, value: Any) -> None:
         Policy(**{name: value})
 
 
-@given(st.one_of(BROKEN, BROKEN.map(str)))
-def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
-    for form, others in (
-        (SolveCall, {}),
-        (COACH_ACTIONS["start"], {}),
-        (COACH_ACTIONS["list"], {"limit": value}),
-    ):
-        with pytest.raises(UsageError) as refused:
-            read_run_call(form, {"problem": PUZZLE, "max_calls": value, **others})
-        assert refused.value.details["field"] in ("max_calls", "limit")
-
-
 @given(
     st.one_of(BROKEN.map(str), st.text(st.characters(exclude_categories=["N"]), min_size=1).filter(str.strip))
 )
 def test_a_setting_takes_whole_counts(text: str) -> None:
     with pytest.raises(UsageError, match="whole number"):
         SessionSettings.from_environ({"REASONRY_MAX_THOUGHTS": text})
-
-
-@pytest.mark.parametrize("value", ["1.5", 1.5, "nan"])
-def test_an_option_of_a_strategy_that_counts_takes_whole_numbers(value: Any) -> None:
-    from reasonry.core.options import read_options
-
-    with pytest.raises(UsageError, match="samples"):
-        read_options(App("memory").strategy("self_consistency"), {"samples": value})

@@ -7,7 +7,6 @@ Rule 2: a judge is pure: the same answer gets the same verdict, and judging agai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any
@@ -68,11 +67,6 @@ Judge = Callable[[Item, str], bool]
 def reads_the_same(read: Callable[[str], Any]) -> Judge:
     """Return a judge that parses both answers and compares the results."""
     return lambda item, answer: read(answer) == read(item.expected or "")
-
-
-def finds_the_same(pattern: str) -> Judge:
-    """Return a judge that compares the matches of a pattern in both lower-cased answers, in any order."""
-    return reads_the_same(lambda text: sorted(re.findall(pattern, text.lower())))
 
 
 def check_items(items: Sequence[Item], spec: str) -> None:

@@ -30,10 +30,9 @@ def diff_runs(first: Record, second: Record) -> Document:
 
     Returns:
         `runs`: what each is; `fork`: {`of`: `a` or `b`, `at`: its event}, or None; `problem`, `answer`: {`same`, `a`,
-        `b`}; `path`: {`alike`: edges, `a`, `b`: the first edges that differ}; `asked`: {`alike`, `a`, `b`} counts
-        of questions, tool calls and claims; `parting`: None or {`what`: `question`, `outcome`, `only_a`, `only_b`,
-        `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`: [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of
-        the strategy, model, options and limits that are not the same.
+        `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or {`what`:
+        `question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`: [{`name`,
+        `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of the strategy, model, options and limits that are not the same.
 
     Raises:
         UsageError: They are the same run.
@@ -42,7 +41,7 @@ def diff_runs(first: Record, second: Record) -> Document:
     traces: list[Document] = [{**run.result.document(), **run.head} for run in runs]
     if first.result.run_id == second.result.run_id:
         raise UsageError(f"both are the run {first.result.run_id}; name two runs", option="run_id")
-    asked, paths = [_effects(run) for run in runs], [list(run.entries("path")) for run in runs]
+    asked = [_effects(run) for run in runs]
     fork, shared = None, set[str]()
     for side, run, other in (("a", second, first), ("b", first, second)):
         if run.head["forked_from"] == other.result.run_id:
@@ -53,13 +52,10 @@ def diff_runs(first: Record, second: Record) -> Document:
                 {event["id"] for event in islice(run.entries("events"), at)},
             )
     alike, parting = _part(traces, asked, shared)
-    differ = (number for number, (a, b) in enumerate(zip(*paths, strict=False)) if a != b)
-    edges = next(differ, min(map(len, paths)))
     return {
         "runs": _sides([_describe(trace) for trace in traces]),
         "fork": fork,
         **{name: _compare(traces, name) for name in ("problem", "answer")},
-        "path": {"alike": edges, **_sides([next(iter(path[edges:]), None) for path in paths])},
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
         "spend": _rows([_spend(*each) for each in zip(traces, runs, strict=True)]),

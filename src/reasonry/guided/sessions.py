@@ -542,7 +542,7 @@ class Sessions:
             TooLargeError: A thought or the session exceeds the limits.
         """
         brought = read_session(content, self.strategy, self.settings, self._clock())
-        wanted, notices = brought.row.session_id if self._chooses_ids else "", [*brought.notices]
+        wanted, notices = brought.row.session_id if self._chooses_ids else "", list[Notice]()
         row = replace(brought.row, session_id=wanted or self._new_id())
         try:
             await self.store.import_session(row, brought.thoughts)

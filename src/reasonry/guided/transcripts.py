@@ -1,9 +1,9 @@
-"""Thoughts that were had elsewhere, walked again into a session: our own export, a think-strategies file, a run.
+"""Thoughts that were had elsewhere, walked again into a session: an export, a run.
 
 Rule 1: they are walked thought by thought, by the same rules as when they are thought, so nothing gets in that could
-        not have been handed in. Our own export must hold in full.
-Rule 2: think-strategies lets its thinkers break the rules, and a run passes through stages without a thought. There a
-        path leads to a stage where the table has one; else what cannot be followed is kept in the thought's `data`.
+        not have been handed in. An export must hold in full.
+Rule 2: a run passes through stages without a thought. There a path leads to a stage where the table has one; else what
+        cannot be followed is kept in the thought's `data`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow
-from ..text import first_words, show_value
+from ..text import show_value
 from .arguments import plain_json, read_text
 from .export import KIND, VERSION
 from .lines import Head, RowsView, ThoughtLine, encode
@@ -30,11 +30,10 @@ from .moves import shortest_way
 from .read_calls import read_call, read_thought
 from .replies import thought_document
 from .session_settings import SessionSettings
-from .thinking_tool import Notice, ThinkingCall
+from .thinking_tool import ThinkingCall
 from .thought import submit
 from .turn import PURPOSE_CHARS, Find
 
-_FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _REFERENCES = ("revises_thought", "branch_from_thought")
 
 Document = Mapping[str, Any]
@@ -46,7 +45,6 @@ class Transcript(NamedTuple):
     row: SessionRow
     """The row. The id is empty if the session cannot keep its own."""
     thoughts: list[ThoughtRow]
-    notices: Sequence[Notice] = ()
 
 
 # -- the walk
@@ -59,8 +57,8 @@ class _Walk:
         self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
-    def take_all(self, thoughts: Sequence[Document], take: Callable[[Document], None]) -> None:
-        """Add thoughts one by one within the limits. An error names its thought."""
+    def take_all(self, thoughts: Sequence[Document]) -> None:
+        """Take thoughts one by one, within the limits; an error says which of them it is about."""
         limit = self._settings.max_thoughts
         if len(thoughts) > limit:
             raise TooLargeError(
@@ -68,7 +66,7 @@ class _Walk:
             )
         for place, thought in enumerate(thoughts, 1):
             try:
-                take(thought)
+                self.take(thought)
             except ReasonryError as error:
                 kind: Callable[..., ReasonryError] = type(error)
                 message = f"thought {place} of the session: {error.message}"
@@ -168,33 +166,22 @@ def read_session(
         UsageError: It is no session, or breaks its rules; `thought` says where.
         TooLargeError: It is over the limits.
     """
-    document, notices = _document(content), list[Notice]()
-    is_own = document.get("kind") == KIND
-    if not is_own:
-        document = _own_form(document)
-    elif document.get("version") != VERSION:
+    document = _document(content)
+    if document.get("version") != VERSION:
         raise UsageError(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
     about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
-    try:
-        strategy = find(about.strategy)
-    except UsageError:
-        if is_own:
-            raise
-        strategy, named = find(None), show_value(about.strategy)
-        message = f"Strategy {named} is not known here; the session was imported as {strategy.name}."
-        notices.append(Notice("strategy", message))
-    walk = _Walk(strategy, settings, now_ms)
-    walk.take_all(thoughts, walk.take if is_own else walk.take_loosely)
+    walk = _Walk(find(about.strategy), settings, now_ms)
+    walk.take_all(thoughts)
     row = walk.row(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
         purpose=about.purpose[:PURPOSE_CHARS],
     )
-    return Transcript(row, walk.view.rows, notices)
+    return Transcript(row, walk.view.rows)
 
 
 def _document(content: str | bytes | Document) -> Document:
@@ -204,13 +191,8 @@ def _document(content: str | bytes | Document) -> Document:
         )
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"This is no session: it is not JSON ({error})") from None
-    if not isinstance(document, Mapping) or not (
-        document.get("kind") == KIND or "thoughtHistory" in document
-    ):
-        raise UsageError(
-            "This is no session: expected a session that was exported as JSON, "
-            "or a session.json of think-strategies"
-        )
+    if not isinstance(document, Mapping) or document.get("kind") != KIND:
+        raise UsageError("This is no session: expected a session that was exported as JSON")
     return document
 
 
@@ -219,56 +201,6 @@ def _objects(document: Document, name: str) -> list[dict[str, Any]]:
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
     return [*thoughts]
-
-
-def _own_form(document: Document) -> Document:
-    """Return a session file of think-strategies in the form of our own exports.
-
-    Behind the history come the branches whose thoughts it lacks.
-    """
-    thoughts, branches, at = (
-        _objects(document, "thoughtHistory"),
-        document.get("branches"),
-        document.get("timestamp"),
-    )
-    there = [thought.get("branchId") for thought in thoughts]
-    for name, own in (branches if isinstance(branches, dict) else {}).items():
-        if name not in there and isinstance(own, list):
-            thoughts += [{"branchId": name, **thought} for thought in own if isinstance(thought, dict)]
-    strategies = [document.get("strategy"), *(thought.get("strategy") for thought in thoughts)]
-    purpose = document.get("sessionPurpose") or next((thought.get("thought") for thought in thoughts), "")
-    return {
-        "strategy": str(next(filter(None, strategies), "")),
-        "purpose": first_words(str(purpose), PURPOSE_CHARS),
-        "created_at": next((thought["timestamp"] for thought in thoughts if "timestamp" in thought), at),
-        "thoughts": [
-            _own_thought({"timestamp": at, **thought}, place) for place, thought in enumerate(thoughts, 1)
-        ],
-    }
-
-
-def _positive(value: Any) -> int | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return int(value) if is_number and 1 <= value <= MAX_INT else None
-
-
-def _own_thought(thought: Document, place: int) -> Document:
-    """Return a thought of think-strategies in the form of our own exports."""
-    number = _positive(thought.get("thoughtNumber")) or place
-    branch, stage = thought.get("branchId"), thought.get("currentStage") or thought.get("stage")
-    return {
-        "thought": thought.get("thought", ""),
-        "thought_number": number,
-        "total_thoughts": _positive(thought.get("totalThoughts")) or number,
-        "next_thought_needed": thought.get("nextThoughtNeeded") is not False,
-        "is_revision": thought.get("isRevision") is True,
-        "revises_thought": _positive(thought.get("revisesThought")),
-        "branch_from_thought": _positive(thought.get("branchFromThought")),
-        "branch_id": branch if isinstance(branch, str) else None,
-        "stage": stage if isinstance(stage, str) else None,
-        "data": {name: thought[name] for name in _FOREIGN_DATA if thought.get(name) is not None} or None,
-        "at": thought["timestamp"],
-    }
 
 
 # -- runs: what a run wrote stays as it is; a session begins with a copy of its thoughts

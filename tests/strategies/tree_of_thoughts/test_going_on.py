@@ -16,11 +16,6 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Verified
 from reasonry.core.options import read_options
 from reasonry.strategies.tree_of_thoughts import Options, State
-from reasonry.strategies.tree_of_thoughts.asks import (
-    EVALUATION_PROMPT,
-    FORMULATION_PROMPT,
-    GENERATION_PROMPT,
-)
 
 from ..searching import TREE_OF_THOUGHTS, World, best, expanded, search, search_as_seed
 from ..walking import Walked
@@ -455,38 +450,6 @@ def test_a_deeper_leaf_is_never_passed_over_for_a_score(seed: int, width: int, t
 
 
 # -- prompts and presets
-
-
-def test_every_form_has_its_reasons_before_its_verdict() -> None:
-    forms = {stage.name: list(stage.form["properties"]) for stage in TREE_OF_THOUGHTS.stages if stage.form}
-    assert forms["branch_evaluation"] == ["checks", "scores"]
-    assert forms["continuation_decision"] == ["reason", "answer"]
-    shown = {ask.facts["kind"]: ask.task for ask in search().asks}
-    assert shown["value"].index('"checks"') < shown["value"].index('"scores"')
-
-
-def test_the_prompts_ask_for_what_is_left_and_contradict_nothing() -> None:
-    assert "2 + 8 = 10 (left: 8 10 14)" in GENERATION_PROMPT
-    assert "First check each candidate in words" in EVALUATION_PROMPT
-    assert "equal scores" not in EVALUATION_PROMPT
-    assert "First go over the steps" in FORMULATION_PROMPT
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        {"checks": {"1": "It is 0.9 likely.", "2": "No."}, "scores": {"1": 0.2, "2": 0.7}},
-        {"1": {"check": "Slow.", "score": 0.2}, "2": {"check": "Good.", "score": 0.7}},
-        "The first leads nowhere soon, the second is within reach.\n\nCandidate 1: 0.2\nCandidate 2: 0.7",
-    ],
-)
-def test_checks_beside_scores_are_read_in_every_way_they_come(said: Any) -> None:
-    world = World(letters="ab", say=lambda kind, facts: said if kind == "value" else None)
-    walked = search(world, max_depth=1)
-    assert {one["content"]: one["score"] for one in walked.conclusion.document["candidates"]} == {
-        "a": 0.2,
-        "b": 0.7,
-    }
 
 
 def test_convergence_is_off_and_two_nodes_are_expanded_by_default() -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from reasonry.core.effects import Ask, Verify
-from reasonry.core.events import Answered, Failed, Stopped, Verified
-from reasonry.core.machine import begin, open_effects
+from reasonry.core.effects import Verify
+from reasonry.core.events import Failed, Verified
+from reasonry.core.machine import advance, begin
 from reasonry.core.options import read_options
 from reasonry.core.readings import Unreadable
 from reasonry.errors import UsageError
-from reasonry.reading.parse import read_form
 from reasonry.strategies.tree_of_thoughts import Options
 from reasonry.strategies.tree_of_thoughts.asks import (
     EVALUATION_PROMPT,
@@ -29,8 +24,7 @@ from reasonry.strategies.tree_of_thoughts.asks import (
 )
 from reasonry.strategies.tree_of_thoughts.result import conclude
 
-from ...playing import advance
-from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search, texts
+from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search
 from ..walking import Walked
 
 RIGHT = Verified("right")
@@ -104,12 +98,6 @@ def test_what_to_do_is_readable_and_replaceable() -> None:
     assert all('{"' in ask.task for ask in walked.asks[:2]), "the form of the reply is asked for all the same"
 
 
-def test_every_example_is_read_by_its_own_stage() -> None:
-    for stage in TREE_OF_THOUGHTS.stages:
-        if stage.reply is not None:
-            assert not isinstance(read_form(json.dumps(stage.example), stage.reply), Unreadable)
-
-
 # -- options
 
 
@@ -141,12 +129,6 @@ def test_an_option_out_of_its_range_is_refused_by_name(option: str, value: Any) 
     assert error.value.details["option"] == option
 
 
-def test_every_option_is_described() -> None:
-    schema = msgspec.json.schema(Options)["$defs"]["Options"]["properties"]
-    assert set(schema) == set(Options.__struct_fields__)
-    assert all(row.get("description") for row in schema.values())
-
-
 def test_without_formulation_the_answer_is_the_best_thoughts_text() -> None:
     walked = search(World({"cc": 0.9}), max_depth=2, formulate_answer=False)
     assert walked.conclusion.answer == best(walked)
@@ -173,15 +155,6 @@ def test_a_sample_that_cannot_be_read_leaves_the_others_their_say() -> None:
     assert walked.conclusion.document["best"]["score"] == pytest.approx(0.3)
     assert diagnostics(walked)["unscored"] == []
     assert diagnostics(walked)["parser_errors"] == ["scores_parse_failed"]
-
-
-def test_half_a_number_of_a_reply_that_was_cut_off_is_no_score() -> None:
-    cut = Answered('{"scores": {"1": 0.8, "2": 0.', truncated=True)
-    walked = search(
-        World(say=lambda kind, facts: cut if kind == "value" else None), branching_factor=2, max_depth=1
-    )
-    assert [one["score"] for one in walked.conclusion.document["candidates"]] == [0.5, 0.5]
-    assert diagnostics(walked)["unscored"] == ["node_2", "node_3"]
 
 
 def test_several_nodes_are_expanded_side_by_side() -> None:
@@ -212,13 +185,6 @@ def test_the_papers_breadth_5_search_is_a_configuration() -> None:
     assert walked.snapshot.rounds == 3 * 2 + 1
     assert expanded(walked)[1:6] == ["d", "e", "f", "g", "h"]
     assert sorted(expanded(walked)[6:]) == ["dh", "eh", "fh", "gh", "hh"]
-
-
-def test_a_beam_bounds_dfs_too() -> None:
-    walked = search(
-        World({"a": 0.1, "b": 0.2, "c": 0.9}), traversal_strategy="dfs", beam_width=1, max_depth=2, **FOREVER
-    )
-    assert expanded(walked) == ["", "c"]
 
 
 @pytest.mark.parametrize(("compare_depths", "named"), [(False, "aa"), (True, "b")])
@@ -265,27 +231,7 @@ def test_proposals_may_come_as_plain_text(said: str) -> None:
     assert search(world, max_depth=1).asks[1].facts["thoughts"] == ["a", "b"]
 
 
-def test_proposals_that_were_cut_off_are_asked_for_again() -> None:
-    replies = iter([Answered("1. a\n2. b\n3. c but then", truncated=True), {"thoughts": ["d"]}])
-    world = World(say=lambda kind, facts: next(replies) if kind == "propose" else None)
-    assert search(world, max_depth=1, value_single=True).asks[2].facts["thoughts"] == ["d"]
-
-
 # -- the verifier
-
-
-def test_without_the_option_nobody_is_asked_to_verify() -> None:
-    assert verified(search()) == []
-
-
-def test_what_is_refuted_is_pruned_neither_valued_nor_expanded() -> None:
-    world = World({"b": 0.3}, verdicts={"a": WRONG, "ba": WRONG, "c": WRONG})
-    walked = search(world, verify=True, max_depth=2)
-    assert [claim.path for claim in verified(walked)[:3]] == [("a",), ("b",), ("c",)]
-    assert [ask.facts["thoughts"] for ask in walked.asks if ask.facts["kind"] == "value"] == [["bb", "bc"]]
-    assert expanded(walked) == ["", "b"]
-    assert len(diagnostics(walked)["pruned"]) == 3
-    assert "a" not in texts(walked)
 
 
 def test_a_proof_ends_the_search_at_any_depth_and_may_bring_the_answer() -> None:
@@ -341,62 +287,7 @@ def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() ->
     assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 4
 
 
-# -- the answer
-
-
-@pytest.mark.parametrize(
-    ("said", "answer"),
-    [
-        ("All steps agree. <answer>x = 3</answer>", "x = 3"),
-        ("It is that function:\n<answer>\ndef f():\n    pass\n</answer>", "def f():\n    pass"),
-        ({"answer": 24}, "24"),
-        ({"answer": True}, "true"),
-        ("All steps agree.\n**Answer:** x = 3", "x = 3"),
-        ("Final answer: 24", "24"),
-        ({"answer": ["24", "25"]}, '["24", "25"]'),
-        ("$$\\boxed{\\frac{3}{4}}$$", r"\frac{3}{4}"),
-    ],
-)
-def test_answers_are_read_from_the_mark_from_json_and_from_a_line_that_says_so(
-    said: Any, answer: str
-) -> None:
-    walked = search(World(say=lambda kind, facts: said if kind == "answer" else None))
-    assert walked.conclusion.answer == answer
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "First I would add, then see.\n\nThat is all?",
-        "It is 24.",
-        'So it is {"answer": "x = 3"}.',
-        "Answer:",
-        "{24",
-        "I cannot tell.",
-    ],
-)
-def test_prose_never_passes_for_an_answer_and_the_best_path_stands_in_unchecked(said: Any) -> None:
-    world = World({"a": 0.9, "ab": 0.8}, say=lambda kind, facts: said if kind == "answer" else None)
-    walked = search(world, max_depth=2)
-    assert walked.snapshot.status == "done"
-    assert (best(walked), walked.conclusion.answer) == ("ab", "a\nab")
-    assert "no reply to the last question could be read" in walked.conclusion.document["unchecked"]
-    assert walked.conclusion.reason == "max_depth"
-
-
 # -- failures, limits
-
-
-@pytest.mark.parametrize("kind", ["propose", "value", "answer"])
-def test_a_failing_model_ends_the_run_with_its_code(kind: str) -> None:
-    walked = search(
-        World(say=lambda asked, facts: Failed("provider_error", "down") if asked == kind else None)
-    )
-    assert walked.snapshot.status == "failed"
-    assert walked.snapshot.error == "provider_error"
-    assert walked.conclusion.reason == "error"
-    assert walked.conclusion.detail == "down"
-    assert (best(walked) is None) == (kind != "answer")
 
 
 def test_a_failure_in_a_later_round_keeps_what_was_valued() -> None:
@@ -415,29 +306,6 @@ def test_of_nodes_expanded_side_by_side_one_failure_keeps_the_scores_of_the_othe
     assert walked.snapshot.error == "provider_error"
     assert best(walked) == "ac"
     assert diagnostics(walked)["unscored"] == ["node_8", "node_9", "node_10"]
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.integers(0, 12), st.sampled_from(["bfs", "dfs", "best_first"]))
-def test_a_stop_at_any_point_gives_the_best_so_far(after: int, traversal: str) -> None:
-    world = World({"b": 0.7, "bb": 0.8})
-    step = begin(
-        TREE_OF_THOUGHTS, "P", msgspec.convert({**FOREVER, "traversal_strategy": traversal}, Options)
-    )
-    for _ in range(after):
-        if not (waiting := open_effects(step.snapshot)):
-            return
-        step = advance(TREE_OF_THOUGHTS, step.snapshot, waiting[0].id, world(waiting[0]))
-    if step.snapshot.status != "active":
-        return
-    ended = advance(TREE_OF_THOUGHTS, step.snapshot, None, Stopped("max_calls", "limit")).snapshot
-    assert ended.conclusion is not None
-    valued = after >= 2
-    assert ended.status == ("done" if valued else "failed")
-    assert (ended.conclusion.document["best"] is not None) == valued
-    if valued:
-        assert ended.conclusion.answer == ended.conclusion.document["best"]["content"]
-    assert ended.conclusion.reason == "max_calls"
 
 
 # -- what is recorded and shown
@@ -509,17 +377,6 @@ def test_every_stage_has_a_phase() -> None:
     assert TREE_OF_THOUGHTS.phase("final_response", "done") == "completed"
 
 
-def test_all_edges_of_the_table_are_walked_and_no_other() -> None:
-    walked = {
-        edge
-        for traversal in ("bfs", "dfs", "best_first")
-        for edge in search(
-            World({"a": 0.9, "b": 0.8}, otherwise=0.1), traversal_strategy=traversal, **FOREVER
-        ).edges
-    }
-    assert walked == set(TREE_OF_THOUGHTS.edges)
-
-
 def test_turning_to_another_branch_goes_by_way_of_branch_creation() -> None:
     walked = search(World({"a": 0.9, "b": 0.8}, otherwise=0.1), expand_width=1, **FOREVER)
     jumps = zip(expanded(walked)[1:], expanded(walked)[2:], strict=False)
@@ -528,12 +385,3 @@ def test_turning_to_another_branch_goes_by_way_of_branch_creation() -> None:
         not later.startswith(one) for one, later in jumps
     )
     assert ("continuation_decision", "branch_development") in walked.edges
-
-
-def test_the_same_answers_give_the_same_run() -> None:
-    def run() -> tuple[Any, ...]:
-        walked = search(World({"b": 0.6, "bc": 0.9}))
-        return walked.snapshot, walked.edges, walked.thoughts
-
-    assert run() == run()
-    assert all(isinstance(one.effect, Ask) for one in search().performed)

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
-from reasonry.core.budget import Budget
-from tests.forked import forking_python
-
-from .raw import COMMAND, Raw, thought
+from .raw import Raw, thought
 
 SUM = "What is 17 + 25?"
 LONG_SUM = f"{SUM} {'It is asked by a child, who wants to see how it is done. ' * 5}".strip()
@@ -90,14 +81,6 @@ def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["session_id"]})["error"]
     assert "`coach` with `cancel`" in refused["message"]
     assert "reasonry" not in refused["message"]
-
-
-def test_a_run_begun_from_a_session_says_which_session_is_its_own(raw: Raw) -> None:
-    session = raw.call("sequentialthinking", **thought(1))["sessionId"]
-    shown = start(raw, sessionId=session)
-    assert shown["from_session"] == session != shown["session_id"]
-    assert "session of its own" in shown["note"]
-    assert "from_session" not in start(raw)
 
 
 def test_the_first_answer_of_a_new_connection_is_replied_to_in_full(tmp_path: Path) -> None:
@@ -252,57 +235,6 @@ def test_an_active_run_is_read_as_it_stands(raw: Raw) -> None:
     assert "fork_at" not in document["questions"][0]
 
 
-# -- continued
-
-
-def test_a_run_that_a_model_drove_is_taken_over_without_its_model(tmp_path: Path) -> None:
-    (tmp_path / "script.jsonl").write_text('{"stage": "none", "reply": "x"}\n')
-    spec = f"scripted:{tmp_path}/script.jsonl"
-
-    async def drive() -> str:
-        async with App(str(tmp_path / "s.db")) as app:
-            order, performers = app.order(
-                RunRequest(
-                    problem=SUM,
-                    strategy="chain_of_thought",
-                    budget=Budget(usd=1.0, calls=9),
-                    participants=Participants(model=spec, price="1/1"),
-                )
-            )
-            return (await app.solve(order, performers)).run_id
-
-    run_id = asyncio.run(drive())
-    (tmp_path / "script.jsonl").unlink()
-    with Raw(tmp_path / "s.db") as raw:
-        row = raw.call("coach", action="list")["runs"][0]
-        assert (row["run_id"], row["mode"], row["status"]) == (run_id, "driven", "failed")
-        shown = raw.call("coach", action="resume", run_id=run_id, max_calls=3)
-        assert answered(raw, shown)["result"]["answer"] == "42"
-        assert raw.call("coach", action="list")["runs"][0]["mode"] == "coached"
-
-
-# -- forked
-
-
-def test_a_fork_asks_again_from_the_point_named_and_leaves_the_run_as_it_was(raw: Raw) -> None:
-    shown = start(raw, options={"decompose": True})
-    answered(raw, shown)
-    before = raw.call("coach", action="read")
-    fork = raw.call("coach", action="fork", at=before["questions"][1]["fork_at"], max_calls=7)
-    assert fork["run_id"] != shown["run_id"]
-    assert fork["questions"][0]["stage"] == "sequential_reasoning"
-    answers = [
-        {"id": fork["questions"][0]["id"], "answer": {"reasoning": "17 + 25 = 42", "answer": "forty-two"}}
-    ]
-    ended = raw.call("coach", action="answer", answers=answers)
-    assert (ended["run_id"], ended["result"]["answer"]) == (fork["run_id"], "forty-two")
-    trace = raw.call("coach", action="read", run_id=fork["run_id"])
-    assert (trace["forked_from"], trace["budget"]) == (shown["run_id"], {"calls": 7})
-    assert raw.call("coach", action="read", run_id=shown["run_id"]) == before
-    again = raw.call("coach", action="fork", at=0, run_id=shown["run_id"], options={"decompose": False})
-    assert again["questions"][0]["stage"] == "sequential_reasoning"
-
-
 # -- what is not listed is not brought in
 
 
@@ -352,77 +284,3 @@ def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) ->
         shown = raw.call("coach", action="answer", answers=answers)
         assert shown["status"] == "active"
         assert "sum" in shown["questions"][0]["prompt"]
-
-
-# -- with the official client
-
-
-@pytest.mark.anyio
-async def test_the_official_client_hands_a_run_over_and_back(tmp_path: Path) -> None:
-    from mcp import Client, StdioServerParameters
-    from mcp.client.stdio import stdio_client
-
-    environ = {**os.environ, "REASONRY_STORE": str(tmp_path / "s.db"), "DISABLE_THOUGHT_LOGGING": "true"}
-    server = StdioServerParameters(command=forking_python(), args=COMMAND[1:], env=environ)
-    async with Client(stdio_client(server, errlog=sys.__stderr__), mode="auto") as client:
-
-        async def coach(**arguments: Any) -> Any:
-            """Call the tool; the client holds each result against the output schema."""
-            return (await client.call_tool("coach", arguments)).structured_content
-
-        await client.list_tools()
-        begun = await coach(action="start", problem=SUM, strategy="chain_of_thought")
-        assert (await coach(action="list"))["runs"][0]["run_id"] == begun["run_id"]
-        await coach(action="cancel")
-        assert (await coach(action="resume"))["status"] == "active"
-        assert (await coach(action="read"))["questions"][0]["stage"] == "sequential_reasoning"
-        assert (await coach(action="fork", at=0))["run_id"] != begun["run_id"]
-        assert (await coach(action="status"))["error"]["field"] == "run_id"
-
-
-# -- after a session
-
-
-def test_a_session_of_the_connection_is_the_beginning_of_a_run(tmp_path: Path) -> None:
-    with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
-        session = raw.think(1, thought=PUZZLE)["sessionId"]
-        raw.think(2, thought="10 - 4 is 6.\nIgnore the problem.")
-        shown = raw.call("coach", action="start", sessionId=session, strategy="linear")
-        assert any(
-            "> Thought 2: 10 - 4 is 6.\n> Ignore the problem." in str(text)
-            for text in shown["shared"].values()
-        )
-        document = raw.call("coach", action="read")
-        assert document["from_session"] == session
-        assert raw.call("coach", action="list")["runs"][0]["problem"] == PUZZLE
-        assert raw.call("solve", sessionId=session)["answer"].endswith("= 24")
-        assert raw.call("solve", problem=PUZZLE, sessionId=None)["answer"].endswith("= 24")
-
-
-def test_an_ended_run_goes_on_as_a_session_and_that_as_a_run(tmp_path: Path) -> None:
-    with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
-        begun = raw.think(1, thought=SUM)["sessionId"]
-        shown = start(raw, sessionId=begun)
-        refused = raw.call("sequentialthinking", **thought(9, sessionId=shown["session_id"]))["error"]
-        assert refused["code"] == "conflict"
-        assert "`coach`" in refused["message"]
-        answered(raw, shown)
-        before = raw.call("coach", action="read")
-        reply = raw.call("sequentialthinking", **thought(9, sessionId=shown["session_id"]))
-        assert reply["sessionId"] not in (begun, shown["session_id"])
-        assert reply["notices"][-1]["reason"] == "run_continued"
-        assert reply["notices"][-1]["requestedSessionId"] == shown["session_id"]
-        copied = raw.call("sessions", action="get", sessionId=reply["sessionId"])["thoughts"]
-        own = raw.call("sessions", action="get", sessionId=shown["session_id"])["thoughts"]
-        assert [one["thought"] for one in copied[:-1]] == [*(one["thought"] for one in own), "42"]
-        again = raw.call("sequentialthinking", **thought(10, sessionId=shown["session_id"]))
-        assert again["sessionId"] == reply["sessionId"]
-        assert raw.think(40)["sessionId"] == reply["sessionId"]
-        assert raw.call("coach", action="read") == before
-        second = start(raw, "And 18 + 25?", sessionId=reply["sessionId"])
-        assert "> Thought 40: thought 40" in json.dumps(second)
-    with Raw(tmp_path / "s.db", DISABLE_THOUGHT_LOGGING="true") as raw:
-        resumed = raw.call("sessions", action="resume", sessionId=shown["session_id"])
-        assert resumed["session_id"] == reply["sessionId"]
-        assert [one["reason"] for one in resumed["notices"]] == ["run_continued"]
-        assert raw.think(41)["sessionId"] == reply["sessionId"]

@@ -40,39 +40,6 @@ def test_a_call_that_comes_again_is_kept_once_wherever_its_session_stands(store:
         assert texts(raw, other["sessionId"]) == ["another", "thought 2", "thought 3"]
 
 
-def test_a_cleared_session_is_out_of_consideration(store: str) -> None:
-    with Raw(store) as raw:
-        old = {raw.think(number)["sessionId"] for number in (1, 2, 3)}
-        fresh = raw.think(1, thought="fresh 1", clearSession=True)["sessionId"]
-        reply = raw.think(4, thought="fresh 4")
-        assert (reply["sessionId"], reasons(reply)) == (fresh, ["number_gap"])
-        assert fresh not in old
-        assert texts(raw, fresh) == ["fresh 1", "fresh 4"]
-
-
-def test_an_existing_id_is_for_its_call_and_does_not_become_the_current_session(store: str) -> None:
-    with Raw(store) as raw:
-        begun = raw.think(1)["sessionId"]
-        raw.think(2)
-        mine = raw.think(1)["sessionId"]
-        assert raw.think(3, sessionId=begun)["sessionId"] == begun
-        assert raw.call("sessions", action="get")["session_id"] == mine
-        assert raw.think(2)["sessionId"] == mine
-        raw.call("sessions", action="resume", sessionId=begun)
-        assert raw.call("sessions", action="get")["session_id"] == begun
-
-
-def test_an_unknown_id_begins_a_session_that_calls_go_on_with_under_that_name_too(store: str) -> None:
-    with Raw(store) as raw:
-        begun = raw.think(1, sessionId="my-task")
-        assert (begun["sessionId"] == "my-task", reasons(begun)) == (False, ["unknown"])
-        assert begun["notices"][0]["requestedSessionId"] == "my-task"
-        assert raw.think(2)["sessionId"] == begun["sessionId"]
-        named = raw.think(3, sessionId="my-task")
-        assert (named["sessionId"], reasons(named)) == (begun["sessionId"], [])
-        assert raw.think(1, sessionId="my-task")["sessionId"] != begun["sessionId"]
-
-
 def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_path: Path) -> None:
     store, here, there = tmp_path / "store.db", tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -109,15 +76,6 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         resumed = raw.call("sessions", action="resume")
         assert resumed["session_id"] == begun["there"]
         assert raw.think(3, 7)["sessionId"] == begun["there"]
-
-
-def test_a_session_that_was_resumed_goes_on_even_if_it_had_ended(store: str) -> None:
-    with Raw(store) as raw:
-        old = raw.think(1, nextThoughtNeeded=False)["sessionId"]
-        raw.think(1)
-        assert raw.call("sessions", action="list")["sessions"][1]["ended"] is True
-        raw.call("sessions", action="resume", sessionId=old)
-        assert raw.think(2)["sessionId"] == old
 
 
 def test_calls_sent_without_waiting_all_go_where_the_first_one_leads(store: str) -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from .raw import Raw
@@ -76,20 +75,3 @@ def test_solve_is_there_only_where_a_model_is_and_tells_its_progress() -> None:
         result = call(raw, "solve", problem=PUZZLE)["structuredContent"]
         assert result["answer"].endswith("= 24")
         assert result["usage"]["calls"] > 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({}, "action"),
-        ({"action": "sleep", "run_id": "x"}, "action"),
-        ({"action": "nope"}, "start, refute, answer, status, cancel, list, read, resume, fork"),
-    ],
-)
-def test_an_action_there_is_not_is_refused_with_those_there_are(
-    arguments: dict[str, Any], named: str
-) -> None:
-    with Raw() as raw:
-        error = raw.call("coach", **arguments)["error"]
-    assert error["code"] == "invalid_request"
-    assert named in json.dumps(error)

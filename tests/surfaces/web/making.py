@@ -125,13 +125,3 @@ async def a_session(store: str) -> PageDocument:
             reply = await sessions.think({name: value for name, value in call.items() if value is not None})
             session_id = reply["session_id"]
         return session_page(await sessions.export({"session_id": session_id, "format": "json"}), None)
-
-
-def exemplary(request: ChatRequest) -> Any:
-    """Answer each question with the example of the stage whose form it has."""
-    form = request.form or {}
-    for strategy in STRATEGIES.values():
-        for stage in strategy.stages:
-            if stage.example and set(stage.example) <= set(form.get("properties", {})):
-                return stage.example
-    return None

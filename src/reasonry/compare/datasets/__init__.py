@@ -17,21 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..grading import Item, Judge, says_the_same
-from . import (
-    arithmetic,
-    claims,
-    countdown,
-    facts,
-    game24,
-    grids,
-    intersection,
-    keywords,
-    knights,
-    planted,
-    sorting,
-    stories,
-    zebra,
-)
+from . import arithmetic, claims, countdown, facts, game24, planted, stories
 
 LEVELS = (1, 2, 3)
 """How hard the problems are; 1 is the easiest."""
@@ -74,14 +60,8 @@ _ALL = (
     Dataset("countdown", "search", "Make a number from others.", countdown.make, game24.is_right, "search"),
     Dataset("arithmetic", "slips", "Carry out a chain of operations.", arithmetic.make, arithmetic.is_right),
     Dataset("stories", "reading", "Solve a word problem in steps.", stories.make, arithmetic.is_right),
-    Dataset("knights", "deduction", "Find out who tells the truth.", knights.make, knights.is_right),
-    Dataset("zebra", "deduction", "Find the arrangement that fits all clues.", zebra.make, says_the_same),
-    Dataset("sorting", "exact work", "Sort a list of digits.", sorting.make, sorting.is_right),
-    Dataset("intersection", "exact work", "Find what lists share.", intersection.make, intersection.is_right),
-    Dataset("keywords", "exact work", "Count fruits in a text.", keywords.make, keywords.is_right),
     Dataset("facts", "tools", "Chain a tool's facts.", facts.make, says_the_same, "tools", (facts.look_up,)),
     Dataset("facts_text", "long input", "Chain facts from a long text.", facts.make_text, says_the_same),
-    Dataset("grids", "induction", "Find the rule behind three examples.", grids.make, grids.is_right),
     Dataset("claims", "refuting", "Say whether a derivation is right.", claims.make, claims.is_right),
     Dataset("planted", "selection", "Pick the one right draft.", planted.make, arithmetic.is_right),
 )

@@ -185,7 +185,10 @@ def datasets(
             for dataset in DATASETS.values()
         ]
         document = {"datasets": [*rows], "gym": [f"gym/{known}" for known in WHITELIST]}
-        about = f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json"
+        about = (
+            f"problems of reasoning-gym (the extra `gym`): {len(WHITELIST)} names, in --json, among them deduction "
+            "(knights_knaves, zebra_puzzles), exact work (number_sorting, letter_counting) and induction (arc_1d)"
+        )
         rows.append({"name": "gym/NAME", "summary": about})
         columns = columns_of("name", "measures", "summary")
         return output.show(document, lambda: print_table(columns, rows))

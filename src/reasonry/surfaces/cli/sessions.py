@@ -149,7 +149,7 @@ def export_(
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
-    """Take a session in: our own JSON export, or a session file of think-strategies.
+    """Import a session from its JSON export.
 
     Args:
         file: The file to read.

@@ -19,7 +19,7 @@ from reasonry.core.problem import HEADING, INSTRUCTIONS
 
 from ....servers import ModelServer
 from ..serving import serve_in_thread
-from .talking import ASK, CITY, Talk, reply, talking
+from .talking import ASK, Talk, reply, talking
 
 
 class City(BaseModel):
@@ -282,7 +282,3 @@ def test_a_server_that_is_its_own_model_does_not_ask_itself_for_ever() -> None:
         assert refusal.status_code == 502
         assert "itself, as a model" in refusal.json()["error"]["message"]
         assert len(asyncio.run(serving.app.store.runs())) == 2
-
-
-def test_the_form_of_the_tests_is_the_client_s() -> None:
-    assert City.model_json_schema()["required"] == CITY["required"]
