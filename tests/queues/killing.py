@@ -81,9 +81,9 @@ class Network:
     """The way of all parts to PostgreSQL, which can be cut."""
 
     def __init__(self, url: str) -> None:
-        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
 
-        found = psycopg.conninfo.conninfo_to_dict(url)
+        found = conninfo_to_dict(url)
         self._path = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
         self._loop, self._open = asyncio.new_event_loop(), set[asyncio.StreamWriter]()
         self._server = self._loop.run_until_complete(asyncio.start_server(self._join, "127.0.0.1", 0))
@@ -95,14 +95,13 @@ class Network:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            if self._is_cut:
-                return writer.close()
-            there = await asyncio.open_unix_connection(self._path)
-            pair = {writer, there[1]}
-            self._open |= pair
-            ways = [self._carry(reader, there[1]), self._carry(there[0], writer)]
-            await asyncio.gather(*ways, return_exceptions=True)
-            self._open -= pair
+            if not self._is_cut:
+                there = await asyncio.open_unix_connection(self._path)
+                pair = {writer, there[1]}
+                self._open |= pair
+                ways = [self._carry(reader, there[1]), self._carry(there[0], writer)]
+                await asyncio.gather(*ways, return_exceptions=True)
+                self._open -= pair
         writer.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

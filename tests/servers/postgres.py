@@ -7,7 +7,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,10 @@ class PostgresServer:
         process.wait(5)
 
     def start(self) -> None:
-        """Start it again."""
-        self._server.ensure_postgres_running()
+        """Start it again; its recovery may take longer than the library waits."""
+        for is_last in (*[False] * 5, True):
+            with nullcontext() if is_last else suppress(Exception):
+                return self._server.ensure_postgres_running()
 
 
 @contextmanager
