@@ -259,6 +259,7 @@ async def salvage(path: Path) -> tuple[dict[str, Any], int, Path]:
         "DROP INDEX run_list",
         "PRAGMA user_version = 7",
         "PRAGMA journal_mode = delete",
+        "UPDATE run SET request = 'forged' WHERE key = 1",
         "CREATE TRIGGER mine AFTER INSERT ON run BEGIN SELECT 1; END",
     ],
 )

@@ -123,7 +123,8 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
     if row.status == "active":
         # Its row is not written with each line.
         stated = replace(stated, calls=row.calls, tokens=row.tokens, usd=row.usd)
-    return replace(run, row=row, checkpoint=None), stated
+    # Nothing proves which request a key stands for.
+    return replace(run, row=row, checkpoint=None, request=None), stated
 
 
 async def _session_as_proved(
