@@ -392,20 +392,6 @@ class TestMigrations:
         assert caught.value.code == "store_newer"
         await old.close()
 
-    async def test_a_store_of_the_first_step_keeps_what_it_has_and_takes_what_came_later(
-        self, path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr("reasonry.stores.schema.MIGRATIONS", MIGRATIONS[:1])
-        first = SqliteStore(path)
-        await first.create_run(run_row("r"), [line(1)])
-        await first.close()
-        monkeypatch.undo()
-        store = SqliteStore(path)
-        await think(store, "s", "x")
-        assert (await store.session("s")).ttl_ms is None
-        assert await store.run("r") == run_row("r")
-        await store.close()
-
     async def test_a_step_that_fails_leaves_the_store_as_it_was(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

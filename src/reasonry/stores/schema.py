@@ -95,7 +95,8 @@ MIGRATIONS: tuple[Migration, ...] = (
               head {blob} NOT NULL,
               owner {name} NOT NULL,
               last_thought {integer} NOT NULL,
-              last_digest {blob} NOT NULL
+              last_digest {blob} NOT NULL,
+              ttl_ms {integer}
             ){table_end}
             """,
             "CREATE INDEX session_owner ON session (owner, key)",
@@ -151,12 +152,6 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX session_status ON session (status, used_at_ms, key)",
             "CREATE INDEX session_strategy ON session (strategy, used_at_ms, key)",
             "CREATE INDEX session_guided ON session ((run_id IS NULL), used_at_ms, key)",
-        ),
-    ),
-    Migration(
-        "0002_times_to_live_and_provider_limits",
-        (
-            "ALTER TABLE session ADD COLUMN ttl_ms {integer}",
             """
             CREATE TABLE provider_limit (
               provider TEXT PRIMARY KEY, requests INTEGER NOT NULL, at_once INTEGER, set_at_ms BIGINT NOT NULL
