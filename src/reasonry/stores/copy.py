@@ -130,20 +130,15 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with the row that the journal of its run proves; and the row as stated, if there is such proof."""
+    """Return a session with the row that its run's journal proves; and the row as stated, None: nothing proves it."""
     row, run_id = session.row, session.row.run_id or ""
     try:
-        if (await target.run(run_id)).session_id != row.session_id:
-            return session, None
+        is_its = (await target.run(run_id)).session_id == row.session_id
     except NotFoundError:
+        is_its = False
+    if not is_its:
         return session, None
     begun, *_ = journal.terms(journal.read(run_id, await target.lines(run_id))[0])
     purpose = first_words(without_quoted(begun.problem), journal.HEAD_CHARS)
-    proved = replace(
-        row,
-        strategy=begun.strategy,
-        created_at_ms=begun.created_at_ms,
-        purpose=purpose,
-        thoughts=len(session.thoughts),
-    )
-    return replace(session, row=proved), row
+    proved = replace(row, strategy=begun.strategy, created_at_ms=begun.created_at_ms, purpose=purpose)
+    return replace(session, row=replace(proved, thoughts=len(session.thoughts))), row
