@@ -7,7 +7,7 @@ import signal
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,11 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it again; its recovery may take longer than the library waits."""
-        for is_last in (*[False] * 5, True):
-            with nullcontext() if is_last else suppress(Exception):
-                return self._server.ensure_postgres_running()
+        for _ in range(5):
+            with suppress(Exception):
+                self._server.ensure_postgres_running()
+                return
+        self._server.ensure_postgres_running()
 
 
 @contextmanager
