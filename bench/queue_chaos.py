@@ -4,9 +4,10 @@
 
 Two thirds of the runs are begun over `POST /api/runs`, each with a key and again until it is accepted, a third by
 `reasonry submit`. Four workers drive them against the loopback model server. Meanwhile, after a random pause, `kill -9`
-of a worker, the server, `submit`, or PostgreSQL with all its processes; it is started again a moment later.
+of a worker, the server, `submit`, or PostgreSQL with all its processes, which is started again a moment later; or
+PostgreSQL freezes, or its network is cut.
 Target: every run ends with a right answer, none is lost or doubled, and what the model server counts beyond the
-recorded answers is no more than was in flight at the kills.
+recorded answers is no more than the processes that died had in flight.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.regular_files import read_regular_file
 from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.cli.parameters import read_prompts
 from reasonry.tools.knowledge import read_document
 from reasonry.tools.verifiers import open_verifier
 
@@ -29,6 +30,7 @@ OPENERS: dict[str, Callable[[str], Any]] = {
     "json-schema": lambda path: open_verifier(f"json-schema:{path}"),
     "python": lambda path: open_verifier(f"python:{path}"),
     "document": read_document,
+    "prompt": lambda path: read_prompts([f"chain_of_thought.final_response={path}"]),
 }
 
 

@@ -1,7 +1,8 @@
 """Servers, workers, `reasonry submit` and PostgreSQL, killed without warning at random moments while runs are driven.
 
-What was in flight at a kill is counted: the questions that the journals have no answer for, of the runs whose lease the
-killed process held; with PostgreSQL killed, of all that are driven. All processes are frozen meanwhile.
+PostgreSQL is frozen, too, and the network to it cut. What was in flight at a kill is counted: the questions that the
+journals have no answer for, of the runs whose lease the killed process held. All processes are frozen meanwhile.
+Where PostgreSQL was away, nothing is counted: the processes live, and keep the answers that come in.
 """
 
 from __future__ import annotations
@@ -76,16 +77,64 @@ class Part:
             self.kill()
 
 
+class Network:
+    """The way of all parts to PostgreSQL, which can be cut."""
+
+    def __init__(self, url: str) -> None:
+        from psycopg.conninfo import conninfo_to_dict
+
+        found = conninfo_to_dict(url)
+        self._path = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
+        self._loop, self._open = asyncio.new_event_loop(), set[asyncio.StreamWriter]()
+        self._server = self._loop.run_until_complete(asyncio.start_server(self._join, "127.0.0.1", 0))
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        self.url = f"postgresql://{found['user']}@127.0.0.1:{self.port}/{found['dbname']}"
+        self._is_cut = False
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            if not self._is_cut:
+                there = await asyncio.open_unix_connection(self._path)
+                pair = {writer, there[1]}
+                self._open |= pair
+                ways = [self._carry(reader, there[1]), self._carry(there[0], writer)]
+                await asyncio.gather(*ways, return_exceptions=True)
+                self._open -= pair
+        writer.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while piece := await reader.read(65_536):
+                writer.write(piece)
+                await writer.drain()
+        finally:
+            writer.close()
+
+    def _set(self, is_cut: bool) -> None:
+        self._is_cut = is_cut
+        for writer in [*self._open] if is_cut else []:
+            writer.transport.abort()
+
+    def cut(self, seconds: float) -> None:
+        """Break every connection, and let none in for a time."""
+        self._loop.call_soon_threadsafe(self._set, True)
+        time.sleep(seconds)
+        self._loop.call_soon_threadsafe(self._set, False)
+
+
 class Scene:
     """A store in PostgreSQL, and all that works on it."""
 
     def __init__(self, postgres: PostgresServer, model: ServerProcess, folder: Path, workers: int) -> None:
         self.postgres, self.store, self.model = postgres, postgres.url, model
+        self.network = Network(postgres.url)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.log, self._folder = folder / "parts.log", folder
-        self._shared = ("--store", self.store, "--models", model.model)
+        self._shared = ("--store", self.network.url, "--models", model.model)
         serve = ("serve", "--concurrency", "0", "--port", str(self.port), *self._shared)
         self.parts = [Part("server", self.log, *serve)]
         self.parts += [Part("worker", self.log, "worker", *self._shared) for _ in range(workers)]
@@ -102,7 +151,7 @@ class Scene:
             "submit",
             self.log,
             *("submit", str(file), "--strategy", "tree_of_thoughts", "--max-calls", "200"),
-            *("--model", self.model.model, "--store", self.store, "--results", str(self.results)),
+            *("--model", self.model.model, "--store", self.network.url, "--results", str(self.results)),
         )
 
     def begin(self, number: int) -> str:
@@ -140,13 +189,13 @@ class Scene:
         for part in self.parts:
             part.signal(signal.SIGCONT)
 
-    def count_in_flight(self, *, of_all: bool = False) -> int:
-        """Return how many calls killed processes had in flight, or all processes have; each is counted once."""
+    def count_in_flight(self) -> int:
+        """Return how many calls killed processes had in flight; each is counted once."""
         import psycopg
 
         with psycopg.connect(self.store, options="-csearch_path=reasonry") as db:
             held = db.execute(HELD).fetchall()
-        found = {(run_id, number) for run_id, number, is_free in held if of_all or is_free} - self._counted
+        found = {(run_id, number) for run_id, number, is_free in held if is_free} - self._counted
         self._counted |= found
         return asyncio.run(open_questions(self.store, [run_id for run_id, _ in found]))
 
@@ -198,22 +247,29 @@ class Chaos:
             if part.process.poll() not in (None, 0):
                 part.start()
         victims = [*scene.parts, *(part for part in submit if part.process.poll() is None)]
-        victim = self._random.choice([*victims, scene.postgres])
-        scene.freeze()
-        if isinstance(victim, PostgresServer):
-            self.in_flight += scene.count_in_flight(of_all=True)
+        victim = self._random.choice([*victims, scene.postgres, scene.postgres, scene.network])
+        away_s = self._random.uniform(0, 4 * self._pause_s)
+        if isinstance(victim, Network):
+            self.kills["network cut"] += 1
+            victim.cut(away_s)
+        elif not isinstance(victim, PostgresServer):
+            scene.freeze()
+            victim.kill()
+            self.kills[victim.name] += 1
+            self.in_flight += scene.count_in_flight()
+            scene.thaw()
+            time.sleep(self._random.uniform(0, self._pause_s))
+            victim.start()
+        elif self._random.random() < 0.5:
             self.kills["database"] += 1
             victim.kill()
-            scene.thaw()
-            time.sleep(self._random.uniform(0, 2 * self._pause_s))
+            time.sleep(away_s)
             victim.start()
-            return
-        victim.kill()
-        self.kills[victim.name] += 1
-        self.in_flight += scene.count_in_flight()
-        scene.thaw()
-        time.sleep(self._random.uniform(0, self._pause_s))
-        victim.start()
+        else:
+            self.kills["database frozen"] += 1
+            victim.signal(signal.SIGSTOP)
+            time.sleep(away_s)
+            victim.signal(signal.SIGCONT)
 
 
 class Outcome(NamedTuple):

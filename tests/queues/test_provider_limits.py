@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,29 +73,30 @@ async def test_calls_in_flight_of_all_processes_stay_under_the_limit(postgres_ur
 async def test_a_minute_counts_the_calls_of_all_processes(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pauses, held = list[float](), asyncio.Event()
+    pauses, slept = list[float](), asyncio.Event()
 
     async def sleep(pause_s: float) -> None:
         pauses.append(pause_s)
-        held.set()
+        slept.set()
         await asyncio.Event().wait()
 
     async with App(postgres_url, environ={}) as one, App(postgres_url, environ={}) as two:
         first, second = postgres_store(one.store), postgres_store(two.store)
         await first.provider_limits.declare({"openai": ProviderLimit(3, 2)})
-        places = [await store.provider_limits.take("openai", 60, silent) for store in (first, second)]
-        assert all(places)
-        await first.provider_limits.give_back(places[0] or 0)
-        assert await second.provider_limits.take("openai:of-a-kind", 60, silent)
+        held = AsyncExitStack()
+        assert await held.enter_async_context(second.provider_limits("openai", 60, silent))
+        async with first.provider_limits("openai", 60, silent) as place:
+            assert place
+        assert await held.enter_async_context(second.provider_limits("openai:of-a-kind", 60, silent))
         monkeypatch.setattr(limits, "asyncio", SimpleNamespace(sleep=sleep, Lock=asyncio.Lock))
-        waiting = asyncio.create_task(second.provider_limits.take("openai", 60, silent))
-        await held.wait()
+        waiting = asyncio.create_task(second.provider_limits("openai", 60, silent).__aenter__())
+        await slept.wait()
         waiting.cancel()
         assert 0 < pauses[0] <= 60
         # The minute is over, and a call of a process that has died counts no longer.
         await age(first, 60_000, "provider_call", "sent_at_ms")
         await age(first, 65_000, "provider_call", "until_ms")
-        assert await first.provider_limits.take("openai", 60, silent)
+        assert await held.enter_async_context(first.provider_limits("openai", 60, silent))
 
 
 async def test_of_two_workers_limits_the_lower_one_holds_and_a_worker_without_one_reads_it(
@@ -106,7 +108,8 @@ async def test_of_two_workers_limits_the_lower_one_holds_and_a_worker_without_on
         assert await second.declare({"openai": ProviderLimit(120, 16)}) == {}
         assert await second.declare({"openai": ProviderLimit(200, 8)}) == {"openai": (120, 8)}
         assert await first.declare({"openai": ProviderLimit(60, None)}) == {"openai": (60, 8)}
-        assert await second.take("openai", 60, silent)
+        async with second("openai", 60, silent) as place:
+            assert place
         # Long after, with a worker at work, and then with none.
         async with working(one):
             while not (await one.store.queue_status()).workers:

@@ -78,7 +78,8 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         cache_min_tokens: Shortest prompt the prefix cache looks at; 0 switches it off.
         cache_block_tokens: Length of the prefix cache's blocks.
         models: What `/v1/models` lists.
-        samples: What becomes of `n`: as many choices, one choice all the same, or a 400.
+        samples: What becomes of `n`: as many choices, as many that are the same wherever they stand, one choice all the
+            same, or a 400.
         most_output_tokens: Requests that allow a longer reply are refused.
         keep_bodies: How many request bodies are kept for `bodies`.
     """
@@ -94,7 +95,7 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     cache_min_tokens: Annotated[int, Meta(ge=0)] = 1024
     cache_block_tokens: Times = 128
     models: tuple[str, ...] = ("test-model",)
-    samples: Literal["served", "ignored", "refused"] = "served"
+    samples: Literal["served", "alike", "ignored", "refused"] = "served"
     most_output_tokens: Times | None = None
     keep_bodies: Annotated[int, Meta(ge=0)] = 1000
 

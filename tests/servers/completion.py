@@ -82,10 +82,11 @@ def _composed(state: ServerState, call: Call, body: dict[str, Any]) -> tuple[Fau
     if fault is not None and fault.kind == "no_json_schema" and first.form is None:
         fault = None
     call.fault = None if fault is None else fault.kind
-    wanted = body.get("n") if state.behaviour.samples == "served" else 1
+    wanted = body.get("n") if state.behaviour.samples in ("served", "alike") else 1
     samples = max(1, min(wanted, 128)) if isinstance(wanted, int) else 1
     samples += SURPLUS_CHOICES if call.fault == "surplus_choices" else 0
-    texts = [state.brain.say(replace(first, sample=sample)) for sample in range(samples)]
+    step = state.behaviour.samples != "alike"
+    texts = [state.brain.say(replace(first, sample=place * step)) for place in range(samples)]
     return fault, [_limited(distort(call.fault or "", text), body) for text in texts]
 
 

@@ -43,7 +43,11 @@ class PostgresServer:
         process.wait(5)
 
     def start(self) -> None:
-        """Start it again."""
+        """Start it again; its recovery may take longer than the library waits."""
+        for _ in range(5):
+            with suppress(Exception):
+                self._server.ensure_postgres_running()
+                return
         self._server.ensure_postgres_running()
 
 

@@ -259,6 +259,7 @@ async def salvage(path: Path) -> tuple[dict[str, Any], int, Path]:
         "DROP INDEX run_list",
         "PRAGMA user_version = 7",
         "PRAGMA journal_mode = delete",
+        "UPDATE run SET request = 'forged' WHERE key = 1",
         "CREATE TRIGGER mine AFTER INSERT ON run BEGIN SELECT 1; END",
     ],
 )
@@ -274,6 +275,12 @@ async def test_a_store_that_another_program_has_written_to_says_so_and_is_copied
     await store.close()
     report, code, new = await salvage(path)
     assert (code, report["damage"], report["runs"]["new"], report["sessions"]["damaged"]) == (0, [], 4, 0)
+    # Those of runs follow from journals; of the one that an agent wrote, only the thoughts have digests.
+    assert (report["sessions"]["new"], report["sessions"]["unproved"], report["runs"]["unproved"]) == (
+        5,
+        1,
+        0,
+    )
     copied = open_store(str(new))
     assert {row.run_id for row in await copied.runs()} == {*names}
     assert {finding.state async for finding in copied.verify()} == {"whole"}
@@ -329,6 +336,26 @@ async def test_a_run_whose_row_was_changed_is_copied_as_its_journal_proves_it(
     assert report["damage"] == [f"run {names[key - 1]}: {said}"]
     copied = open_store(str(new))
     assert {row.run_id: row for row in await copied.runs()} == rows
+    await copied.close()
+
+
+@pytest.mark.parametrize(
+    "change", ["purpose = 'forged'", "strategy = 'forged'", "created_at_ms = 1", "thoughts = 7"]
+)
+async def test_a_session_whose_row_was_changed_is_copied_as_the_journal_of_its_run_proves_it(
+    kept: tuple[Path, list[str]], change: str
+) -> None:
+    path, names = kept
+    store = open_store(str(path))
+    rows = {row.session_id: row for row in await store.sessions()}
+    await store.close()
+    plain(path, f"UPDATE session SET {change} WHERE run_id = '{names[0]}'")
+    report, code, new = await salvage(path)
+    (session,) = [row.session_id for row in rows.values() if row.run_id == names[0]]
+    said = "its row said something else than its journal, and is copied as the journal has it"
+    assert (code, report["damage"]) == (6, [f"session {session}: {said}"])
+    copied = open_store(str(new))
+    assert {row.session_id: row for row in await copied.sessions()} == rows
     await copied.close()
 
 

@@ -359,9 +359,8 @@ class Calls:
         if limit.requests is not None or limit.tokens is not None:
             counted = await self.halt.cut_short(limit.wait(tokens, pausing))
         if rates.shared is not None:
-            taking = rates.shared.take(provider, self.policy.call_timeout_s, pausing)
-            if (place := await self.halt.cut_short(taking)) is not None:
-                held.push_async_callback(rates.shared.give_back, place)
+            place = rates.shared(provider, self.policy.call_timeout_s, pausing)
+            await self.halt.cut_short(held.enter_async_context(place))
         return counted
 
     async def _write_down(self, effect_id: str) -> Usage:

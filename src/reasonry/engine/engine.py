@@ -113,6 +113,7 @@ class Engine:
         begun = replace(
             order,
             problem=SECRETS.mask(order.problem),
+            form=SECRETS.mask_data(order.form),
             options=SECRETS.mask_data(order.options),
             prompts=SECRETS.mask_data(order.prompts),
             version=recorded_strategy(self.strategies, order.strategy).version,

@@ -8,7 +8,7 @@ import random
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
@@ -35,21 +35,12 @@ Limit = int | Mapping[str, int] | None
 """For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
 
 
-class SharedLimits(Protocol):
-    """Limits of providers that hold over all processes of a store."""
+SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
+"""Waits for a place under the limit of a provider that holds over all processes of a store, and keeps it meanwhile.
 
-    async def take(self, provider: str, lease_s: float, pausing: Callable[[float], None]) -> int | None:
-        """Return a place for a call once there is one; None: the provider has no limit.
-
-        Args:
-            lease_s: For how long the place is kept if it is not given back.
-            pausing: Told how many seconds are to be waited.
-        """
-        ...
-
-    async def give_back(self, place: int) -> None:
-        """Note that the call of a place is over."""
-        ...
+It takes the provider, how many seconds the place is kept if it is not given back, and a function that is told how many
+seconds are to be waited.
+"""
 
 
 class RateLimits:

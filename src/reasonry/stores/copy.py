@@ -9,9 +9,12 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..core.problem import without_quoted
 from ..engine import journal
 from ..engine.record import proved_row
-from ..records import Damaged, OnProgress, Whole, WholeKind, WholeRun
+from ..errors import NotFoundError
+from ..records import Damaged, OnProgress, RunRow, SessionRow, Whole, WholeKind, WholeRun, WholeSession
+from ..text import first_words
 from .row_store import RowStore
 from .sql import STRAY
 from .whole_rows import KINDS, PARTS, check_whole
@@ -30,7 +33,9 @@ class CopyCount(Struct):
     differs: int = 0
     """Entries whose id means something else in the target. The target's entry was kept."""
     damaged: int = 0
-    """Damaged entries, which were not copied."""
+    """So many were not copied because they are damaged."""
+    unproved: int = 0
+    """The rows of so many were salvaged as they are: no journal proves them, only their thoughts have digests."""
 
 
 class CopyReport(Struct):
@@ -89,11 +94,15 @@ async def _copy_page(
     wholes, count = list[Whole](), report.runs if kind == "run" else report.sessions
     for found in page:
         fault = check_whole(kind, found).message
-        if salvage and not fault and isinstance(found, WholeRun):
-            found, is_as_said = _as_proved(found)
-            if not is_as_said:
+        if salvage and not fault and not isinstance(found, Damaged):
+            if isinstance(found, WholeRun):
+                name, (found, stated) = found.row.run_id, _run_as_proved(found)
+            else:
+                name, (found, stated) = found.row.session_id, await _session_as_proved(found, target)
+            count.unproved += stated is None
+            if stated not in (None, found.row):
                 message = "its row said something else than its journal, and is copied as the journal has it"
-                report.damage.append(f"run {found.row.run_id}: {message}")
+                report.damage.append(f"{kind} {name}: {message}")
         if fault or isinstance(found, Damaged):
             count.damaged += 1
             report.damage.append(fault)
@@ -106,12 +115,30 @@ async def _copy_page(
             report.conflicts.append(name)
 
 
-def _as_proved(run: WholeRun) -> tuple[WholeRun, bool]:
-    """Rebuild the row of a run from its intact journal. Also returns whether its own row agreed."""
+def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
+    """Return a run, whose chain is whole, with the row that its journal proves; and that row as it was stated."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
     if row.status == "active":
         # Its row is not written with each line.
         stated = replace(stated, calls=row.calls, tokens=row.tokens, usd=row.usd)
-    return replace(run, row=row, checkpoint=None), row == stated
+    # Nothing proves which request a key stands for.
+    return replace(run, row=row, checkpoint=None, request=None), stated
+
+
+async def _session_as_proved(
+    session: WholeSession, target: RowStore
+) -> tuple[WholeSession, SessionRow | None]:
+    """Return a session with the row that its run's journal proves; and the row as stated, None: nothing proves it."""
+    row, run_id = session.row, session.row.run_id or ""
+    try:
+        is_its = (await target.run(run_id)).session_id == row.session_id
+    except NotFoundError:
+        is_its = False
+    if not is_its:
+        return session, None
+    begun, *_ = journal.terms(journal.read(run_id, await target.lines(run_id))[0])
+    purpose = first_words(without_quoted(begun.problem), journal.HEAD_CHARS)
+    proved = replace(row, strategy=begun.strategy, created_at_ms=begun.created_at_ms, purpose=purpose)
+    return replace(session, row=replace(proved, thoughts=len(session.thoughts))), row

@@ -175,7 +175,6 @@ class CommandVerifier:
         folder: str,
         ignored: tuple[str, ...] = (),
         *,
-        all_ignored: bool = False,
         installed: bool = False,
     ) -> Iterator[str]:
         """Yield the paths in a folder that are empty inside the sandbox.
@@ -194,7 +193,7 @@ class CommandVerifier:
         ignored += _patterns_in(f"{folder}/.gitignore")
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                is_ignored = all_ignored or _is_named(entry.path, ignored)
+                is_ignored = _is_named(entry.path, ignored)
                 place, is_hidden = os.path.realpath(entry.path), _is_named(entry.path, self.hides)
                 looks_secret = _is_named(entry.path, SECRETS) or (
                     is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED)
@@ -204,9 +203,8 @@ class CommandVerifier:
                     if place.startswith(f"{root}/"):
                         yield place
                 elif entry.is_dir(follow_symlinks=False):
-                    yield from self._secrets(
-                        root, entry.path, ignored, all_ignored=is_ignored, installed=installed
-                    )
+                    below = ("*",) if is_ignored else ignored
+                    yield from self._secrets(root, entry.path, below, installed=installed)
 
 
 def _is_root() -> bool:

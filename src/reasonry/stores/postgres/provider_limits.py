@@ -6,8 +6,8 @@ import asyncio
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...errors import StoreError, UsageError
@@ -64,8 +64,20 @@ class ProviderLimits:
         }
         return {name: limit for name, limit in held.items() if limit is not None}
 
-    async def take(self, provider: str, lease_s: float, pausing: Callable[[float], None]) -> int | None:
-        """See `SharedLimits`."""
+    @asynccontextmanager
+    async def __call__(
+        self, provider: str, lease_s: float, pausing: Callable[[float], None]
+    ) -> AsyncGenerator[int | None]:
+        """Keep a place for a call once there is one; None: the provider has no limit. See `SharedLimits`."""
+        place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
+        try:
+            yield place
+        finally:
+            if place is not None:
+                with suppress(StoreError):
+                    await self._store.write(lambda tx: tx.execute(_GIVE_BACK, (place,)))
+
+    async def _take(self, provider: str, lease_ms: int, pausing: Callable[[float], None]) -> int | None:
         if time.monotonic() >= self._read_at_s + LOOK_EVERY_S:
             with suppress(StoreError):
                 names = await self._store.read(lambda tx: tx.rows("SELECT provider FROM provider_limit"))
@@ -73,22 +85,16 @@ class ProviderLimits:
         name = provider if provider in self._known else provider.partition(":")[0]
         if name not in self._known:
             return None
-        lease_ms = int((lease_s + _SPARE_S) * 1_000)
         # In turns, so that however many wait, one asks.
         async with self._turns[name]:
             while True:
                 place, wait_s = None, 1.0
                 with suppress(StoreError):
-                    place, wait_s = await self._store.write(lambda tx: _take(tx, name, lease_ms))
+                    place, wait_s = await self._store.write(lambda tx: _place(tx, name, lease_ms))
                 if place is not None:
                     return place
                 pausing(wait_s)
                 await asyncio.sleep(wait_s)
-
-    async def give_back(self, place: int) -> None:
-        """See `SharedLimits`."""
-        with suppress(StoreError):
-            await self._store.write(lambda tx: tx.execute(_GIVE_BACK, (place,)))
 
 
 def read_provider_limits(texts: Sequence[str]) -> dict[str, ProviderLimit]:
@@ -119,8 +125,8 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
     return None if stored == named else limit
 
 
-def _take(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Reserve a place for a call, or return the seconds until the next try."""
+def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
+    """Return a place for a call, or else after how many seconds to look again."""
     found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     now = tx.now_ms()
     since = now - WINDOW_MS

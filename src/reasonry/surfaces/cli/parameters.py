@@ -11,7 +11,6 @@ import math
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +23,7 @@ from ...app.wiring import App
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
 from ...records import Outcome
+from ...regular_files import read_regular_file
 from ...strategies import STRATEGIES
 from ...text import clip
 
@@ -166,21 +166,21 @@ def read_prompts(files: Sequence[str]) -> dict[str, str]:
 
 
 def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
-    """Read the text of a file; `-` is standard input.
+    """Return the text of a regular file; `-` is standard input, whatever that is.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
         TooLargeError: The file exceeds the limit.
     """
-    place = "standard input" if file == "-" else f"the file {file!r}"
-    try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).expanduser().open("rb") as opened:
-            data = opened.read(limit + 1)
+    if file != "-":
+        place = f"the file {file!r}"
+        data = read_regular_file(Path(file).expanduser(), limit, label="file", option=option)
+    else:
+        place, data = "standard input", sys.stdin.buffer.read(limit + 1)
         if len(data) > limit:
             raise TooLargeError(f"{place} is over {limit:,} bytes", limit=limit, option=option)
+    try:
         return data.decode("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{place} cannot be read: {error.strerror}", option=option) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{place} is not UTF-8 text (byte {error.start})", option=option) from None
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import openai
 import pytest
+
+from reasonry.masking import SECRETS
 
 from ....servers import Fault, ModelServer
 from ..serving import TOKENS, Serving
@@ -64,3 +67,36 @@ def test_no_caller_is_told_where_a_model_is() -> None:
     with ModelServer(reply=reply) as model, talking(model) as talk:
         answered = talk.serving.client().post("/v1/chat/completions", json=body)
         assert answered.json()["reasonry"]["runs"][0]["model"] == "small"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_run_that_its_providers_rate_ends_says_so_and_when_to_come_again(streamed: bool) -> None:
+    body = {"model": "chain_of_thought@small", "messages": ASK, "stream": streamed}
+    body["reasonry"] = {"budget": {"seconds": 5}}
+    fault = Fault(kind="rate_limit", retry_after="120")
+    with ModelServer(reply=reply, faults=(fault,)) as model, talking(model) as talk:
+        refused = talk.serving.client().post("/v1/chat/completions", json=body)
+    if streamed:
+        assert '"code":"rate_limited"' in refused.text
+    else:
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+        assert refused.json()["error"]["code"] == "rate_limited"
+    assert "budget_exceeded" not in refused.text
+    assert "resume the run later" in refused.text
+
+
+def test_a_key_in_the_form_of_an_answer_is_not_sent_on() -> None:
+    key = "sk-IntheFORM1234567890abcdef"
+    SECRETS.keep(key)
+    form = {"type": "object", "properties": {"city": {"type": "string", "description": key}}}
+    body = {
+        "model": "chain_of_thought@small",
+        "messages": ASK,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": form}},
+    }
+    with ModelServer(reply=reply) as model, talking(model) as talk:
+        answered = talk.serving.client().post("/v1/chat/completions", json=body)
+        assert answered.status_code == 200, answered.text
+        sent = json.dumps(model.bodies)
+    assert '"city"' in sent
+    assert key not in sent

@@ -24,6 +24,7 @@ from ....core.effects import CallTool
 from ....core.events import NOTHING, Usage
 from ....engine.callers import result_events, waiting_calls
 from ....engine.metering import estimate_tokens
+from ....engine.policy import UNCLEAR_WAIT_S
 from ....engine.result import Result
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....models.http_session import HEADER, enter_nested
@@ -336,9 +337,12 @@ def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:
             run_id=result.run_id,
         )
     end = result.termination
+    message = hidden(f"the run ended without an answer: {end.detail or end.reason}")
+    if end.reason == "rate_limited":
+        return OverloadedError(message, code=end.reason, retry_after_s=UNCLEAR_WAIT_S, run_id=result.run_id)
     code = "budget_exceeded" if result.outcome == "stopped" else end.code
     return WorldError(
-        hidden(f"the run ended without an answer: {end.detail or end.reason}"),
+        message,
         code="cancelled" if result.status == "cancelled" else code or "output_invalid",
         run_id=result.run_id,
     )
