@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.wiring import App
+from reasonry.app.runs import continue_paused
 from reasonry.core.budget import Budget, Usage
 from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
@@ -124,7 +125,7 @@ async def test_a_run_can_be_paused_right_after_it_was_resumed(folder: Path, resu
             await asyncio.sleep(0)
         await supervisor.pause(here, run_id)
         if resumed_elsewhere:
-            assert await elsewhere.continue_paused(run_id, None, None)
+            assert await continue_paused(elsewhere, run_id, None, None)
         else:
             await supervisor.resume(here, run_id)
         await supervisor.pause(here, run_id)

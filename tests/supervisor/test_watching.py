@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.budget import Budget, Usage
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Begun, ParticipantNames

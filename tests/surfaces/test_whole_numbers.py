@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import reasonry
 from reasonry import Budget, Policy, UsageError
 from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]

@@ -1,7 +1,7 @@
 """The contract of the tools `coach` and `solve`: what a call may say, by wire names.
 
 Schemas and readers are made from these Structs. The operator says what may be named in `model`, `verifier`, `tools` and
-`documents`: `AgentApp` puts the names into the schema, and refuses others.
+`documents`: `App` puts the names into the schema, and refuses others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..guided.arguments import name_arguments, unknown_arguments
 from ..guided.read_calls import read_action, read_form
 from ..strategies import DEFAULT_STRATEGY, REFUTER
 from .participants import Participants
-from .use_cases import RunRequest
+from .requests import RunRequest
 
 T = TypeVar("T", bound=Struct)
 

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from ..app.app import App
 from ..app.participants import Participants
-from ..app.wiring import App
+from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
@@ -218,7 +219,7 @@ class Supervisor:
             OverloadedError: As in `start`.
         """
         steer = partial(self._steer_anywhere, app)
-        if await app.continue_paused(run_id, participants, budget, steer):
+        if await continue_paused(app, run_id, participants, budget, steer):
             return
         if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
             # It has given the run back, and is about to end.
@@ -420,7 +421,7 @@ class Supervisor:
             check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
             if await self._steer(app, run_id, Steered(budget)):
                 return
-        await app.set_limits(run_id, limits)
+        await set_limits(app, run_id, limits)
 
     async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
         """As `Engine.steer`; where this process drives the run, through its drive, which then knows."""
@@ -523,7 +524,7 @@ class Supervisor:
                 if row is not None and (row.status != "active" or (self.draining and is_idle)):
                     return
                 if row is not None and not is_idle and not await app.store.find_driven([run_id]):
-                    is_idle, left = True, await app.resumable([row])
+                    is_idle, left = True, await resumable(app.store, [row])
                     yield RunEvent(None, "idle", {"paused": row.paused, "resumable": run_id in left})
             for event in reader.take_passing(after):
                 yield event

@@ -30,8 +30,8 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
     """
     app = work.app
     extras = [*run_tools(work), page_tool(app)]
-    server = open_server(sessions, app.strategies, extras, is_brief=app.describes_briefly)
-    server.tasks = work.tasks if app.has_model else None
+    server = open_server(sessions, app.strategies, extras, is_brief=app.rights.describes_briefly)
+    server.tasks = work.tasks if app.rights.has_model else None
     return server
 
 

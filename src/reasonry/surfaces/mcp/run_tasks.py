@@ -17,9 +17,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
-from ...app.agent_app import AgentApp
+from ...app.app import App
 from ...app.participants import Participants
-from ...app.use_cases import RunRequest
+from ...app.requests import RunRequest
 from ...core.budget import Budget
 from ...core.effects import CallTool
 from ...core.toolcard import ToolCard
@@ -122,7 +122,7 @@ class RunTasks:
         supervisor: Its process drives the jobs of the store; None: this object drives those tasks that it is asked for.
     """
 
-    def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
+    def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
         self._app, self._drives = app, supervisor is None
         self.supervisor = supervisor or Supervisor(app)
 

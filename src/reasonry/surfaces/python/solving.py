@@ -10,12 +10,14 @@ from typing import Any, ParamSpec
 
 from msgspec import structs
 
+from ...app.app import App
 from ...app.participants import Participants
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
+from ...app.requests import RunRequest
+from ...app.runs import coach_answer, coach_start, coach_take_over
 from ...core.budget import Budget
 from ...core.data_types import schema_of
 from ...core.strategy import Strategy
+from ...engine.coach import Coach
 from ...engine.follow import Observer
 from ...engine.policy import Policy
 from ...engine.ports import Verifier
@@ -157,13 +159,13 @@ class Coaching:
             ConflictError: One answers what is not asked (any more). None of them is taken.
             UsageError: They do not say which questions they are to.
         """
-        self.document = await self._app.coach_answer(self.document["run_id"], answers, self._participants)
+        self.document = await coach_answer(self._app, self.document["run_id"], answers, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
         """End the run."""
         await self._app.engine.cancel(self.document["run_id"])
-        self.document = await self._app.coach().status(self.document["run_id"])
+        self.document = await Coach(self._app.engine).status(self.document["run_id"])
         return self.document
 
     async def close(self) -> None:
@@ -219,11 +221,11 @@ async def coach(
                 budget=budget,
                 participants=participants,
             )
-            document = await app.coach_start(request)
+            document = await coach_start(app, request)
         else:
             if isinstance(strategy, Strategy):
                 app.register(strategy)
-            document = await app.coach_take_over(run_id, participants, budget)
+            document = await coach_take_over(app, run_id, participants, budget)
     except BaseException:
         await app.close()
         raise
