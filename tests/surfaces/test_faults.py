@@ -84,7 +84,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
     # The shortest pause that chance may draw.
-    monkeypatch.setattr("reasonry.engine.calls.random.uniform", lambda low, high: low)
+    monkeypatch.setattr("reasonry.engine.policy.random.uniform", lambda low, high: low)
     return Desk(tmp_path, capsys)
 
 

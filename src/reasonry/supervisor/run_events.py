@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
@@ -35,6 +36,9 @@ MAX_TEXT_CHARS: Final = 16_000
 
 MAX_ENTRIES: Final = 500
 """Of a list in an event."""
+
+LOOK_EVERY_S: Final = 0.5
+"""How often a run that nobody of this process drives is looked at for news."""
 
 KEPT_LINES: Final = 100
 KEPT_PIECES: Final = 2_000
@@ -262,6 +266,24 @@ class Feed(Observer):
             if reader.text or event.kind != "text":
                 reader.passing.append((self.seq, event))
                 reader.news.set()
+
+
+class News:
+    """Tells those who follow runs of other processes when to look at them."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+
+    def tell(self) -> None:
+        """Have everybody look now."""
+        self._told.set()
+        self._told = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return when there are news, or after `LOOK_EVERY_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._told.wait()
 
 
 class FeedReader:
