@@ -73,9 +73,7 @@ class App:
         policy = policy or Policy()
         policy.rates.shared = getattr(self.store, "provider_limits", None)
         registry = installed_strategies(self.environ) if strategies is None else strategies
-        self.engine = Engine(
-            self.store, registry, policy, thought_rows, partial(tell_verdicts, sessions=self.sessions)
-        )
+        self.engine = _engine(self, registry, policy)
         self.pool = PerformerPool(self.environ)
         self.rights = Rights(self.pool)
         self._owned.push_async_callback(self.pool.close)
@@ -89,13 +87,7 @@ class App:
         """
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
-        scoped.engine = Engine(
-            scoped.store,
-            self.strategies,
-            self.engine.policy,
-            thought_rows,
-            partial(tell_verdicts, sessions=scoped.sessions),
-        )
+        scoped.engine = _engine(scoped, self.strategies, self.engine.policy)
         scoped._owned, scoped._is_one_owners = AsyncExitStack(), True
         return scoped
 
@@ -146,42 +138,29 @@ class App:
         async def last() -> str | None:
             if own:
                 return own[-1]
-            rows = await self.engine.store.runs(limit=1)
+            rows = await self.store.runs(limit=1)
             return rows[0].run_id if rows else None
 
-        return await find_id(text, "run", self.engine.store.run_ids, last)
+        return await find_id(text, "run", self.store.run_ids, last)
 
-    def register(self, strategy: Strategy[Any, Any]) -> Strategy[Any, Any]:
+    def register(self, strategy: Strategy[Any, Any]) -> None:
         """Add a user-defined strategy to the registry, so that its runs can be read again."""
         if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
             raise UsageError(message, option="strategy")
         if self.strategies.get(strategy.name) is not strategy:
             self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
-        return strategy
 
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
         """Return the guided sessions of the store; without settings, with those of the environment."""
         settings = settings or SessionSettings.from_environ(self.environ)
-        directory = _working_directory()
-        return Sessions(
-            self.store,
-            self.strategies,
-            settings,
-            directory=directory,
-            chooses_ids=not self._is_one_owners,
-        )
+        where, chooses = _working_directory(), not self._is_one_owners
+        return Sessions(self.store, self.strategies, settings, directory=where, chooses_ids=chooses)
 
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn what somebody asks for into an order; nothing is written or paid.
-
-        Raises:
-            UsageError: Something is wrong with the request; the message says what and what is legal.
-            NotFoundError: There is no such session.
-            ToolError: A tool server does not answer.
-        """
+        """Turn a request into an order, as `order`, `problem_after` and `equip` do; nothing is written or paid."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -306,14 +285,11 @@ class App:
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
-        conclusion = run.snapshot.conclusion
+        conclusion, limits = run.snapshot.conclusion, (run.begun.budget, run.budget)
         # The limit that nobody named, or what resuming made of it.
-        is_default = run.begun.budget == Budget(calls=DEFAULT_CALLS) and run.budget == Budget(
-            calls=run.budget.calls
-        )
+        is_default = limits == (Budget(calls=DEFAULT_CALLS), Budget(calls=run.budget.calls))
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
-
         performers = await self.open_recorded(run, participants, budget, coached=coached)
         names, limits, options = performers.names, budget or run.budget, run.begun.options
         if coached:
@@ -348,6 +324,10 @@ class App:
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))
+
+
+def _engine(app: App, strategies: Registry, policy: Policy) -> Engine:
+    return Engine(app.store, strategies, policy, thought_rows, partial(tell_verdicts, sessions=app.sessions))
 
 
 def _working_directory() -> str:

@@ -32,8 +32,6 @@ from .rights import Rights
 
 Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
 """The strategies of a composition with their written options, outermost first."""
-Choose = Callable[[], tuple[str, str]]
-"""Chooses a strategy for `auto`; returns its name and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +85,6 @@ class _Reading(NamedTuple):
     participants: Participants
     performers: Performers
 
-    @property
-    def tools(self) -> list[str]:
-        """The names of the tools that the strategies call."""
-        return [card.name for each in self.options for card in getattr(each, "tools", None) or ()]
-
 
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
@@ -122,13 +115,15 @@ def make_order(
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
     prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inner])
-    reading = _Reading(asked, used, options, _budget(request, performers), participants, performers)
+    is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
+    budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
+    reading = _Reading(asked, used, options, budget, participants, performers)
     warnings = tuple(warning for check in _CHECKS if (warning := check(reading)))
     order = Begun(
         strategy=used[0].name,
         problem=request.problem or "",
         options=to_builtins(options[0]),
-        budget=reading.budget,
+        budget=budget,
         participants=performers.names,
         why=why,
         warnings=warnings,
@@ -175,7 +170,7 @@ def _read_levels(
     strategy: str | Strategy[Any, Any],
     options: Mapping[str, Any],
     strategies: Registry,
-    choose: Choose,
+    choose: Callable[[], tuple[str, str]],
     *,
     above: int = 0,
 ) -> tuple[Levels, str]:
@@ -234,7 +229,7 @@ def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
     return name in getattr(strategy.options, "__struct_fields__", ())
 
 
-# -- participants and limits
+# -- participants
 
 
 def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
@@ -244,13 +239,6 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
         raise UsageError("only one strategy of a composition may name models", option="models")
     names = (name for level, written in named for name in read_options(level, {"models": written}).models)  # pyright: ignore
     return tuple(map(rights.model, names))
-
-
-def _budget(request: RunRequest, performers: Performers) -> Budget:
-    if request.budget is not None:
-        return request.budget
-    is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
-    return Budget() if is_exempt else Budget(calls=DEFAULT_CALLS)
 
 
 # -- checks: each raises UsageError, or returns a warning, which may be empty
@@ -272,8 +260,9 @@ def _check_verifier(reading: _Reading) -> str:
 
 
 def _check_tools(reading: _Reading) -> str:
-    reading.participants.check_tools(reading.tools)
-    is_idle = reading.participants.tools and not reading.tools
+    called = [card.name for each in reading.options for card in getattr(each, "tools", None) or ()]
+    reading.participants.check_tools(called)
+    is_idle = reading.participants.tools and not called
     return f"tools: {reading.strategies[0].name} calls no tools" if is_idle else ""
 
 

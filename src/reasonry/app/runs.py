@@ -72,7 +72,7 @@ async def continue_paused(
     Returns:
         Whether it continues there; if not, it has to be opened.
     """
-    store, has_ended = app.engine.store, False
+    store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None
     while not is_others and (row := await store.run(run_id)).paused and row.status == "active":
         if not await store.find_driven([run_id]):
@@ -83,12 +83,13 @@ async def continue_paused(
             has_ended = True
     if not (has_ended and await store.find_driven([run_id])):
         return False
-    with suppress(ConflictError):
+    try:
         if budget is not None:
             await set_limits(app, run_id, structs.asdict(budget))
-        return True
-    # It has ended meanwhile.
-    return False
+    except ConflictError:
+        # It has ended meanwhile.
+        return False
+    return True
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
