@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import reasonry
 from reasonry import Budget, Policy, UsageError
-from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall, read_run_call
+from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall
 from reasonry.app.app import App
+from reasonry.guided.read_calls import read_form
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
@@ -96,7 +97,7 @@ def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
         (COACH_ACTIONS["list"], {"limit": value}),
     ):
         with pytest.raises(UsageError) as refused:
-            read_run_call(form, {"problem": PUZZLE, "max_calls": value, **others})
+            read_form(form, {"problem": PUZZLE, "max_calls": value, **others})
         assert refused.value.details["field"] in ("max_calls", "limit")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -20,8 +20,6 @@ from ..guided.read_calls import read_action, read_form
 from ..strategies import DEFAULT_STRATEGY, REFUTER
 from .participants import Participants
 from .requests import RunRequest
-
-T = TypeVar("T", bound=Struct)
 
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
@@ -184,21 +182,12 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
     """
     action = read_action(COACH_ACTIONS, arguments)
     try:
-        return action, read_run_call(COACH_ACTIONS[action], arguments)
+        return action, read_form(COACH_ACTIONS[action], arguments)
     except UsageError as error:
         if error.details.get("field") != "at":
             raise
         where = "`at` is the `fork_at` of a question of the run, which the action `read` shows"
         raise UsageError(f"{error.message.rstrip('.')}; {where}", **error.details) from None
-
-
-def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
-    """Return arguments, as `name_known_arguments` names them, as one of these Structs.
-
-    Raises:
-        UsageError: One is missing or not of its type; `field` names it.
-    """
-    return read_form(form, arguments)
 
 
 def name_known_arguments(

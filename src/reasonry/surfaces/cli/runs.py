@@ -191,17 +191,10 @@ def resume_(
 
     limit, silent = settings.limits.budget(), settings.common.as_data
     if run_id is None:
-
-        async def requeue(app: App, row: RunRow) -> None:
-            await Supervisor(app).resume(app, row.run_id, settings.participants(), limit, job=JobOptions())
-
-        common = settings.common
-        rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
-        return _do_on_all(common, rows, requeue, "put back in the queue")
+        return _requeue(settings, which, of_model)
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
-        own = await app.run_id(run_id)
-        participants = settings.participants()
+        own, participants = await app.run_id(run_id), settings.participants()
         if coach:
             return await coach_take_over(app, own, participants, limit, brief=brief)
         if await continue_paused(app, own, participants, limit):
@@ -214,9 +207,8 @@ def resume_(
                 print_note("This run has its answer; fork it to try another way.")
             elif found.status != "active" and not silent:
                 ending = f"{found.outcome}: {found.termination.reason}"
-                print_note(
-                    f"This run had ended ({ending}). Resuming asks only for the answers that it does not have."
-                )
+                rest = "Resuming asks only for the answers that it does not have"
+                print_note(f"This run had ended ({ending}). {rest}.")
             if is_answered:
                 return found, False
             with watching(silent, full=shown.full) as watch:
@@ -226,6 +218,16 @@ def resume_(
     if coach:
         settings.refuse_models()
     return _show_ending(settings.do(work), settings.common, shown)
+
+
+def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> int:
+    participants, limit, common = settings.participants(), settings.limits.budget(), settings.common
+
+    async def requeue(app: App, row: RunRow) -> None:
+        await Supervisor(app).resume(app, row.run_id, participants, limit, job=JobOptions())
+
+    rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
+    return _do_on_all(common, rows, requeue, "put back in the queue")
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:

@@ -25,7 +25,6 @@ from ...app.agent_calls import (
     name_known_arguments,
     named_limits,
     read_coach_call,
-    read_run_call,
 )
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
 from ...app.app import App
@@ -33,6 +32,7 @@ from ...app.runs import coach_answer, coach_take_over
 from ...engine.coach import Coach
 from ...engine.result import Result
 from ...errors import UsageError
+from ...guided.read_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ...supervisor import Supervisor
 from .run_tasks import RunTasks, without_search
@@ -240,7 +240,7 @@ async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
 
 
 async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
-    call = read_run_call(SolveCall, name_known_arguments("solve", arguments, schema))
+    call = read_form(SolveCall, name_known_arguments("solve", arguments, schema))
     app, tasks = work.app, work.tasks
     if call.run_id is None:
         if context.takes_tasks:
