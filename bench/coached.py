@@ -23,11 +23,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from reasonry.app.runs import coach_answer, coach_start
+
 sys.path.append(str(Path(__file__).parents[1]))
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from tests.surfaces.coached_agents import PUZZLES, QUERY, analyst, play, solver
 
@@ -46,20 +48,21 @@ async def answer_all(store: str) -> list[float]:
     taken: list[float] = []
     async with App(store) as app:
         options = {"max_steps": ANSWERS}
-        shown = await app.coach_start(
+        shown = await coach_start(
+            app,
             RunRequest(
                 problem="Count to a thousand.",
                 strategy="scratchpad",
                 options=options,
                 budget=Budget(),
                 participants=Participants(),
-            )
+            ),
         )
         for number in range(ANSWERS):
             (question,) = shown["questions"]
             answer = {"id": question["id"], "answer": json.dumps(reply(question, number))}
             began = time.process_time()
-            shown = await app.coach_answer(shown["run_id"], [answer])
+            shown = await coach_answer(app, shown["run_id"], [answer])
             taken.append((time.process_time() - began) * 1e3)
     return taken
 

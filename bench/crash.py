@@ -30,7 +30,7 @@ from loopback import ServerProcess
 from shell import command
 from wire import progress
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 
 PROBLEM = "Use 3, 3, 8 and 8 to make 24"

@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.core.machine import Pending

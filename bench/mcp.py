@@ -43,7 +43,7 @@ import asyncio
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.mcp_catalog import build_server
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 async def main():
     from mcp.server.stdio import stdio_server
     server = build_server(App(open_store("memory"), environ={}).sessions(), STRATEGIES)

@@ -19,9 +19,9 @@ from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.blocks.reply import read_reply
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask

@@ -25,9 +25,9 @@ from pathlib import Path
 from loopback import postgres_server
 from plain_server import PlainServer
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.records import JobOptions
 

@@ -26,9 +26,9 @@ from brains import CALLS, brain
 from loopback import ServerProcess
 from wire import Wire, progress
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 

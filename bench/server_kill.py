@@ -24,7 +24,7 @@ from typing import Any
 from loopback import ServerProcess
 from reasonry_server import ServerOnPort, reasonry
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 

@@ -24,9 +24,9 @@ from game24 import TARGET, problem, puzzles
 from loopback import ServerProcess
 from wire import progress
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.puzzles.term import Puzzle

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.bodies import Thought
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect

@@ -21,7 +21,7 @@ from gepa.optimize_anything import EngineConfig, GEPAConfig, ReflectionConfig, o
 
 from reasonry import Budget, solve_sync
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
+from reasonry.app.requests import RunRequest
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.datasets import DATASETS
 from reasonry.compare.problem_set import ProblemSet

@@ -185,7 +185,7 @@ def _load() -> None:
 
     for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
         import_module(module.name)
-    for name in ("app.wiring", "app.agent_app", "compare", "stores.sqlite", "supervisor"):
+    for name in ("app.app", "app.runs", "compare", "stores.sqlite", "supervisor"):
         import_module(f"reasonry.{name}")
     for name in ("surfaces.http.server", "surfaces.web"):
         import_module(f"reasonry.{name}")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest, explain_choice
 from reasonry.core.budget import Budget
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
@@ -152,7 +152,9 @@ def test_every_strategy_that_suits_a_kind_is_chosen_for_some_problem() -> None:
 async def test_a_model_that_reasons_by_itself_is_asked_once() -> None:
     async with App("memory") as app:
         for model, expected in (("openai:gpt-4.1", "tree_of_thoughts"), ("openai:o3", "chain_of_thought")):
-            explained = app.explain(RunRequest(problem=PUZZLE, participants=Participants(model=model)))
+            explained = explain_choice(
+                RunRequest(problem=PUZZLE, participants=Participants(model=model)), app.strategies, app.pool
+            )
             assert explained["strategy"] == expected
         passed = next(each["passed"] for each in explained["considered"] if each["why"])
         assert passed == "the model reasons by itself, so it needs no tree_of_thoughts"
@@ -178,7 +180,7 @@ async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
     async with App("memory") as app:
         named = Participants(model="offline")
         request = RunRequest(problem=PUZZLE, budget=Budget(calls=5), participants=named)
-        explained = app.explain(request)
+        explained = explain_choice(request, app.strategies, app.pool)
         assert explained["strategy"] == app.order(request)[0].strategy == "chain_of_thought"
         passed = next(each for each in explained["considered"] if each["why"])
         assert (passed["kind"], passed["calls"]) == ("number_puzzle", 11)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .app.wiring import App as App
+from .app.app import App as App
 from .blocks.answers import (
     AnswerOptions as AnswerOptions,
     AnswerReply as AnswerReply,

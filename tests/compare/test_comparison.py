@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet

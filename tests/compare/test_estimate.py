@@ -7,9 +7,9 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.compare.comparison import Comparison, estimate
 from reasonry.compare.problem_set import open_dataset
 from reasonry.core.effects import Verify

@@ -23,9 +23,9 @@ from typing import Any, Self
 
 import msgspec
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result

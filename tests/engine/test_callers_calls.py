@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
 from reasonry.engine.callers import result_events, waiting_calls

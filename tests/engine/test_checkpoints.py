@@ -9,7 +9,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.bodies import Body, go, request, stay
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Verified

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import Pending

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.bodies import Body, Conclusion, go, request
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
 from reasonry.engine.coach import Coach

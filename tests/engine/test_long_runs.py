@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.bodies import Body, go, request, stay
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import Stage, Strategy

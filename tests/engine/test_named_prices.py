@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasonry
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_start, coach_take_over
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
@@ -197,27 +198,29 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
             with pytest.raises(UsageError, match="caller answers its questions") as caught:
-                await app.coach_start(
+                await coach_start(
+                    app,
                     RunRequest(
                         problem="2 + 2?",
                         strategy="analysis",
                         options=options,
                         budget=budget,
                         participants=Participants(),
-                    )
+                    ),
                 )
             assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        started = await app.coach_start(
+        started = await coach_start(
+            app,
             RunRequest(
                 problem="2 + 2?",
                 strategy="analysis",
                 budget=Budget(calls=3),
                 participants=Participants(),
-            )
+            ),
         )
         with pytest.raises(UsageError, match="caller answers its questions"):
-            await app.coach_take_over(started["run_id"], Participants(), DEAR)
+            await coach_take_over(app, started["run_id"], Participants(), DEAR)
 
 
 @pytest.mark.parametrize(("terms", "budget"), [({"total_usd": 1.0}, None), ({}, DEAR)])

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine import policy
 from reasonry.engine.follow import Observer

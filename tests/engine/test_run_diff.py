@@ -12,9 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reasonry import Conclusion, Stage, Strategy, Thought, UsageError
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_start
 from reasonry.core.bodies import go, request, stay
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
@@ -111,18 +112,20 @@ async def test_a_fork_is_compared_from_its_point_on() -> None:
 async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_as_such() -> None:
     async with App("memory", environ={}) as app:
         run, longer = await solve(app, "ab"), await solve(app, "abc", "y")
-        started = await app.coach_start(
+        started = await coach_start(
+            app,
             RunRequest(
                 problem="x", strategy=WORDS, options={"most": 2}, budget=Budget(), participants=Participants()
-            )
+            ),
         )
-        tree = await app.coach_start(
+        tree = await coach_start(
+            app,
             RunRequest(
                 problem="x",
                 strategy="chain_of_thought",
                 budget=Budget(),
                 participants=Participants(),
-            )
+            ),
         )
         with pytest.raises(UsageError, match="name two runs"):
             await diff(app, run, run)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.bodies import Body, Conclusion, go, replies
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask

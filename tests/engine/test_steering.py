@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
+from reasonry.app.runs import set_limits
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
@@ -274,7 +275,7 @@ async def test_another_process_steers_what_is_driven_here(folder: Any) -> None:
 
         slow = HeldModel()
         driving = asyncio.create_task(drive(here.engine, run_id, Performers(slow)))
-        await elsewhere.set_limits(run_id, {"calls": 999, "thoughts": 500})
+        await set_limits(elsewhere, run_id, {"calls": 999, "thoughts": 500})
         await elsewhere.engine.steer(run_id, Steered(paused=True))
         steered.set()
         result = await asyncio.wait_for(driving, 5)

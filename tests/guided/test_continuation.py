@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, ReasonryError, UsageError

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from reasonry.app.agent_calls import RefuteClaims
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.app import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_answer, coach_start
 from reasonry.guided.findings import false_claims, keep, open_questions
 from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.which_session import Thinker
@@ -207,14 +208,14 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
 
         session = (await think(1, "Plan: copy, then switch."))["session_id"]
         await think(2, "Counting the five tables takes 20 s. score: 0.85", session_id=session)
-        run = await app.coach_start(
-            RefuteClaims(session_id=session, claims=("Counting the five tables takes 20 s.",)).request()
+        run = await coach_start(
+            app, RefuteClaims(session_id=session, claims=("Counting the five tables takes 20 s.",)).request()
         )
         assert len(run["questions"]) == 3
         assert "0.85" not in json.dumps(run)
         finding = {"quote": "takes 20 s", "reason": "A count reads all.", "verdict": "fails"}
         answers = {question["id"]: finding for question in run["questions"]}
-        ended = await app.coach_answer(run["run_id"], answers)
+        ended = await coach_answer(app, run["run_id"], answers)
         assert ended["result"]["claims"][0]["verdict"] == "refuted"
         told = notices(await think(3, "Go on.", session_id=session))
         assert told["refuted"] == (
@@ -229,10 +230,10 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
 async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -> None:
     async with App("memory", environ={}) as app:
         start = RunRequest(problem="Use 1, 5, 5 and 5 to make 24.", strategy="tree_of_thoughts")
-        run = await app.coach_start(start, brief=True)
+        run = await coach_start(app, start, brief=True)
         steps = [("5 - 1 = 4 (left: 4 5 5)", 0.5), ("5 + 5 = 11 (left: 11 1 5)", 0.5)]
         answer = {"thoughts": [{"thought": step, "score": score} for step, score in steps]}
-        reply = await app.coach_answer(run["run_id"], {run["questions"][0]["id"]: answer}, brief=True)
+        reply = await coach_answer(app, run["run_id"], {run["questions"][0]["id"]: answer}, brief=True)
         assert reply["refuted"] == [{"thought": steps[1][0], "reason": "5 + 5 is 10, not 11"}]
 
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.run_thoughts import thought_rows
-from reasonry.app.wiring import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, NotFoundError

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.drive import KEEP_EVERY

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
 from reasonry.guided.thinking_tool import ThinkingCall

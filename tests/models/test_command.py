@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from reasonry import solve
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.effects import Ask, Turn
 from reasonry.engine.ports import BrokenReplyError, Question
 from reasonry.errors import ModelError, UsageError

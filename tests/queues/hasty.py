@@ -11,7 +11,7 @@ from typing import Any
 
 from reasonry.queues import worker
 from reasonry.stores import leases
-from reasonry.supervisor import Supervisor, supervisor
+from reasonry.supervisor import Supervisor, deaths
 from reasonry.surfaces.cli import main
 
 POISON = "a run that kills who drives it"
@@ -36,7 +36,7 @@ GIVE_BACK = leases.give_back
 
 if __name__ == "__main__":
     leases.give_back = give_back_late
-    supervisor.RESTS_S = (0.0,) * 4
+    deaths.RESTS_S = (0.0,) * 4
     leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 4, 0.5
     import reasonry.surfaces.cli.servers as command
 

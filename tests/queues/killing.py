@@ -25,7 +25,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.puzzles.equations import false_equations

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.engine import journal
 from reasonry.engine.policy import Policy
 from reasonry.errors import StoreError, UsageError
@@ -125,7 +125,7 @@ async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
 ) -> None:
     async with App(postgres_url, environ={}) as app:
         with monkeypatch.context() as newer:
-            newer.setattr("reasonry.app.use_cases.Begun", partial(journal.Begun, schema=journal.SCHEMA + 1))
+            newer.setattr("reasonry.app.requests.Begun", partial(journal.Begun, schema=journal.SCHEMA + 1))
             (of_newer,) = await accept(app, "offline", 1)
         (of_own,) = await accept(app, "offline", 1)
         lines = await app.store.lines(of_newer)

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.machine import SET_ASIDE
 from tests.forked import ForkedProcess, forking_python
 from tests.servers import ServerProcess

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.engine.policy import Policy

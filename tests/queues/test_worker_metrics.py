@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.engine.policy import Policy
 from reasonry.errors import ConflictError
 from reasonry.queues import postgres_store

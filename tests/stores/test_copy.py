@@ -19,9 +19,9 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.engine.journal import Begun, Chain, Steered
 from reasonry.errors import StoreError
 from reasonry.records import Store, WholeRun, WholeSession

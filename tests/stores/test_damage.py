@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import StoreError
 from reasonry.records import Finding
 from reasonry.stores.sqlite import SqliteStore

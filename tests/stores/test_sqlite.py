@@ -22,7 +22,7 @@ from typing import Any
 import apsw
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
 from reasonry.stores import database, default_path, open_store

@@ -16,7 +16,6 @@ from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Verified
 from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
-from reasonry.core.toolcard import ToolCard
 from reasonry.errors import UsageError
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import WORDS, focus_of

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from reasonry.blocks.answers import MARKED
-from reasonry.core.reply_reading import EXTRACT
+from reasonry.core.readings import EXTRACT
 from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, REASON, SYSTEM
 
 from .walking import in_order, walk

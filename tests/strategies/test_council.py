@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
@@ -125,11 +125,10 @@ async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch
 
 
 async def test_an_agent_names_only_the_models_that_the_operator_listed() -> None:
-    from reasonry.app.agent_app import AgentApp
 
     async with App("memory", environ={"REASONRY_MODELS": "fast=offline"}) as app:
-        agents = AgentApp(app)
-        assert agents.listed_model("fast") == "offline"
+        agents = app.for_agents()
+        assert agents.rights.model("fast") == "offline"
         with pytest.raises(UsageError):
-            agents.listed_model("openai:gpt-6")
-        assert app.listed_model("openai:gpt-6") == "openai:gpt-6"
+            agents.rights.model("openai:gpt-6")
+        assert app.rights.model("openai:gpt-6") == "openai:gpt-6"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import Ask, CallTool
 from reasonry.core.events import Failed, ToolReturned
-from reasonry.core.machine import advance, begin, open_effects
-from reasonry.core.toolcard import ToolCard
-from reasonry.strategies.rewoo import REWOO, Options
+from reasonry.core.machine import begin, open_effects
+from reasonry.core.readings import Unreadable
+from reasonry.strategies.rewoo import REWOO, Options, read_plan
 
 from ..playing import advance
 from .walking import in_order, reply, walk
@@ -196,3 +198,24 @@ def test_a_tool_of_the_catalog_named_llm_goes_before_the_models_own() -> None:
     walked = walk(REWOO, "p", in_order(given, ToolReturned("x"), {"answer": "y"}), {"tools": (card,)})
     assert walked.performed[1].effect == CallTool("LLM", {"query": "a"})
     assert not any(isinstance(one.effect, Ask) and one.stage == "working_phase" for one in walked.performed)
+
+
+def test_a_plan_loses_at_the_last_try_the_calls_that_cannot_be_carried_out_and_those_that_build_on_them() -> (
+    None
+):
+    calls = (
+        ("#E1", "Google", "a"),
+        ("#E2", "Wikipedia", "#E1"),
+        ("#E3", "Wikipedia", "b"),
+        ("#E4", "LLM", "of #E3"),
+    )
+    broken = plan(*calls)
+    found = in_order(broken, broken, ToolReturned("B"), "<answer>b</answer>", {"answer": "y"})
+    walked = walk(REWOO, "p", found, TOOLS)
+    assert walked.performed[2].effect == CallTool("Wikipedia", {"query": "b"})
+    assert walked.conclusion.answer == "y"
+    refused = read_plan(walked.snapshot.state, walked.asks[0], [json.dumps(broken)])
+    assert isinstance(refused, Unreadable)
+    assert refused.reason == (
+        "#E1: there is no tool 'Google'; the tools are: Wikipedia, add, LLM; nor can be carried out: #E2"
+    )

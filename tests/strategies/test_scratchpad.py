@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
-from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD
+from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE, UNMARKED
 
 from .walking import in_order, reply, stopped_after, walk
 

@@ -16,7 +16,7 @@ from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
 from reasonry.core.events import Failed, Stopped, Verified
-from reasonry.core.machine import Pending, advance, begin
+from reasonry.core.machine import Pending, begin
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import CONFIDENCE, REASON, SELF_CONSISTENCY, SYSTEM, Options, State
 

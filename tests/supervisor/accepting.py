@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.errors import ReasonryError
 from reasonry.records import JobOptions

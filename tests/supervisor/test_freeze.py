@@ -15,7 +15,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import ConflictError
 from reasonry.records import Line
 from reasonry.stores.database import connect

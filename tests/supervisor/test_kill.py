@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.supervisor import Jobs, Supervisor

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.wiring import App
+from reasonry.app.runs import coach_answer, continue_paused, resumable
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
 from reasonry.engine.engine import Accepted
@@ -23,8 +24,8 @@ from reasonry.masking import SECRETS
 from reasonry.records import JobOptions, RequestKey
 from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
+from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S
 from reasonry.supervisor.run_events import Feed, FeedReader
-from reasonry.supervisor.supervisor import MAX_DEATHS, RESTS_S
 
 from ..engine.playing import STRATEGIES, CountingModel, GatedModel, turns
 from .test_watching import order, read
@@ -125,7 +126,7 @@ async def test_a_run_can_be_paused_right_after_it_was_resumed(folder: Path, resu
             await asyncio.sleep(0)
         await supervisor.pause(here, run_id)
         if resumed_elsewhere:
-            assert await elsewhere.continue_paused(run_id, None, None)
+            assert await continue_paused(elsewhere, run_id, None, None)
         else:
             await supervisor.resume(here, run_id)
         await supervisor.pause(here, run_id)
@@ -188,7 +189,7 @@ async def test_a_run_rests_anew_after_each_death_that_a_process_sees(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(monotonic=lambda: 0.0)
-    monkeypatch.setattr("reasonry.supervisor.supervisor.time", clock)
+    monkeypatch.setattr("reasonry.supervisor.deaths.time", clock)
     async with app(folder) as here:
         model = CountingModel()
         supervisor = supervising(here, model)
@@ -221,7 +222,7 @@ async def test_a_run_whose_process_died_rests_the_longer_the_more_did_and_is_not
             assert await here.store.deaths_of(accepted.run_id) == deaths
         # Only the rest after so many deaths counts.
         rests = [0.0 if number == deaths else 1_000.0 for number in range(1, MAX_DEATHS)]
-        monkeypatch.setattr("reasonry.supervisor.supervisor.RESTS_S", rests)
+        monkeypatch.setattr("reasonry.supervisor.deaths.RESTS_S", rests)
         ended = await supervising(here, model).take_up(accepted.run_id)
         assert ended is not None
         assert ((await ended).status, model.calls) == ("done", 1)
@@ -285,7 +286,7 @@ async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_the
             assert result.status == "done"
             calls += result.usage.calls
         # What is no job stands still until somebody resumes it.
-        assert await second.resumable(rows) == {slow}
+        assert await resumable(second.store, rows) == {slow}
         async with asyncio.timeout(10):
             # The last lease may still be given back.
             while supervisor.running:
@@ -312,7 +313,7 @@ async def test_another_owners_run_is_like_one_that_does_not_exist(folder: Path) 
             lambda: supervisor.resume(bob, run_id),
             lambda: supervisor.set_limits(bob, run_id, {"calls": 1}),
             lambda: bob.engine.recorded_run(run_id),
-            lambda: bob.coach_answer(run_id, {}),
+            lambda: coach_answer(bob, run_id, {}),
         ):
             with pytest.raises(NotFoundError):
                 await act()

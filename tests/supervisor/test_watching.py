@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core import machine
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_answer, coach_start
 from reasonry.core.budget import Budget
 
 from ..engine.answering import spelled_out
@@ -114,7 +115,8 @@ async def play(
     """Answer a coached run to its end; return the last reply, and how many characters each reply had."""
     named = Participants(verifier=verifier)
     async with App("memory") as app:
-        shown = await app.coach_start(
+        shown = await coach_start(
+            app,
             RunRequest(
                 problem=problem, strategy=strategy, options=options or {}, budget=Budget(), participants=named
             ),
@@ -127,4 +129,4 @@ async def play(
                 return shown, sizes
             shared |= shown.get("shared", {})
             answers = {each["id"]: agent(each) for each in spelled_out(shown["questions"], shared)}
-            shown = await app.coach_answer(shown["run_id"], answers, named, brief=True)
+            shown = await coach_answer(app, shown["run_id"], answers, named, brief=True)

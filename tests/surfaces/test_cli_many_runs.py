@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from reasonry.app import runs
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from tests.in_process import run
 from tests.servers import Fault, ModelServer, Player
@@ -100,7 +101,7 @@ def test_a_run_that_refuses_is_named_and_the_others_are_done(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = desk.accept("offline", 2)
-    whole = App.delete_run
+    whole = runs.delete_run
     desk.json("runs", "cancel", "--since", "1h")
 
     async def delete(app: App, run_id: str) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def test_a_run_that_refuses_is_named_and_the_others_are_done(
                 await opened.reopen()
         return await whole(app, run_id)
 
-    monkeypatch.setattr(App, "delete_run", delete)
+    monkeypatch.setattr("reasonry.surfaces.cli.runs.delete_run", delete)
     code, out, notes = desk.run("runs", "delete", "--since", "1h", "--yes", "--json")
     assert (code, json.loads(out)) == (
         1,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
@@ -84,7 +84,7 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
     # The shortest pause that chance may draw.
-    monkeypatch.setattr("reasonry.engine.calls.random.uniform", lambda low, high: low)
+    monkeypatch.setattr("reasonry.engine.policy.random.uniform", lambda low, high: low)
     return Desk(tmp_path, capsys)
 
 

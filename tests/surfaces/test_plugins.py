@@ -17,8 +17,8 @@ import pytest
 
 import reasonry
 from reasonry import plugins
+from reasonry.app.app import App
 from reasonry.app.installed import describe_plugins, installed_strategies
-from reasonry.app.wiring import App
 from reasonry.core.registry import resolve
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.models.choose import open_model

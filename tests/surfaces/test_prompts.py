@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 from reasonry.surfaces import cli

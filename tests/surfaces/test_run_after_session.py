@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import reasonry
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.problem import HEADING, MAX_QUOTED_CHARS, without_quoted
 
 from ..engine.running import fork, trace_of

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_answer, coach_start
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError, UsageError
@@ -115,15 +116,16 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
         exported = json.dumps(await sessions.export({"session_id": begun["session_id"], "format": "json"}))
         await sessions.import_(exported.replace("***", KEY))
         reply = {"reasoning": text, "answer": f"as it was: {text}"}
-        coached = await app.coach_start(
+        coached = await coach_start(
+            app,
             RunRequest(
                 problem=text,
                 strategy="chain_of_thought",
                 budget=Budget(),
                 participants=Participants(),
-            )
+            ),
         )
-        await app.coach_answer(coached["run_id"], {coached["questions"][0]["id"]: reply})
+        await coach_answer(app, coached["run_id"], {coached["questions"][0]["id"]: reply})
     assert not found_in(tmp_path)
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import reasonry
 from reasonry import Budget, Policy, UsageError
+from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall
+from reasonry.guided.read_calls import read_form
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
@@ -84,6 +86,18 @@ async def test_a_budget_in_python_takes_whole_counts(name: str, value: Any) -> N
 def test_a_policy_takes_whole_counts(name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=name):
         Policy(**{name: value})
+
+
+@given(st.one_of(BROKEN, BROKEN.map(str)))
+def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
+    for form, others in (
+        (SolveCall, {}),
+        (COACH_ACTIONS["start"], {}),
+        (COACH_ACTIONS["list"], {"limit": value}),
+    ):
+        with pytest.raises(UsageError) as refused:
+            read_form(form, {"problem": PUZZLE, "max_calls": value, **others})
+        assert refused.value.details["field"] in ("max_calls", "limit")
 
 
 @given(

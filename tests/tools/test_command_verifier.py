@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
 from reasonry.errors import SandboxError, UsageError

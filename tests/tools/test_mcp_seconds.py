@@ -17,9 +17,9 @@ import mcp as _mcp  # noqa: F401 - loaded before anything is timed
 import pytest
 
 import reasonry
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.errors import ToolError, UsageError
 from reasonry.surfaces.present import exit_code

@@ -1,14 +1,14 @@
 """The contract of the tools `coach` and `solve`: what a call may say, by wire names.
 
 Schemas and readers are made from these Structs. The operator says what may be named in `model`, `verifier`, `tools` and
-`documents`: `AgentApp` puts the names into the schema, and refuses others.
+`documents`: `App` puts the names into the schema, and refuses others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct, structs
@@ -19,9 +19,7 @@ from ..guided.arguments import name_arguments, unknown_arguments
 from ..guided.read_calls import read_action, read_form
 from ..strategies import DEFAULT_STRATEGY, REFUTER
 from .participants import Participants
-from .use_cases import RunRequest
-
-T = TypeVar("T", bound=Struct)
+from .requests import RunRequest
 
 MAX_NAMES = 100
 """How many tools, or documents, one request may name."""
@@ -184,21 +182,12 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
     """
     action = read_action(COACH_ACTIONS, arguments)
     try:
-        return action, read_run_call(COACH_ACTIONS[action], arguments)
+        return action, read_form(COACH_ACTIONS[action], arguments)
     except UsageError as error:
         if error.details.get("field") != "at":
             raise
         where = "`at` is the `fork_at` of a question of the run, which the action `read` shows"
         raise UsageError(f"{error.message.rstrip('.')}; {where}", **error.details) from None
-
-
-def read_run_call(form: type[T], arguments: Mapping[str, Any]) -> T:
-    """Return arguments, as `name_known_arguments` names them, as one of these Structs.
-
-    Raises:
-        UsageError: One is missing or not of its type; `field` names it.
-    """
-    return read_form(form, arguments)
 
 
 def name_known_arguments(

@@ -7,7 +7,7 @@ being looked at, so that a refusal tells nothing about files and ports.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -89,6 +89,21 @@ class AllowList(Struct, frozen=True):
             text = text.replace(address, names[address])
         return text
 
+    def complete_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a tool's input schema with the listed names, and without the arguments that have none."""
+        verifiers = list(self.verifiers)
+        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
+        either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
+        names = {
+            "model": {"type": "string", "enum": self.model_names},
+            "verifier": {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers]), **either},
+            "tools": _names_schema(self.tools),
+            "documents": _names_schema(self.documents),
+        }
+        members = {name: names.get(name, member) for name, member in schema["properties"].items()}
+        properties = {name: member for name, member in members.items() if member is not None}
+        return {**schema, "properties": properties}
+
     def verifier(self, name: object) -> str | None:
         """Return the verifier that a name stands for; none for none.
 
@@ -111,6 +126,10 @@ class AllowList(Struct, frozen=True):
         """
         listed = self.tools if argument == "tools" else self.documents
         return tuple(_entry(argument, name, listed) for name in dict.fromkeys(names))
+
+
+def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:
+    return {"type": "array", "items": {"type": "string", "enum": list(listed)}} if listed else None
 
 
 def _entry(argument: str, name: object, listed: Mapping[str, str], forms: Sequence[str] = ()) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from ..core.bodies import Thought
-from ..core.problem import quote_latest
+from ..core.problem import quote_latest, with_quoted
+from ..core.registry import Registry, find_strategy
+from ..engine.run import Run
+from ..errors import NotFoundError, StoreError, UsageError
 from ..guided.lines import ThoughtRecord, decode_record, encode
+from ..guided.sessions import Sessions
 from ..records import ThoughtRow
 from ..text import cut
+from .requests import RunRequest
 
 MAX_QUOTED_CHARS = 16_000
 """Of all thoughts together: the first one, and of the others the latest that fit."""
@@ -65,3 +71,46 @@ def _text_of(thought: ThoughtRow) -> str:
     shown = ", ".join(filter(None, about))
     text = cut(thought.text, MAX_QUOTED_THOUGHT_CHARS)
     return f"Thought {thought.number}{f' ({shown})' if shown else ''}: {text}"
+
+
+async def problem_after(
+    request: RunRequest, sessions: Callable[[], Sessions], strategies: Registry
+) -> tuple[str, str | None]:
+    """Return the problem of a request, with the thoughts of its session quoted below it, and the id of the session.
+
+    Raises:
+        UsageError: The request names neither a problem nor a session with thoughts.
+        NotFoundError: There is no such session.
+    """
+    problem = request.problem
+    claims = request.options.get("claims")
+    if problem is None and request.session is None and isinstance(claims, list):
+        problem = "\n".join(map(str, claims))
+    strategy = request.strategy
+    named = find_strategy(strategy, strategies) if isinstance(strategy, str) else strategy
+    task = getattr(named, "task_after_thoughts", "")
+    if request.session is None:
+        if problem is None:
+            wanted = "what to refute: a problem, claims or a session" if task else "the problem to solve"
+            raise UsageError(f"problem is missing; give {wanted}", field="problem")
+        return problem, None
+    opened = sessions()
+    session_id = await opened.session_id(request.session)
+    thoughts = await opened.read_thoughts(session_id)
+    if not thoughts:
+        raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
+    if problem is not None or task:
+        return with_quoted(problem or task, quote_thoughts(thoughts)), session_id
+    if await opened.continues_run(session_id):
+        message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
+        raise UsageError(message, field="problem")
+    return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
+
+
+async def tell_verdicts(run: Run, sessions: Callable[[], Sessions]) -> None:
+    """Tell the session that a run began with the verdicts on its thoughts."""
+    conclusion, session_id = run.snapshot.conclusion, run.begun.from_session
+    claims = conclusion and conclusion.document.get("claims")
+    if session_id is not None and claims:
+        with suppress(NotFoundError, StoreError):
+            await sessions().take_verdicts(session_id, claims)

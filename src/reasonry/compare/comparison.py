@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from ..app.app import App
 from ..app.composition import read_composition
 from ..app.participants import Participants
-from ..app.use_cases import RunRequest
-from ..app.wiring import App
+from ..app.requests import RunRequest, strategies_in
 from ..core.budget import Budget
 from ..core.effects import Ask, Effect, Verify
 from ..core.events import NOTHING, Answered, Event, ToolReturned, Usage, Verified
@@ -412,7 +412,9 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
 
 def _rehearse(app: App, order: Begun) -> Usage:
     """Return the usage of a run that answers every question with the stage's example."""
-    stages = [stage for strategy in reversed(app.strategies_in(order)) for stage in strategy.stages]
+    stages = [
+        stage for strategy in reversed(strategies_in(order, app.strategies)) for stage in strategy.stages
+    ]
     shown = {stage.name: dict(stage.example) for stage in stages if stage.example}
     run, limit = Run(order, app.strategies), order.budget.calls or inf
     while run.open_effects and run.usage.calls < limit:

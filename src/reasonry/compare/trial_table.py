@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..app.wiring import App
+from ..app.app import App
 from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode

@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from ..core.budget import Budget, Ledger, Refusal
 from ..core.events import NOTHING
 from ..errors import StoreError
+from ..ids import now_ms
+from ..records import UsageTotal
 from .guard import BudgetGuard
 
 DAY_MS: Final = 86_400_000
@@ -74,3 +76,31 @@ class Allowance(BudgetGuard):
         """See `BudgetGuard`."""
         detail = refusal.detail.replace("US dollars", "US dollars a day")
         return replace(refusal, reason=REASON, detail=detail)
+
+
+class Allowances:
+    """The allowances of the owners whose runs this process accepts or drives.
+
+    Args:
+        usd_a_day: Returns what an owner may spend in a day; None: as much as they like.
+    """
+
+    def __init__(self, usd_a_day: Callable[[str], float | None]) -> None:
+        self._usd_a_day = usd_a_day
+        self._known: dict[str, Allowance] = {}
+
+    async def today(
+        self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
+    ) -> Allowance | None:
+        """Return what an owner may spend today, as the store and this process know it; None: as much as they like."""
+        usd = self._usd_a_day(owner)
+        if usd is None:
+            return None
+        if owner not in self._known:
+
+            async def spent_since(at_ms: int) -> float:
+                return (await usage_since(at_ms, owner)).usd or 0.0
+
+            self._known[owner] = Allowance(usd, now_ms, spent_since)
+        await self._known[owner].catch_up()
+        return self._known[owner]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
-import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -266,7 +265,7 @@ class Calls:
             degraded = bool(came.details.get("degraded")) and len(tried) < MAX_FALLBACKS
             if not (came.retryable and (degraded or attempt < self.policy.max_attempts)):
                 return Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))
-            pause = self._pause_s(attempt, came.retry_after_s)
+            pause = self.policy.pause_s(attempt, came.retry_after_s)
             self.observer.retrying(question.id, came.message, pause)
             tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
             attempt += not degraded
@@ -338,7 +337,7 @@ class Calls:
                 spent = sent.spent
             finally:
                 for keeper, estimate in zip(self.keepers, estimates, strict=False):
-                    keeper.settle(estimate, spent, self._reply_key(question))
+                    keeper.settle(estimate, spent, (id(self), question.id))
         self.in_flight[question.id] = before + spent[0]
         self.guard.note_prompt(question, spent[0])
         counted.tokens = sum(usage.tokens for usage in spent) or counted.tokens
@@ -376,7 +375,9 @@ class Calls:
 
     async def _request(self, model: Model, question: Question, samples: int) -> Sent:
         """Send the request, and find what it took, whatever comes of it."""
-        booking = Booking(model, question, self.performers.prices, self._limits_replies)
+        budget = self.guard.ledger.budget
+        is_limited = (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
+        booking = Booking(model, question, self.performers.prices, is_limited)
         try:
             answers = booking.of_answers(await self._listen(model, question, samples, booking), samples)
         except BaseException as error:
@@ -396,9 +397,13 @@ class Calls:
             BudgetExhausted: The answer was cut off as it streamed in.
             ModelError: The model gave no answer.
         """
-        watched = functools.partial(self._limit_passed, question) if self._limits_replies else None
+
+        def find_passed(so_far: Usage) -> Refusal | None:
+            passed = [keeper.watch((id(self), question.id), so_far) for keeper in self.keepers]
+            return next(filter(None, passed), None)
+
         in_time = asyncio.timeout(question.timeout_s)
-        listener = _Listener(booking, in_time, watched)
+        listener = _Listener(booking, in_time, find_passed if booking.is_limited else None)
         try:
             async with in_time:
                 return await self._ask_model(model, question, samples, listener)
@@ -415,14 +420,6 @@ class Calls:
             raise
         except BaseException as error:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
-
-    def _limit_passed(self, question: Question, so_far: Usage) -> Refusal | None:
-        passed = [keeper.watch(self._reply_key(question), so_far) for keeper in self.keepers]
-        return next(filter(None, passed), None)
-
-    def _reply_key(self, question: Question) -> object:
-        """Return what tells a reply from those to the other questions of this run, and of others."""
-        return id(self), question.id
 
     async def _ask_model(
         self, model: Model, question: Question, samples: int, listener: _Listener
@@ -487,12 +484,6 @@ class Calls:
         return limits_calls(self.guard.ledger.budget) or self.allowance is not None
 
     @property
-    def _limits_replies(self) -> bool:
-        """Whether a reply that streams in may pass a limit."""
-        budget = self.guard.ledger.budget
-        return (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
-
-    @property
     def sent(self) -> dict[str, int]:
         """How many requests went out for effects not answered yet."""
         return {effect_id: usage.calls for effect_id, usage in self.in_flight.items()}
@@ -500,12 +491,6 @@ class Calls:
     def _as_recorded(self, answer: Answered) -> Answered:
         name = "" if answer.model == self.performers.model.name else answer.model
         return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
-
-    def _pause_s(self, attempt: int, retry_after_s: float | None) -> float:
-        policy = self.policy
-        if retry_after_s is not None:
-            return min(max(retry_after_s, 0.0), policy.max_backoff_s)
-        return random.uniform(0, min(policy.backoff_s * 2 ** (attempt - 1), policy.max_backoff_s))
 
 
 class Endless:

@@ -17,16 +17,13 @@ from msgspec.structs import replace
 
 from ..core.budget import Budget
 from ..core.events import Closing, Stopped
-from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..errors import ConflictError, UsageError
-from ..ids import new_id, now_ms
-from ..masking import SECRETS
-from ..records import JobOptions, Line, RequestKey, RunRow, SessionRow, Store
-from ..text import first_words
+from ..ids import new_id
+from ..records import JobOptions, Line, RequestKey, RunRow, Store
 from . import journal
 from .drive import OpenRun
-from .fork import Fork, check_rewordings, take_over
+from .fork import Fork, begin_run, check_rewordings
 from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy, rewind
 from .record import (
@@ -37,8 +34,8 @@ from .record import (
     record_of,
     record_of_row,
 )
-from .result import Result, row_after
-from .run import Run, check_steering, fold, fold_from, recorded_strategy
+from .result import Result, rows_of
+from .run import Run, check_steering, fold, fold_from
 from .telemetry import carried_context
 
 Steer = Callable[[str, Steered], Awaitable[None]]
@@ -109,43 +106,13 @@ class Engine:
             ConflictError: What it takes over does not fit it, or a question with another text is not open then;
                 `idempotency_conflict`: the key was used for another request.
         """
-        run_id, now = new_id(), now_ms()
-        begun = replace(
-            order,
-            problem=SECRETS.mask(order.problem),
-            form=SECRETS.mask_data(order.form),
-            options=SECRETS.mask_data(order.options),
-            prompts=SECRETS.mask_data(order.prompts),
-            version=recorded_strategy(self.strategies, order.strategy).version,
-            created_at_ms=now,
-            forked_from=fork.run_id if fork else None,
-            forked_at=len(fork.taken) if fork else None,
-            reworded=SECRETS.mask_data(dict(fork.reworded)) if fork else {},
-        )
-        run, entries = Run(begun, self.strategies), list[Entry]()
-        if fork is not None:
-            entries = take_over(run, fork)
-            # Of the other run's, those that come later may be of questions that are never asked here.
-            texts = {asked: text for asked, text in begun.reworded.items() if asked in run.asked}
-            begun = run.begun = replace(begun, reworded=texts)
-        asked, strategy = without_quoted(begun.problem), begun.strategy
-        session = SessionRow(
-            session_id or run_id,
-            strategy,
-            now,
-            now,
-            pinned=session_id != "",
-            thoughts=len(run.thoughts),
-            purpose=first_words(asked, journal.HEAD_CHARS),
-            run_id=run_id,
-        )
-        head, model = asked[: journal.HEAD_CHARS], begun.participants.model
-        row = RunRow(run_id, session.session_id, strategy, model, head, "active", now, now)
-        row = replace(row_after(row, run, now_ms()), unattended=job is not None)
+        run_id = new_id()
+        run, entries = begin_run(order, fork, self.strategies)
+        row, session = rows_of(run_id, run, session_id)
+        row = replace(row, unattended=job is not None)
         chain = journal.Chain(run_id)
-        is_over = run.snapshot.status != "active"
-        ended = [Ended(record_as_it_stands(row, run).pack())] if is_over else []
-        lines = chain.lines([begun, *entries, *ended])
+        ended = [Ended(record_as_it_stands(row, run).pack())] if row.status != "active" else []
+        lines = chain.lines([run.begun, *entries, *ended])
         job = job and replace(job, carried=carried_context())
         thoughts = self.rows(run.thoughts, 0, run.branches)
         accepted = await self.store.create_run(

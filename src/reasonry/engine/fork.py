@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ..core.effects import Ask
 from ..core.problem import check_characters
+from ..core.registry import Registry
 from ..errors import ConflictError, TooLargeError, UsageError
-from .journal import Entry, ParticipantNames, Resumed, Settled
-from .run import Run
+from ..ids import now_ms
+from ..masking import SECRETS
+from .journal import Begun, Entry, ParticipantNames, Resumed, Settled
+from .run import Run, recorded_strategy
 
 MAX_QUESTION_CHARS: Final = 400_000
 """Of a question in other words."""
@@ -37,12 +42,35 @@ class Fork(NamedTuple):
     asked_anew: Sequence[str]
 
 
-def take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the events of a fork in, taking the run up again where the other one was; return what is written of it.
+def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
+    """Return the run of an order, with the entries that it takes over; keys in use are masked.
 
     Raises:
         ConflictError: An event does not fit, or a question that is reworded is not open after them.
     """
+    begun = replace(
+        order,
+        problem=SECRETS.mask(order.problem),
+        form=SECRETS.mask_data(order.form),
+        options=SECRETS.mask_data(order.options),
+        prompts=SECRETS.mask_data(order.prompts),
+        version=recorded_strategy(strategies, order.strategy).version,
+        created_at_ms=now_ms(),
+    )
+    if fork is None:
+        return Run(begun, strategies), []
+    texts = SECRETS.mask_data(dict(fork.reworded))
+    begun = replace(begun, forked_from=fork.run_id, forked_at=len(fork.taken), reworded=texts)
+    run = Run(begun, strategies)
+    entries = _take_over(run, fork)
+    # The later questions of the other run may never be asked here.
+    asked = {effect_id: text for effect_id, text in texts.items() if effect_id in run.asked}
+    run.begun = replace(begun, reworded=asked)
+    return run, entries
+
+
+def _take_over(run: Run, fork: Fork) -> list[Entry]:
+    """Fold the events of a fork in, taking the run up again where the other one was; return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

@@ -190,14 +190,14 @@ class Booking:
 
     Args:
         prices: Those the user named; they hold whatever the provider says.
-        limited: Whether a limit depends on it. Without one a program's own model may keep its usage to itself.
+        is_limited: Whether a limit depends on it. Without one a program's own model may keep its usage to itself.
     """
 
-    def __init__(self, model: Model, question: Question, prices: Prices, limited: bool) -> None:
-        self.prompt = question.prompt
+    def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
+        self.prompt, self.is_limited = question.prompt, is_limited
         self._named, self._price = prices.of(model), prices.price_of(model)
         is_free = bool(getattr(model, "is_free", False))
-        self._estimates = not is_free and (limited or hasattr(model, "price"))
+        self._estimates = not is_free and (is_limited or hasattr(model, "price"))
         self._prompt_tokens = estimate_tokens(self.prompt) if self._estimates else 0
         self._weight = 0
 

@@ -253,6 +253,12 @@ class Policy(Struct, frozen=True, kw_only=True):
             if name in counts and not isinstance(value, int):
                 raise UsageError(f"{name} must be a whole number, got {value!r:.60}", option=name)
 
+    def pause_s(self, attempt: int, retry_after_s: float | None) -> float:
+        """Return how long to pause after a failed attempt, counted from 1."""
+        if retry_after_s is not None:
+            return min(max(retry_after_s, 0.0), self.max_backoff_s)
+        return random.uniform(0, min(self.backoff_s * 2 ** (attempt - 1), self.max_backoff_s))
+
     def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
         """Return how many tokens a reply may take; after one that was cut off, twice as many."""
         limit = self.max_output_tokens or ask.max_output_tokens

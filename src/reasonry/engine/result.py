@@ -15,9 +15,12 @@ from ..blocks.reply import UNMARKED_MODE
 from ..core.bodies import Conclusion
 from ..core.events import Answered, Failed, Usage, Verified
 from ..core.pending import Snapshot
+from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..errors import WorldError
-from ..records import ANSWERED, Outcome, RunRow
+from ..ids import now_ms
+from ..records import ANSWERED, Outcome, RunRow, SessionRow
+from ..text import first_words
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
 from .run import Run
@@ -211,6 +214,27 @@ def _best_of(run: Run) -> str | None:
         return ended.answer
     known = run.strategy.conclude(snapshot.state).answer, run.unmarked
     return next((text for text in known if text and text not in wrong), None)
+
+
+def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, SessionRow]:
+    """Return the rows of a new run and of the session it writes.
+
+    Args:
+        session_id: The session, which then does not expire; empty: a new one.
+    """
+    asked, strategy, now = without_quoted(run.begun.problem), run.begun.strategy, run.begun.created_at_ms
+    session = SessionRow(
+        session_id or run_id,
+        strategy,
+        now,
+        now,
+        pinned=session_id != "",
+        thoughts=len(run.thoughts),
+        purpose=first_words(asked, HEAD_CHARS),
+        run_id=run_id,
+    )
+    row = RunRow(run_id, session.session_id, strategy, "", asked[:HEAD_CHARS], "active", now, now)
+    return row_after(row, run, now_ms()), session
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:

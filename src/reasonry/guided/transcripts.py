@@ -58,7 +58,7 @@ class _Walk:
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
     def take_all(self, thoughts: Sequence[Document]) -> None:
-        """Take thoughts one by one, within the limits; an error says which of them it is about."""
+        """Add thoughts one by one within the limits. An error names its thought."""
         limit = self._settings.max_thoughts
         if len(thoughts) > limit:
             raise TooLargeError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from ..patterns import lazy_pattern
@@ -71,8 +72,12 @@ _RUN: Final = lazy_pattern(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMB
 
 def read_puzzle(text: str) -> Puzzle | None:
     """Read a puzzle out of a sentence; None if it is not clearly one and nothing else."""
-    if len(text) > MAX_PUZZLE_CHARS:
-        return None
+    return _read(text) if len(text) <= MAX_PUZZLE_CHARS else None
+
+
+@lru_cache(maxsize=16)
+def _read(text: str) -> Puzzle | None:
+    """Read a short text; a run asks for the puzzle of its problem at several places."""
     text = re.sub(r"(?<=\d)-(?=\d)", ", ", plain_signs(text).lower())
     if not _is_about_puzzles(text) or not _allows_all_operations(text):
         return None

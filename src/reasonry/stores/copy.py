@@ -33,7 +33,7 @@ class CopyCount(Struct):
     differs: int = 0
     """Entries whose id means something else in the target. The target's entry was kept."""
     damaged: int = 0
-    """So many were not copied because they are damaged."""
+    """Damaged entries, which were not copied."""
     unproved: int = 0
     """The rows of so many were salvaged as they are: no journal proves them, only their thoughts have digests."""
 

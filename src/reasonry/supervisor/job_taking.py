@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Final
 
-from ..app.wiring import App
+from ..app.app import App
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
 from ..records import RunRow

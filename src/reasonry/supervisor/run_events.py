@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 from weakref import WeakSet
@@ -38,6 +39,9 @@ MAX_TEXT_CHARS: Final = 16_000
 
 MAX_ENTRIES: Final = 500
 """Of a list in an event."""
+
+LOOK_EVERY_S: Final = 0.5
+"""Seconds between two checks for news of a run that another process drives."""
 
 KEPT_EVENTS: Final = 100
 KEPT_PIECES: Final = 2_000
@@ -294,6 +298,24 @@ class Feed(Observer):
             if reader.text or event.kind != "text":
                 reader.passing.append((self.seq, event))
                 reader.news.set()
+
+
+class News:
+    """Wakes the followers of runs that other processes drive."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+
+    def tell(self) -> None:
+        """Wake all followers now."""
+        self._told.set()
+        self._told = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait for news, at most `LOOK_EVERY_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._told.wait()
 
 
 class FeedReader:

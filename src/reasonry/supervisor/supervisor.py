@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
@@ -17,12 +16,13 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from ..app.app import App
 from ..app.participants import Participants
-from ..app.wiring import App
+from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
-from ..engine.allowance import Allowance
+from ..engine.allowance import Allowance, Allowances
 from ..engine.control import Control
 from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
@@ -33,12 +33,9 @@ from ..engine.policy import Performers, rewind
 from ..engine.result import Result
 from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
-from ..ids import now_ms
 from ..records import JobOptions, RequestKey, RunRow
-from .run_events import Feed, FeedReader, Follower, RunEvent
-
-LOOK_EVERY_S: Final = 0.5
-"""How often a run that nobody of this process drives is looked at for news."""
+from .deaths import MAX_DEATHS, DeadlyRuns
+from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
 CUT_S: Final = 1.0
 """How long what is cut off may take to end when the process drains."""
@@ -53,13 +50,6 @@ FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
 """Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
-
-MAX_DEATHS: Final = 5
-"""Processes that may die while they drive a run, one after the other, before it is set aside."""
-
-RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
-"""How long a run is left alone after each of these deaths: a crash loop of another cause is over, or it is not driven
-meanwhile, and not to blame."""
 
 _log = logging.getLogger("reasonry")
 
@@ -117,21 +107,16 @@ class Supervisor:
     ) -> None:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
         self.has_job = asyncio.Event()
-        self._queued, self._usd_a_day = queued, usd_a_day
-        self._allowances: dict[str, Allowance] = {}
-        """Of the owners whose runs are accepted or driven here."""
+        self._queued, self._allowances = queued, Allowances(usd_a_day)
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
         """How many clients wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
-        self._deaths = list[int]()
-        """Of the runs driven here that have cost other processes their lives, how many each."""
-        self._rests = dict[str, tuple[int, float]]()
-        """Of such runs, after how many deaths they rest, and until when, by the monotonic clock."""
+        self._deadly = DeadlyRuns()
         self.draining = False
-        self._news = asyncio.Event()
-        """Set for a moment when a job begins to be driven here, and when the process drains."""
+        self._news = News()
+        """Told when a job begins to be driven here, and when the process drains."""
 
     @property
     def running(self) -> int:
@@ -173,7 +158,7 @@ class Supervisor:
         """
         try:
             with self._room(job):
-                allowance = await self._allowance(app)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 if allowance is not None:
                     check_priced("max_usd_a_day", performers.models, performers.prices)
                     if refusal := allowance.refusal():
@@ -218,14 +203,14 @@ class Supervisor:
             OverloadedError: As in `start`.
         """
         steer = partial(self._steer_anywhere, app)
-        if await app.continue_paused(run_id, participants, budget, steer):
+        if await continue_paused(app, run_id, participants, budget, steer):
             return
         if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
             # It has given the run back, and is about to end.
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._allowance(app)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
                 if job is None and opened.run.snapshot.status == "active":
@@ -247,59 +232,27 @@ class Supervisor:
             async with AsyncExitStack() as held:
                 # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
                 deaths = await app.store.deaths_of(run_id)
-                held.enter_context(self._beside_others(run_id, deaths))
-                if deaths:
-                    self._check_rested(run_id)
+                held.enter_context(self._deadly.drive_apart(run_id, deaths))
                 opened = await held.enter_async_context(app.engine.open(run_id))
-                has_died_again = deaths > self._rests.get(run_id, (0, 0.0))[0]
-                if deaths:
-                    deaths = await app.store.count_deaths(run_id, len(opened.run.events))
+                counted = await app.store.count_deaths(run_id, len(opened.run.events)) if deaths else 0
+                has_died_again = self._deadly.note_deaths(run_id, deaths, counted)
                 if has_died_again:
                     app.engine.policy.meter.add("deaths")
-                    rest_s = 0.0 if deaths >= MAX_DEATHS else RESTS_S[deaths - 1]
-                    self._rests[run_id] = deaths, time.monotonic() + rest_s
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
-                if deaths >= MAX_DEATHS:
+                if counted >= MAX_DEATHS:
                     # It would take all others down with it.
-                    died = f"the process that drove it died {deaths} times at the same place"
+                    died = f"the process that drove it died {counted} times at the same place"
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
                 if has_died_again:
-                    self._check_rested(run_id)
-                allowance = await self._allowance(app)
+                    self._deadly.check_rested(run_id)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
-                self._notify()
+                self._news.tell()
                 return ended
-
-    def _check_rested(self, run_id: str) -> None:
-        """Raise ConflictError if a run that has cost processes their lives is to be left alone for a while."""
-        left_s = self._rests.get(run_id, (0, 0.0))[1] - time.monotonic()
-        if left_s > 0:
-            message = f"run {run_id} is tried again in {left_s:.0f} s: a process has died while it drove it"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-
-    @contextmanager
-    def _beside_others(self, run_id: str, deaths: int) -> Generator[None]:
-        """Note that a run is driven; before the last time it has to be alone, so that each is judged for itself.
-
-        Raises:
-            ConflictError: It has to wait for another one.
-        """
-        last = MAX_DEATHS - 1
-        if not deaths:
-            yield
-            return
-        if last in self._deaths or (deaths == last and self._deaths):
-            message = f"run {run_id} has cost {deaths} processes their lives; another such run goes first"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-        self._deaths.append(deaths)
-        try:
-            yield
-        finally:
-            self._deaths.remove(deaths)
 
     def check_room(self) -> None:
         """Make sure that there is a place for one more run.
@@ -333,21 +286,6 @@ class Supervisor:
     def is_full(self) -> bool:
         """Whether no more runs may be driven here."""
         return self.draining or self.running + self._starting >= self._max_runs
-
-    async def _allowance(self, app: App) -> Allowance | None:
-        """Return what the owner may spend today, as the store and this process know it; None: as much as they like."""
-        owner = _owner_of(app)
-        usd = self._usd_a_day(owner)
-        if usd is None:
-            return None
-        if owner not in self._allowances:
-
-            async def spent_since(at_ms: int) -> float:
-                return (await app.store.usage_since(at_ms, owner)).usd
-
-            self._allowances[owner] = Allowance(usd, now_ms, spent_since)
-        await self._allowances[owner].catch_up()
-        return self._allowances[owner]
 
     def _drive(
         self,
@@ -418,7 +356,7 @@ class Supervisor:
             check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
             if await self._steer(app, run_id, Steered(budget)):
                 return
-        await app.set_limits(run_id, limits)
+        await set_limits(app, run_id, limits)
 
     async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
         """As `Engine.steer`; where this process drives the run, through its drive, which then knows."""
@@ -470,19 +408,7 @@ class Supervisor:
                 drive.control.drain(cut=cut)
             if at_work := [drive.ended for drive in self._drives.values()]:
                 await asyncio.wait(at_work, timeout=wait_s)
-        self._notify()
-
-    def _notify(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
-
-    async def _wait_for_news(self) -> None:
-        """Return when something may have changed in a run."""
-        try:
-            async with asyncio.timeout(LOOK_EVERY_S):
-                await self._news.wait()
-        except TimeoutError:
-            return
+        self._news.tell()
 
     # -- following
 
@@ -498,7 +424,7 @@ class Supervisor:
         Raises:
             NotFoundError: There is no such run.
         """
-        row = await self._row_to_follow(app, run_id)
+        row = await _row_to_follow(app, run_id, self._drives.get(run_id))
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
         feed, is_idle = None, False
         while True:
@@ -523,18 +449,11 @@ class Supervisor:
                 if row is not None and (row.status != "active" or (self.draining and is_idle)):
                     return
                 if row is not None and not is_idle and not await app.store.find_driven([run_id]):
-                    is_idle, left = True, await app.resumable([row])
+                    is_idle, left = True, await resumable(app.store, [row])
                     yield RunEvent(None, "idle", {"paused": row.paused, "resumable": run_id in left})
             for event in reader.take_passing(after):
                 yield event
-            await (self._wait_for_news() if drive is None else reader.news.wait())
-
-    async def _row_to_follow(self, app: App, run_id: str) -> RunRow:
-        drive = self._drives.get(run_id)
-        if drive is not None and _owner_of(app) in (None, "", drive.opened.row.owner):
-            return drive.opened.row
-        # Where the caller may not read the run, the store says that there is no such run.
-        return await app.store.run(run_id)
+            await (self._news.wait() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
         """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.
@@ -555,10 +474,17 @@ class Supervisor:
                 continue
             if row.paused or row.outcome == "waiting" or self.draining:
                 break
-            await self._wait_for_news()
+            await self._news.wait()
         return await app.engine.result(run_id)
 
 
 def _owner_of(app: App) -> str:
     """Return whose runs an app sees; empty: the operator's, and everybody's."""
     return getattr(app.store, "owner", "")
+
+
+async def _row_to_follow(app: App, run_id: str, drive: _Drive | None) -> RunRow:
+    if drive is not None and _owner_of(app) in (None, "", drive.opened.row.owner):
+        return drive.opened.row
+    # Where the caller may not read the run, the store says that there is no such run.
+    return await app.store.run(run_id)

@@ -10,7 +10,6 @@ from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Verified
 from reasonry.core.machine import advance, begin
 from reasonry.core.options import read_options
-from reasonry.core.readings import Unreadable
 from reasonry.errors import UsageError
 from reasonry.strategies.tree_of_thoughts import Options
 from reasonry.strategies.tree_of_thoughts.asks import (

@@ -9,7 +9,8 @@ from typing import Any
 
 import apsw
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
+from reasonry.app.runs import heads
 
 from .surface import Document, Given, Reply, Surface
 
@@ -82,7 +83,7 @@ def look(surface: Surface, run_id: str) -> Document:
     async def read() -> Document:
         async with App(surface.store, environ={}) as app:
             record = (await app.engine.record(run_id)).document()
-            return {**record, **(await app.heads([await app.store.run(run_id)]))[0], **record}
+            return {**record, **(await heads(app.store, [await app.store.run(run_id)]))[0], **record}
 
     return json.loads(json.dumps(asyncio.run(read())))
 

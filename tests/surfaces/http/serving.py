@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 from uvicorn.loops.auto import auto_loop_factory
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.surfaces.http.server import DrainingServer, create_server
 from reasonry.surfaces.http.server_settings import ServerSettings
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.problem_set import open_dataset
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import UsageError
 from reasonry.surfaces.cli import servers, settings
 from reasonry.surfaces.cli.settings import Common

@@ -11,8 +11,7 @@ from typing import Any
 import httpx2
 from jsonschema import Draft202012Validator
 
-from reasonry.app.agent_app import AgentApp
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.surfaces.mcp.connection import Connection
 from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.mcp_catalog import app_server
@@ -159,7 +158,7 @@ class LocalClient(TaskClient):
     """Of a connection as standard input and output have it, in this process."""
 
     def __init__(self, app: App) -> None:
-        self.app, agents = app, AgentApp(app)
+        self.app, agents = app, app.for_agents()
         work = RunWork(agents)
         self.tasks = work.tasks
         self._heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

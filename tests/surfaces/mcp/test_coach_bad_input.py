@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.agent_app import AgentApp
 from reasonry.app.agent_calls import COACH_ACTIONS
-from reasonry.app.wiring import App
+from reasonry.app.app import App
+from reasonry.engine.coach import Coach
 from reasonry.errors import UsageError
 from reasonry.surfaces.mcp.driven import RunWork, run_tools
 from reasonry.surfaces.mcp.tools import CallContext
@@ -37,7 +37,7 @@ SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "max_usd"]), JSON, max
 def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         async with App("memory", environ={"REASONRY_MODEL": "offline"}) as app:
-            tools = {tool.name: tool for tool in run_tools(RunWork(AgentApp(app)))}
+            tools = {tool.name: tool for tool in run_tools(RunWork(app.for_agents()))}
             context = CallContext()
             begun = await tools["coach"].call({"action": "start", "problem": PUZZLE}, CallContext())
             for name, arguments in calls:
@@ -47,7 +47,7 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
                     continue
                 assert isinstance(document, dict)
             # It is no run of this connection, and nobody has named it.
-            assert (await app.coach().status(begun["run_id"]))["status"] == "active"
+            assert (await Coach(app.engine).status(begun["run_id"]))["status"] == "active"
 
     asyncio.run(play())
 
@@ -57,13 +57,13 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
 def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
     async def play() -> None:
         async with App("memory", environ={}) as app:
-            (coach,) = run_tools(RunWork(AgentApp(app)))
+            (coach,) = run_tools(RunWork(app.for_agents()))
             context = CallContext()
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
-            before = await app.coach().status(begun["run_id"])
+            before = await Coach(app.engine).status(begun["run_id"])
             try:
                 await coach.call({"action": "answer", "answers": answers}, context)
             except UsageError:
-                assert await app.coach().status(begun["run_id"]) == before
+                assert await Coach(app.engine).status(begun["run_id"]) == before
 
     asyncio.run(play())

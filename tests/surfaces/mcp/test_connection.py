@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection

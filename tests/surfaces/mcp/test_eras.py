@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.strategy import Strategy
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES

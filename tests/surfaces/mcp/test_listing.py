@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import reasonry
-from reasonry.app.agent_app import AgentApp
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 
@@ -98,7 +97,7 @@ def test_a_bound_that_the_short_description_leaves_out_is_named_by_the_error() -
 
 def test_no_other_description_can_be_asked_for() -> None:
     with pytest.raises(UsageError, match=r"REASONRY_DESCRIPTION must be one of: full, short; not 'brief'"):
-        AgentApp(App("memory", environ={"REASONRY_DESCRIPTION": "brief"}))
+        App("memory", environ={"REASONRY_DESCRIPTION": "brief"}).for_agents()
 
 
 def test_the_annotations_tell_the_truth(raw: Raw) -> None:

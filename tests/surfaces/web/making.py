@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import reasonry
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.web.page import PageDocument

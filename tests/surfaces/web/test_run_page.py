@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import reasonry
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
 from reasonry.core.machine import Step

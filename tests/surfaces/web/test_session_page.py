@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.errors import ReasonryError
 from reasonry.surfaces.web.find_page import find_page
 from reasonry.text import inert

@@ -126,7 +126,7 @@ def _declare(tx: sql.Tx, provider: str, limit: ProviderLimit) -> ProviderLimit |
 
 
 def _place(tx: sql.Tx, provider: str, lease_ms: int) -> tuple[int | None, float]:
-    """Return a place for a call, or else after how many seconds to look again."""
+    """Reserve a place for a call, or return the seconds until the next try."""
     found = tx.rows(_LIMIT + tx.dialect.lock, (provider,))
     now = tx.now_ms()
     since = now - WINDOW_MS

@@ -284,8 +284,8 @@ class PostgresDatabase(Database):
                 # What the pool would say is said by the error of the call that waits for it.
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 with contextlib.closing(self._connect(until)) as db:
-                    self._check_server(db)
-                    self._migrate(db)
+                    _check_server(db, self._address)
+                    _migrate(db, self._address)
                     if not _is_there(db, f"{self._address.schema}.{INDEX}"):
                         self._dialect = POSTGRES._replace(text_index=None)
                 self._pool = ConnectionPool(
@@ -314,61 +314,6 @@ class PostgresDatabase(Database):
             f"SET search_path TO {self._address.schema}, public; SET client_encoding TO 'UTF8'; {limits}"
         )
 
-    def _check_server(self, db: Any) -> None:
-        names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
-        wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
-        found = dict(db.execute(wanted, (list(names),)))
-        if found.get("server_encoding") != "UTF8":
-            raise StoreError(
-                f"the database of the store {self.name} has the encoding {found.get('server_encoding')}; "
-                "make one with UTF8"
-            )
-        unsafe = [name for name in names[:2] if found.get(name) == "off"]
-        if found.get("synchronous_commit") not in ("on", "remote_apply"):
-            unsafe.append("synchronous_commit")
-        if unsafe and not self._address.allows_unsafe:
-            settings = ", ".join(f"{name} = {found[name]}" for name in unsafe)
-            raise StoreError(
-                f"the server of the store {self.name} acknowledges what a crash can undo ({settings}); "
-                "change that, or allow it with ?reasonry_unsafe_commit=1 in the URL"
-            )
-
-    def _migrate(self, db: Any) -> None:
-        """Apply all pending steps, or none."""
-        name = self._address.schema
-        if _is_there(db, f"{name}.migration") and not any(self._pending(db)):
-            return
-        with db.transaction():
-            # Another process may have been quicker, or is at it.
-            db.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
-            db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
-            )
-            steps, scripts = self._pending(db)
-            schema.apply(db, POSTGRES, steps)
-            for script, text in scripts.items():
-                # A script has several statements, which the server takes at once only where there are no parameters.
-                db.execute(text or "SELECT 1", prepare=False)
-                db.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
-            if len(steps) == len(schema.MIGRATIONS):
-                # A server may lack the extension, or not let this user have it; then searches read the texts.
-                with contextlib.suppress(psycopg.Error), db.transaction():
-                    for statement in ADD_INDEX:
-                        db.execute(statement)
-
-    def _pending(self, db: Any) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
-        """Return the pending migrations of our tables, and the pending scripts of the job tables."""
-        every = sorted(name for (name,) in db.execute(sql.MIGRATIONS))
-        ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
-        steps = schema.pending(ours, self.name)
-        scripts = jobs.pending_scripts({*every})
-        # What older workers need stays until they have ended.
-        is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
-        while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
-            del scripts[last]
-        return steps, scripts
-
     def _fault(self, error: psycopg.Error) -> Exception:
         """Translate an error of the database for the user of the store."""
         state, why = error.sqlstate or "", _first_line(error)
@@ -387,6 +332,64 @@ class PostgresDatabase(Database):
 
     def _unavailable(self, why: str) -> StoreError:
         return StoreError(f"the store {self.name} cannot be used: {why}", retryable=True)
+
+
+def _check_server(db: Any, address: Address) -> None:
+    names = ("fsync", "full_page_writes", "server_encoding", "synchronous_commit")
+    wanted = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
+    found = dict(db.execute(wanted, (list(names),)))
+    if found.get("server_encoding") != "UTF8":
+        raise StoreError(
+            f"the database of the store {address.name} has the encoding {found.get('server_encoding')}; "
+            "make one with UTF8"
+        )
+    unsafe = [name for name in names[:2] if found.get(name) == "off"]
+    if found.get("synchronous_commit") not in ("on", "remote_apply"):
+        unsafe.append("synchronous_commit")
+    if unsafe and not address.allows_unsafe:
+        settings = ", ".join(f"{name} = {found[name]}" for name in unsafe)
+        raise StoreError(
+            f"the server of the store {address.name} acknowledges what a crash can undo ({settings}); "
+            "change that, or allow it with ?reasonry_unsafe_commit=1 in the URL"
+        )
+
+
+def _migrate(db: Any, address: Address) -> None:
+    """Apply all pending steps, or none."""
+    name = address.schema
+    if _is_there(db, f"{name}.migration") and not any(_pending(db, address)):
+        return
+    with db.transaction():
+        # Another process may have been quicker, or is at it.
+        db.execute("SELECT pg_advisory_xact_lock($1::int, hashtext($2))", (MIGRATE_LOCK, name))
+        db.execute(f"CREATE SCHEMA IF NOT EXISTS {name}")
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS migration (name TEXT PRIMARY KEY, applied_at_ms BIGINT NOT NULL)"
+        )
+        steps, scripts = _pending(db, address)
+        schema.apply(db, POSTGRES, steps)
+        for script, text in scripts.items():
+            # A script has several statements, which the server takes at once only where there are no parameters.
+            db.execute(text or "SELECT 1", prepare=False)
+            db.execute(sql.APPLIED, (script, time.time_ns() // 1_000_000))
+        if len(steps) == len(schema.MIGRATIONS):
+            # A server may lack the extension, or not let this user have it; then searches read the texts.
+            with contextlib.suppress(psycopg.Error), db.transaction():
+                for statement in ADD_INDEX:
+                    db.execute(statement)
+
+
+def _pending(db: Any, address: Address) -> tuple[tuple[schema.Migration, ...], dict[str, str]]:
+    """Return the pending migrations of our tables, and the pending scripts of the job tables."""
+    every = sorted(name for (name,) in db.execute(sql.MIGRATIONS))
+    ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
+    steps = schema.pending(ours, address.name)
+    scripts = jobs.pending_scripts({*every})
+    # What older workers need stays until they have ended.
+    is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
+    while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
+        del scripts[last]
+    return steps, scripts
 
 
 def _settings(limit_s: float) -> dict[str, Any]:

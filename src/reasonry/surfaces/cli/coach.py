@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app.wiring import App
+from ...app.app import App
+from ...app.runs import coach_answer, coach_start
+from ...engine.coach import Coach
 from ...engine.coached_answers import SHAPE
 from ...engine.journal import CALLER
 from ...errors import AnswerRefusedError, UsageError
@@ -43,7 +45,7 @@ def start_(
 ) -> int:
     """Start a run whose questions you answer."""
     request = settings.request(read_problem(problem), strategy, option, session, prompt)
-    return show_coached(settings.do(lambda app: app.coach_start(request, brief=brief)), settings.common)
+    return show_coached(settings.do(lambda app: coach_start(app, request, brief=brief)), settings.common)
 
 
 def refute_(
@@ -62,7 +64,7 @@ def refute_(
     """
     request = settings.request(read_problem(plan), REFUTER, (), session)
     request = replace(request, options={"claims": list(claim)} if claim else {})
-    return show_coached(settings.do(lambda app: app.coach_start(request, brief=brief)), settings.common)
+    return show_coached(settings.do(lambda app: coach_start(app, request, brief=brief)), settings.common)
 
 
 def answer_(
@@ -96,7 +98,7 @@ def answer_(
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)
-        return await app.coach_answer(found, read, settings.participants(), brief=brief)
+        return await coach_answer(app, found, read, settings.participants(), brief=brief)
 
     try:
         return show_coached(settings.do(work), settings.common)
@@ -110,7 +112,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
     """Show the state of a run and its open questions."""
 
     async def work(app: App) -> dict[str, Any]:
-        return await app.coach(brief=brief).status(await app.run_id(run_id), tree=not brief)
+        return await Coach(app.engine, brief=brief).status(await app.run_id(run_id), tree=not brief)
 
     show_coached(common.do(work), common)
     return 0

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import structs
 
+from ...app.app import App
 from ...app.composition import split_outside
-from ...app.wiring import App
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset

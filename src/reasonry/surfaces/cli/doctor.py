@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from ...app.app import App
 from ...app.installed import describe_plugins
-from ...app.wiring import App
 from ...errors import ReasonryError
 from ...extras import EXTRAS, has_extra, install_hint
 from ...masking import SECRETS

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app.wiring import App
+from ...app.app import App
 from ...engine.record import Record
 from ...errors import UsageError
 from ...ids import COMPARISON

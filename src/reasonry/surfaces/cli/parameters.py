@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
-from ...app.wiring import App
+from ...app.app import App
 from ...errors import TooLargeError, UsageError
 from ...ids import now_ms, shorten_ids
 from ...records import Outcome

@@ -12,8 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
+from ...app.app import App
 from ...app.run_head import RunHead
-from ...app.wiring import App
+from ...app.runs import coach_take_over, continue_paused, delete_run, list_runs, set_limits
+from ...engine.coach import Coach
 from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
 from ...engine.result import Result
@@ -76,7 +78,7 @@ def list_(
 
     async def work(app: App) -> dict[str, Any]:
         last = None if cursor is None else await app.run_id(cursor)
-        return await app.list_runs(limit, last, model=model, **which.read())
+        return await list_runs(app, limit, last, model=model, **which.read())
 
     return common.show_page(work, "runs", _COLUMNS, none="no runs found")
 
@@ -125,7 +127,7 @@ def stats_(
     """
 
     async def work(app: App) -> dict[str, Any]:
-        rows = (await app.list_runs(limit, status=status, **filters.read()))["runs"]
+        rows = (await list_runs(app, limit, status=status, **filters.read()))["runs"]
         counts = defaultdict[tuple[str, str], Counter[str]](Counter)
         for row in rows:
             counts[row["model"], row["strategy"]] += rungs_of(await app.engine.record(row["run_id"]))
@@ -189,20 +191,13 @@ def resume_(
 
     limit, silent = settings.limits.budget(), settings.common.as_data
     if run_id is None:
-
-        async def requeue(app: App, row: RunRow) -> None:
-            await Supervisor(app).resume(app, row.run_id, settings.participants(), limit, job=JobOptions())
-
-        common = settings.common
-        rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
-        return _do_on_all(common, rows, requeue, "put back in the queue")
+        return _requeue(settings, which, of_model)
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
-        own = await app.run_id(run_id)
-        participants = settings.participants()
+        own, participants = await app.run_id(run_id), settings.participants()
         if coach:
-            return await app.coach_take_over(own, participants, limit, brief=brief)
-        if await app.continue_paused(own, participants, limit):
+            return await coach_take_over(app, own, participants, limit, brief=brief)
+        if await continue_paused(app, own, participants, limit):
             return await app.engine.result(own), False
         async with app.engine.open(own) as opened:
             found = opened.result
@@ -212,9 +207,8 @@ def resume_(
                 print_note("This run has its answer; fork it to try another way.")
             elif found.status != "active" and not silent:
                 ending = f"{found.outcome}: {found.termination.reason}"
-                print_note(
-                    f"This run had ended ({ending}). Resuming asks only for the answers that it does not have."
-                )
+                rest = "Resuming asks only for the answers that it does not have"
+                print_note(f"This run had ended ({ending}). {rest}.")
             if is_answered:
                 return found, False
             with watching(silent, full=shown.full) as watch:
@@ -224,6 +218,16 @@ def resume_(
     if coach:
         settings.refuse_models()
     return _show_ending(settings.do(work), settings.common, shown)
+
+
+def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> int:
+    participants, limit, common = settings.participants(), settings.limits.budget(), settings.common
+
+    async def requeue(app: App, row: RunRow) -> None:
+        await Supervisor(app).resume(app, row.run_id, participants, limit, job=JobOptions())
+
+    rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
+    return _do_on_all(common, rows, requeue, "put back in the queue")
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
@@ -259,7 +263,7 @@ def fork_(
         )
         fork = source.fork(at)
         if coach:
-            return await app.coach(brief=brief).start(order, performers, fork)
+            return await Coach(app.engine, brief=brief).start(order, performers, fork)
         with watching(settings.common.as_data, full=shown.full) as watch:
             async with app.engine.begin(order, performers, fork) as opened:
                 return await await_drive(opened, performers, watch)
@@ -306,7 +310,7 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         raise UsageError(message, option="budget")
 
     async def work(app: App, run_id: str) -> dict[str, Any]:
-        return msgspec.to_builtins(await app.set_limits(run_id, named))
+        return msgspec.to_builtins(await set_limits(app, run_id, named))
 
     limited, budget = common.do_on_run(run_id, work)
     return common.show({"run_id": limited, "budget": budget})
@@ -357,14 +361,14 @@ def delete_(
             or confirm_deletion(f"Delete {present.count_of(len(rows), 'run')} and their sessions?")
         ):
             return present.EXIT_CODES["cancelled"]
-        return _do_on_all(common, rows, lambda app, row: app.delete_run(row.run_id), "deleted")
+        return _do_on_all(common, rows, lambda app, row: delete_run(app, row.run_id), "deleted")
     if not yes:
         run_id, row = common.do_on_run(run_id, lambda app, run_id: app.store.run(run_id))
         about = f"{row.strategy}, {row.outcome or row.status}: {clip(row.problem, 60)}"
         if not confirm_deletion(f"Delete run {run_id} ({about}) and its session?"):
             return present.EXIT_CODES["cancelled"]
     try:
-        _, document = common.do_on_run(run_id, lambda app, run_id: app.delete_run(run_id))
+        _, document = common.do_on_run(run_id, lambda app, run_id: delete_run(app, run_id))
     except ConflictError as error:
         message = f"{error.message}: reasonry runs cancel {error.details['run_id']}"
         raise ConflictError(message, **error.details) from None

@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from ...app.wiring import App
+from ...app.app import App
 from ...engine.policy import Policy
 from ...errors import UsageError
 from ...extras import check_extra

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ...app.wiring import App
+from ...app.app import App
 from ...errors import ConflictError, UsageError
 from ...records import SessionRow
 from ...text import clip

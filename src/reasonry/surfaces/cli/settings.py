@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from cyclopts import Group, Parameter
 from msgspec import structs
 
+from ...app.app import App
 from ...app.installed import installed_strategies, read_strategies
 from ...app.participants import Participants
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
+from ...app.requests import RunRequest
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.registry import Registry
 from ...engine.policy import Policy, RateLimits

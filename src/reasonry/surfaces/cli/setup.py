@@ -17,7 +17,7 @@ from ...masking import SECRETS
 from ...stores import open_store
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
-from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
+from ..setup.agents import AGENTS, NAME, Agent, Machine, find_agent, this_installation
 from ..setup.config_file import make_change
 from .output import confirm, print_line, print_note
 from .parameters import AgentName
@@ -69,11 +69,7 @@ def setup(
     launch = this_installation()
     options = server_options(store, model, models, machine.project)
     launch = structs.replace(launch, args=(*launch.args, *options))
-    chosen = machine.agents() if not agents or agents == ("all",) else list(map(find_agent, agents))
-    if not chosen:
-        names = ", ".join(agent.name for agent in AGENTS)
-        raise UsageError(f"no agent was found on this machine; name one: {names}", option="agents")
-    by_name = {agent.name: agent for agent in chosen}
+    by_name = _find_agents(machine, agents)
     wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
     for plan in plans if not output.as_data else ():
@@ -91,6 +87,15 @@ def setup(
     document = {"done": is_done, "agents": [_document(plan) for plan in plans]}
     output.show(document, lambda: _print_end(plans, is_done=is_done, is_asked=is_asked))
     return present.exit_code(errors[0].code) if errors else 0
+
+
+def _find_agents(machine: Machine, names: Sequence[str]) -> dict[str, Agent]:
+    """Return the named agents, or those that are installed."""
+    is_named = names and names != ("all",)
+    if not (found := list(map(find_agent, names)) if is_named else machine.agents()):
+        known = ", ".join(agent.name for agent in AGENTS)
+        raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
+    return {agent.name: agent for agent in found}
 
 
 def server_options(

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...app.wiring import App
+from ...app.app import App
+from ...app.requests import explain_choice
 from ...engine.drive import OpenRun
 from ...engine.follow import Observer
 from ...engine.journal import CALLER
@@ -50,10 +51,10 @@ def solve(
     if explain:
         request = settings.request(text, DEFAULT_STRATEGY, ())
 
-        async def explain_choice(app: App) -> dict[str, Any]:
-            return app.explain(request)
+        async def explain_auto(app: App) -> dict[str, Any]:
+            return explain_choice(request, app.strategies, app.pool)
 
-        return settings.common.show(settings.do(explain_choice))
+        return settings.common.show(settings.do(explain_auto))
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))

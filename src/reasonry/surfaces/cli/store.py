@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...app.wiring import App
+from ...app.app import App
 from ...errors import UsageError
 from ...records import Finding, OnProgress
 from ...stores import open_pair

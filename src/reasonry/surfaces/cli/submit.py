@@ -18,8 +18,8 @@ from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 from msgspec import Struct
 
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
+from ...app.app import App
+from ...app.requests import RunRequest
 from ...engine.journal import Begun
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError

@@ -12,8 +12,7 @@ from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from ...app.agent_app import AgentApp
-from ...app.wiring import App
+from ...app.app import App
 from ...errors import OverloadedError
 from ...guided.sessions import Sessions
 from ...supervisor import Jobs, Supervisor
@@ -43,7 +42,7 @@ class RequestContext(NamedTuple):
     """
 
     principal: str
-    app: AgentApp
+    app: App
     supervisor: Supervisor
     sessions: Sessions
     wiring: Wiring
@@ -89,7 +88,7 @@ class Wiring:
         self.metrics.follow(app.engine.policy, self.supervisor, self.health)
         self._worker: Worker | None = None
         self._streams = Counter[str]()
-        self._parts: dict[str, tuple[AgentApp, Sessions]] = {}
+        self._parts: dict[str, tuple[App, Sessions]] = {}
 
     def context(self, request: Request) -> RequestContext:
         """Build the context of an accepted request."""
@@ -97,7 +96,7 @@ class Wiring:
         parts = self._parts.get(principal)
         if parts is None:
             app = self.app.for_owner(principal)
-            parts = self._parts[principal] = AgentApp(app), app.sessions()
+            parts = self._parts[principal] = app.for_agents(), app.sessions()
         return RequestContext(principal, parts[0], self.supervisor, parts[1], self, request)
 
     @contextlib.contextmanager

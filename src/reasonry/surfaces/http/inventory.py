@@ -96,7 +96,7 @@ async def read_strategy(context: RequestContext, name: str) -> Response:
 
 async def list_names(context: RequestContext) -> Response:
     """List the models, verifiers, tools and documents that a run may name."""
-    allowed = context.app.allowed
+    allowed = context.app.rights.allowed
     names = {spec: name for name, spec in allowed.models.items()}
     return reply(
         {
@@ -182,13 +182,13 @@ def read_name(name: str, strategies: Registry, allowed: AllowList) -> tuple[str,
 
 async def list_models(context: RequestContext) -> Response:
     """List the models: each strategy, alone and with each model of this server."""
-    names = model_ids(context.app.strategies, context.app.allowed)
+    names = model_ids(context.app.strategies, context.app.rights.allowed)
     return reply({"object": "list", "data": [_model_document(name) for name in names]})
 
 
 async def read_model(context: RequestContext, name: str) -> Response:
     """Return a model of the list."""
-    read_name(name, context.app.strategies, context.app.allowed)
+    read_name(name, context.app.strategies, context.app.rights.allowed)
     return reply(_model_document(name))
 
 

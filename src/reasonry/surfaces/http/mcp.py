@@ -17,7 +17,6 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ...app.agent_app import AgentApp
 from ...guided.which_session import Thinker
 from ..mcp.connection import STATELESS_VERSION
 from ..mcp.driven import RunWork
@@ -79,7 +78,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
                 del connections[next(iter(connections))]
         return replace(calls, page_url=page_url(request))
 
-    bridge = sdk_server(server_for, context_for, has_tasks=AgentApp(wiring.app).has_model)
+    bridge = sdk_server(server_for, context_for, has_tasks=wiring.app.for_agents().rights.has_model)
     wiring.mcp = StreamableHTTPSessionManager(
         bridge, stateless=True, max_request_body_size=wiring.settings.max_body_bytes
     )

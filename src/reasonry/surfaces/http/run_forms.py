@@ -12,9 +12,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import MAX_NAMES, AskedRun, ListedParts, Options
 from ...app.agent_runs import page_of
+from ...app.app import App
+from ...app.requests import RunRequest
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
 from ...core.budget import Budget
 from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct, structs
 from starlette.responses import Response
 
+from ...app import runs
 from ...core.pending import Status
 from ...engine.engine import RecordedRun
 from ...engine.fork import Fork
@@ -150,7 +151,7 @@ async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBo
 
 async def list_runs(context: RequestContext, query: RunsQuery) -> Response:
     """List runs, newest first; `query` finds a text in problems, answers, errors and thoughts."""
-    return reply(await context.app.list_runs(**structs.asdict(query)))
+    return reply(await runs.list_runs(context.app, **structs.asdict(query)))
 
 
 async def compare_runs(context: RequestContext, query: DiffQuery) -> Response:
@@ -230,7 +231,7 @@ async def answer_questions(context: RequestContext, run_id: str, body: AnswersBo
     Unreadable answers are refused (`answer_refused`); the error's `run` has the state of the run.
     """
     try:
-        await context.app.coach_answer(run_id, body.answers, body.participants())
+        await runs.coach_answer(context.app, run_id, body.answers, body.participants())
     except AnswerRefusedError as error:
         error.status = {"run": await run_document(context.app, run_id)}
         raise
@@ -257,7 +258,7 @@ async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> 
     source = await context.app.engine.recorded_run(run_id)
     budget = None if body.budget is None else structs.replace(source.budget, **limits_in(body.budget))
     if body.is_coached(source.participants.model == CALLER):
-        await context.app.coach_take_over(run_id, body.participants(), budget)
+        await runs.coach_take_over(context.app, run_id, body.participants(), budget)
     else:
         named = body.participants()
         await context.supervisor.resume(context.app, run_id, named, budget, job=JobOptions())
@@ -272,7 +273,7 @@ async def set_limits(context: RequestContext, run_id: str, body: ChangedLimits) 
 
 async def delete_run(context: RequestContext, run_id: str) -> Response:
     """Delete a run that has ended, and the session of its thoughts."""
-    return reply(await context.app.delete_run(run_id))
+    return reply(await runs.delete_run(context.app, run_id))
 
 
 _BEGUN = {200: "The run that the same request began before."}

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from ...app.wiring import App
+from ...app.app import App
 from ...errors import NotFoundError, UsageError
 from ..signals import on_ending
 from ..web.html_page import live_page

@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import structs
 
-from ...app.agent_app import AgentApp
 from ...app.agent_calls import (
     COACH_ACTIONS,
     AnswerCoached,
@@ -26,11 +25,14 @@ from ...app.agent_calls import (
     name_known_arguments,
     named_limits,
     read_coach_call,
-    read_run_call,
 )
 from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
+from ...app.app import App
+from ...app.runs import coach_answer, coach_take_over
+from ...engine.coach import Coach
 from ...engine.result import Result
 from ...errors import UsageError
+from ...guided.read_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ...supervisor import Supervisor
 from .run_tasks import RunTasks, without_search
@@ -90,14 +92,14 @@ class RunWork:
         supervisor: See `RunTasks`.
     """
 
-    def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
+    def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
         self.app, self.tasks = app, RunTasks(app, supervisor)
 
     async def status(self, run_id: str, context: CallContext) -> Document:
         """Return the state of a run. If the run is driven here and calls must be short, wait for its end."""
         if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
             await self._wait(run_id, context)
-        return await self.app.coach(brief=True).status(run_id)
+        return await Coach(self.app.engine, brief=True).status(run_id)
 
     async def see_through(self, run_id: str, context: CallContext) -> Document:
         """Return a run's result document, or its state if the call has waited long enough."""
@@ -147,7 +149,7 @@ class RunWork:
 
 def run_tools(work: RunWork) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured."""
-    coach_schema = work.app.complete(actions_schema(COACH_ACTIONS))
+    coach_schema = work.app.rights.allowed.complete_schema(actions_schema(COACH_ACTIONS))
     coach = McpTool(
         name="coach",
         title="Coached Run",
@@ -158,9 +160,9 @@ def run_tools(work: RunWork) -> list[McpTool]:
         call=lambda arguments, context: _coach(work, coach_schema, arguments, context),
         shorten=without_search,
     )
-    if not work.app.has_model:
+    if not work.app.rights.has_model:
         return [coach]
-    solve_schema = work.app.complete(tool_schema(SolveCall))
+    solve_schema = work.app.rights.allowed.complete_schema(tool_schema(SolveCall))
     solve = McpTool(
         name="solve",
         title="Solve",
@@ -194,12 +196,12 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
             run_id = named or await find_run(engine, runs, only_open=only_open)
             is_new = context.thinker is not None and run_id not in runs
             if isinstance(call, AnswerCoached):
-                document = await app.coach_answer(
-                    run_id, call.answers, call.participants(), brief=True, says_all=is_new
+                document = await coach_answer(
+                    app, run_id, call.answers, call.participants(), brief=True, says_all=is_new
                 )
             elif action == "cancel":
                 await work.tasks.supervisor.cancel(app, run_id)
-                document = await app.coach(brief=True).status(run_id)
+                document = await Coach(app.engine, brief=True).status(run_id)
             elif action == "status":
                 document = await work.status(run_id, context)
             else:
@@ -209,28 +211,28 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
     return document
 
 
-async def _on_run(app: AgentApp, run_id: str, call: OneRun | OpenedRun) -> Document:
+async def _on_run(app: App, run_id: str, call: OneRun | OpenedRun) -> Document:
     match call:
         case ForkRun():
             source = await app.engine.recorded_run(run_id)
             limits = call.budget_after(source.budget)
             order = await app.order_fork(source, call.participants(), call.options, limits, coached=True)
-            return await app.coach(brief=True).start(*order, source.fork(call.at))
+            return await Coach(app.engine, brief=True).start(*order, source.fork(call.at))
         case ResumeRun():
             source = await app.engine.recorded_run(run_id)
             budget = call.budget_after(source.budget) if named_limits(call) else None
-            document = await app.coach_take_over(run_id, call.participants(), budget, brief=True)
+            document = await coach_take_over(app, run_id, call.participants(), budget, brief=True)
             return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
         case _:
             assert isinstance(call, ReadTrace)
             return await read_trace(app.engine, run_id, call)
 
 
-async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
+async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and (call.problem, call.session_id, call.claims) == (None, None, ()):
         call = structs.replace(call, session_id=context.thinker and context.thinker.current)
     order, performers = await app.receive(replace(call.request(), coached=True))
-    document = await app.coach(brief=True).start(order, performers)
+    document = await Coach(app.engine, brief=True).start(order, performers)
     if call.session_id is None:
         return document
     notes = [*filter(None, [document.get("note")]), OWN_RECORD]
@@ -238,7 +240,7 @@ async def _begin(app: AgentApp, call: NewRun, context: CallContext) -> Document:
 
 
 async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
-    call = read_run_call(SolveCall, name_known_arguments("solve", arguments, schema))
+    call = read_form(SolveCall, name_known_arguments("solve", arguments, schema))
     app, tasks = work.app, work.tasks
     if call.run_id is None:
         if context.takes_tasks:

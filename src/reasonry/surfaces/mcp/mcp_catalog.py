@@ -35,8 +35,8 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
     """
     app = work.app
     extras = [*run_tools(work), page_tool(app)]
-    server = open_server(sessions, app.strategies, extras, is_brief=app.describes_briefly)
-    server.tasks = work.tasks if app.has_model else None
+    server = open_server(sessions, app.strategies, extras, is_brief=app.rights.describes_briefly)
+    server.tasks = work.tasks if app.rights.has_model else None
     return server
 
 
@@ -78,7 +78,7 @@ def _describe_briefly(tool: McpTool) -> McpTool:
     """Return the tool with a short description, and its parameters with no more than their types."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
-        name: {key: said for key, said in member.items() if key not in _UNTOLD or name in _EXPLAINED}
+        name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}
         for name, member in tool.input_schema["properties"].items()
     }
     return replace(

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ...app.wiring import App
+from ...app.app import App
 from ...guided.read_calls import read_call
 from ...guided.thinking_tool import tool_schema
 from ..web.find_page import find_page

@@ -17,9 +17,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
-from ...app.agent_app import AgentApp
+from ...app.app import App
 from ...app.participants import Participants
-from ...app.use_cases import RunRequest
+from ...app.requests import RunRequest
 from ...blocks.toolcard import ToolCard
 from ...core.budget import Budget
 from ...core.effects import CallTool
@@ -123,7 +123,7 @@ class RunTasks:
             it is asked for.
     """
 
-    def __init__(self, app: AgentApp, supervisor: Supervisor | None = None) -> None:
+    def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
         self._app, self._drives = app, supervisor is None
         self.supervisor = supervisor or Supervisor(app)
 

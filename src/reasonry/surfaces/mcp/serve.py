@@ -11,8 +11,7 @@ import threading
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from ...app.agent_app import AgentApp
-from ...app.wiring import App
+from ...app.app import App
 from ...core.registry import Registry
 from ...errors import ReasonryError
 from ...masking import SECRETS
@@ -81,7 +80,7 @@ def main(
     """
     environ = os.environ if environ is None else environ
     app = App(store_spec, environ=environ, strategies=strategies)
-    agents = AgentApp(app)
+    agents = app.for_agents()
 
     async def serve() -> None:
         async with app:

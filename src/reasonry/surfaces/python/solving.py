@@ -10,12 +10,14 @@ from typing import Any, ParamSpec
 
 from msgspec import structs
 
+from ...app.app import App
 from ...app.participants import Participants
-from ...app.use_cases import RunRequest
-from ...app.wiring import App
+from ...app.requests import RunRequest
+from ...app.runs import coach_answer, coach_start, coach_take_over
 from ...blocks.data_types import schema_of
 from ...core.budget import Budget
 from ...core.strategy import Strategy
+from ...engine.coach import Coach
 from ...engine.follow import Observer
 from ...engine.policy import Policy
 from ...engine.ports import Verifier
@@ -158,13 +160,13 @@ class Coaching:
             ConflictError: A question is not open. No answer was accepted.
             UsageError: The answers do not name their questions.
         """
-        self.document = await self._app.coach_answer(self.document["run_id"], answers, self._participants)
+        self.document = await coach_answer(self._app, self.document["run_id"], answers, self._participants)
         return self.document
 
     async def cancel(self) -> dict[str, Any]:
         """End the run."""
         await self._app.engine.cancel(self.document["run_id"])
-        self.document = await self._app.coach().status(self.document["run_id"])
+        self.document = await Coach(self._app.engine).status(self.document["run_id"])
         return self.document
 
     async def close(self) -> None:
@@ -220,11 +222,11 @@ async def coach(
                 budget=budget,
                 participants=participants,
             )
-            document = await app.coach_start(request)
+            document = await coach_start(app, request)
         else:
             if isinstance(strategy, Strategy):
                 app.register(strategy)
-            document = await app.coach_take_over(run_id, participants, budget)
+            document = await coach_take_over(app, run_id, participants, budget)
     except BaseException:
         await app.close()
         raise

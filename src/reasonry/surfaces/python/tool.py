@@ -231,7 +231,7 @@ def sessions_of(
         settings: The settings. Defaults to those of the environment.
         strategies: The strategies. Defaults to the installed ones.
     """
-    from ...app.wiring import App
+    from ...app.app import App
 
     if where is None or isinstance(where, str):
         spec = where or os.environ.get("REASONRY_STORE") or None

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from functools import partial
 
-from ...app.wiring import App
+from ...app.app import App
 from ...engine.engine import RunView
 from ...errors import NotFoundError
 from ...ids import find_id

@@ -19,7 +19,8 @@ import msgspec
 from msgspec import Struct, structs
 from pydantic_core import from_json
 
-from ....app.use_cases import RunRequest
+from ....app.requests import RunRequest
+from ....app.runs import resumable
 from ....core.effects import CallTool
 from ....core.events import NOTHING, Usage
 from ....engine.callers import result_events, waiting_calls
@@ -191,7 +192,7 @@ class Completion(Struct):
                 # The client before this one hung up a moment ago.
                 await _resume_abandoned(self.context, self.run_id)
             if shows and self._result.outcome == "stopped":
-                ending = app.allowed.hide_addresses(end_text(self._result.document()))
+                ending = app.rights.allowed.hide_addresses(end_text(self._result.document()))
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
@@ -226,10 +227,10 @@ class Completion(Struct):
             self.answer, is_cut = cut_answer(text, stops, limit)
             self.cut = is_cut or is_stopped
         if not self.calls and (text is None or fields.forced):
-            raise _failure_of(result, self.context.app.allowed.hide_addresses)
+            raise _failure_of(result, self.context.app.rights.allowed.hide_addresses)
         whole, self.usage = result.document(nodes=False), result.usage
         shown = msgspec.json.encode({name: whole[name] for name in _SHOWN}).decode()
-        self.run = msgspec.json.decode(self.context.app.allowed.hide_addresses(shown))
+        self.run = msgspec.json.decode(self.context.app.rights.allowed.hide_addresses(shown))
         if self.results:
             latest = reversed((await self.context.app.engine.read(self.run_id)).run.events)
             since = itertools.takewhile(lambda settled: settled.id not in self.results, latest)
@@ -252,7 +253,7 @@ async def begin(
         UsageError: The request is invalid. No run was started.
         OverloadedError: Too many runs are active.
     """
-    strategy, model = read_name(fields.model, context.app.strategies, context.app.allowed)
+    strategy, model = read_name(fields.model, context.app.strategies, context.app.rights.allowed)
     enter_nested(context.request.headers.get(HEADER))
     if fields.stream:
         # There must be room for one more before anything is begun.
@@ -293,7 +294,7 @@ async def _resume_abandoned(context: RequestContext, run_id: str) -> None:
     """Resume a run that stopped when its client hung up or its server ended, for the returning client."""
     row = await context.app.store.run(run_id)
     is_left = row.status == "cancelled" and row.detail == HUNG_UP
-    if is_left or (row.status == "active" and run_id in await context.app.resumable([row])):
+    if is_left or (row.status == "active" and run_id in await resumable(context.app.store, [row])):
         with suppress(ConflictError):
             await context.supervisor.resume(context.app, run_id)
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 from starlette.responses import Response
 
+from ....app.runs import delete_run
 from ....core.effects import CallTool
 from ....engine.callers import waiting_calls
 from ....engine.metering import estimate_tokens
@@ -295,7 +296,7 @@ async def read_response(context: RequestContext, response_id: str) -> Response:
     """Return a response, or the status of its run."""
     run_id, results = _run_behind(response_id)
     run = await context.app.engine.recorded_run(run_id)
-    names = {spec: f"@{name}" for name, spec in context.app.allowed.models.items()}
+    names = {spec: f"@{name}" for name, spec in context.app.rights.allowed.models.items()}
     model = run.begun.strategy + names.get(run.row.model, "")
     fields = ResponseFields(model=model, input="", background=run.row.unattended)
     response = respond(response_id.removeprefix("resp_"), fields, run.row.created_at_ms / 1_000)
@@ -319,7 +320,7 @@ async def cancel_response(context: RequestContext, response_id: str) -> Response
 
 async def delete_response(context: RequestContext, response_id: str) -> Response:
     """Delete a response, and its run."""
-    await context.app.delete_run(_run_behind(response_id)[0])
+    await delete_run(context.app, _run_behind(response_id)[0])
     return reply({"id": response_id, "object": "response", "deleted": True})
 
 

@@ -8,17 +8,18 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from reasonry.app.agent_app import AgentApp
 from reasonry.app.agent_calls import SolveCall
+from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.use_cases import RunRequest
-from reasonry.app.wiring import App
+from reasonry.app.requests import RunRequest
+from reasonry.app.runs import coach_answer, coach_start
 from reasonry.core.budget import Budget
 from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
@@ -59,19 +60,19 @@ def untouched(marker: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def access_to(**environ: str) -> AsyncIterator[AgentApp]:
+async def access_to(**environ: str) -> AsyncIterator[App]:
     async with App("memory", environ={"OLLAMA_HOST": "127.0.0.1:9", **environ}) as app:
-        yield AgentApp(app)
+        yield app.for_agents()
 
 
 def solving(strategy: str = "tree_of_thoughts", **named: Any) -> SolveCall:
     return SolveCall(problem=PUZZLE, strategy=strategy, **named)
 
 
-async def refusal(access: AgentApp, call: SolveCall) -> dict[str, Any]:
+async def refusal(access: App, call: SolveCall) -> dict[str, Any]:
     """Return the document of the refusal, having seen that nothing was written."""
     documents: list[dict[str, Any]] = []
-    for ask in (access.receive, access.coach_start):
+    for ask in (access.receive, partial(coach_start, access)):
         with pytest.raises(UsageError) as caught:
             await ask(call.request())
         documents.append(caught.value.document())
@@ -132,7 +133,7 @@ async def test_all_that_is_not_listed_is_refused_in_the_same_words_and_nothing_i
     assert models[0]["choices"] == ["offline", "openai:listed", "mine"]
 
 
-async def refused_model(access: AgentApp, name: str) -> dict[str, Any]:
+async def refused_model(access: App, name: str) -> dict[str, Any]:
     with pytest.raises(UsageError) as caught:
         await access.receive(solving("tree_of_thoughts", model=name).request())
     return caught.value.document()
@@ -162,7 +163,7 @@ def hostile_once(folder: Path, url: str) -> list[str]:
     return [f"scripted:{folder}/there", f"{folder}/pipe", f"openai-compatible:{url}#m"]
 
 
-async def tried(access: AgentApp, strategy: str, options: dict[str, Any]) -> None:
+async def tried(access: App, strategy: str, options: dict[str, Any]) -> None:
     try:
         order, performers = await access.receive(solving(strategy, options=options).request())
     except UsageError:
@@ -209,7 +210,7 @@ async def test_what_is_listed_works(tmp_path: Path) -> None:
         "REASONRY_DOCUMENTS": f"handbook={tmp_path}/hand.md",
     }
     async with access_to(**listed) as access:
-        assert access.has_model
+        assert access.rights.has_model
         order, performers = await access.receive(solving("linear", verifier="fits").request())
         assert order.participants.model == f"scripted:{tmp_path}/script.jsonl"
         assert order.participants.verifier == f"json-schema:{tmp_path}/schema.json"
@@ -229,7 +230,7 @@ async def test_with_nothing_named_the_model_is_the_operators() -> None:
         order, _ = await access.receive(solving("tree_of_thoughts").request())
         assert order.participants.model == "offline"
     async with access_to() as access:
-        assert not access.has_model
+        assert not access.rights.has_model
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ async def begun_by_the_operator(
         )
         run_id = await accept(app.engine, order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
-        yield run_id, AgentApp(app)
+        yield run_id, app.for_agents()
 
 
 async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_path: Path) -> None:
@@ -311,11 +312,11 @@ async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_pat
     participants = Participants(model=Caller(), verifier=f"json-schema:{schema}")
     async with begun_by_the_operator(tmp_path, participants) as (run_id, access):
         with untouched(str(schema)), pytest.raises(UsageError, match="its operator can continue"):
-            await access.coach_answer(run_id, ())
-        document = await access.coach_answer(run_id, (), Participants(verifier="arithmetic:24"))
+            await coach_answer(access, run_id, ())
+        document = await coach_answer(access, run_id, (), Participants(verifier="arithmetic:24"))
         assert document["questions"]
         async with App(access.store, environ={"REASONRY_VERIFIERS": f"v=json-schema:{schema}"}) as app:
-            assert (await AgentApp(app).coach_answer(run_id, ()))["questions"]
+            assert (await coach_answer(app.for_agents(), run_id, ()))["questions"]
 
 
 async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: Path) -> None:
@@ -332,7 +333,7 @@ async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: 
             untouched(str(tmp_path / "judge")),
             untouched(str(tmp_path / "draft")),
         ):
-            assert (await access.coach_answer(run_id, ()))["questions"]
+            assert (await coach_answer(access, run_id, ()))["questions"]
 
 
 async def test_opening_a_file_does_not_keep_the_others_waiting(

@@ -1,16 +1,12 @@
-"""The app as agents and requests may use it: they name what the operator listed, and nothing else.
-
-Shared by the surfaces that are not the operator's own.
-"""
+"""The rights of whoever asks: the operator names anything, agents and requests name what the operator listed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from ..engine.engine import RecordedRun
 from ..engine.journal import CALLER, ParticipantNames
@@ -18,72 +14,78 @@ from ..engine.named_prices import Prices
 from ..engine.run import Run
 from ..errors import UsageError
 from ..guided.arguments import not_a_choice
-from .allow_list import ARITHMETIC, OFFLINE, AllowList
-from .participants import Participants
-from .wiring import App
+from .allow_list import OFFLINE, AllowList
+from .participants import Participants, PerformerPool
 
 
-class AgentApp(App):
-    """An app over the same parts that looks names up in the operator's lists.
+class Rights:
+    """The operator's rights: to name anything, and to be told everything."""
 
-    What stands in the way of a listed file is said in the log, not to the agent.
+    allowed = AllowList()
+    describes_briefly = False
+    """Whether agents are told of the thinking tool in few words."""
 
-    Args:
-        app: The operator's, which closes what it has opened.
+    def __init__(self, pool: PerformerPool) -> None:
+        self.pool = pool
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is listed, or the environment names one or holds a provider's key."""
+        from ..models.choose import is_configured
+
+        return bool(self.allowed.models) or is_configured(self.pool.environ)
+
+    def model(self, name: str) -> str:
+        """Return the model that an option names, as the operator would write it.
+
+        Raises:
+            UsageError: It is not listed.
+        """
+        return name
+
+    async def admit(
+        self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
+    ) -> Participants:
+        """Return the participants of a run that may be named.
+
+        Args:
+            source: The run that is continued or forked, if it is no new one.
+            coached: Whether the caller answers its questions from now on.
+
+        Raises:
+            UsageError: A name, or a recorded participant, is not listed (any more).
+        """
+        return named
+
+    def fit_errors(self) -> AbstractContextManager[None]:
+        """Reduce errors to what the asker may be told."""
+        return nullcontext()
+
+
+class ListedRights(Rights):
+    """The rights of agents and requests: to name what the operator listed.
 
     Raises:
         UsageError: A setting lists what cannot be.
     """
 
-    def __init__(self, app: App) -> None:
-        vars(self).update(vars(app))
-        self._owned = AsyncExitStack()
-        self.allowed = AllowList.from_environ(app.environ)
-        Prices.from_environ(app.environ)
-        described = app.environ.get("REASONRY_DESCRIPTION", "").strip().lower() or "full"
+    def __init__(self, pool: PerformerPool) -> None:
+        super().__init__(pool)
+        self.allowed = AllowList.from_environ(pool.environ)
+        Prices.from_environ(pool.environ)
+        described = pool.environ.get("REASONRY_DESCRIPTION", "").strip().lower() or "full"
         if described not in ("full", "short"):
             raise not_a_choice("REASONRY_DESCRIPTION", described, ("full", "short"))
         self.describes_briefly = described == "short"
-        """Whether agents are told of the thinking tool in few words."""
 
-    @property
-    def has_model(self) -> bool:
-        """Whether driven runs are offered: the operator listed a model, or holds a provider's key."""
-        return bool(self.allowed.models) or super().has_model
-
-    def complete(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a tool's input schema with the names that are listed, and without arguments that have none."""
-        allowed, verifiers = self.allowed, list(self.allowed.verifiers)
-        arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
-        either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
-        names = {
-            "model": {"type": "string", "enum": allowed.model_names},
-            "verifier": {"description": ", ".join([f"{ARITHMETIC}TARGET", *verifiers]), **either},
-            "tools": _names_schema(allowed.tools),
-            "documents": _names_schema(allowed.documents),
-        }
-        members = {name: names.get(name, member) for name, member in schema["properties"].items()}
-        properties = {name: member for name, member in members.items() if member is not None}
-        return {**schema, "properties": properties}
-
-    # -- who may work on a run
-
-    def listed_model(self, name: str) -> str:
-        """Return the model that the operator lists by a name.
-
-        Raises:
-            UsageError: It is not listed.
-        """
+    def model(self, name: str) -> str:
+        """As in `Rights`, from the list."""
         return self.allowed.model(name) or name
 
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return the named or recorded participants of a run, as far as the operator lists them now.
-
-        Raises:
-            UsageError: A name is not listed (any more).
-        """
+        """As in `Rights`, from the lists."""
         recorded = ParticipantNames() if source is None else source.participants
         verifier, was_coached = recorded.verifier, recorded.model == CALLER
         if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
@@ -129,7 +131,7 @@ class AgentApp(App):
 
     @contextmanager
     def fit_errors(self) -> Generator[None]:
-        """Have errors say what an agent may be told; what concerns the operator's files goes to the log."""
+        """As in `Rights`; the faults of the operator's files go to the log."""
         try:
             yield
         except UsageError as error:
@@ -148,7 +150,3 @@ class AgentApp(App):
                 f"what the operator listed ({option}) cannot be used at present; the server's log says why"
             )
             raise UsageError(message, option=option) from None
-
-
-def _names_schema(listed: Collection[str]) -> dict[str, Any] | None:
-    return {"type": "array", "items": {"type": "string", "enum": list(listed)}} if listed else None

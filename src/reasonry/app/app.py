@@ -1,0 +1,338 @@
+"""The composition root: settings in, wired parts out."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import structs
+
+from ..core.budget import DEFAULT_CALLS, Budget
+from ..core.options import with_preset
+from ..core.problem import without_quoted
+from ..core.registry import Registry, add_strategies, resolve
+from ..core.strategy import Strategy
+from ..engine.drive import OpenRun
+from ..engine.engine import Engine, RecordedRun
+from ..engine.follow import Observer
+from ..engine.fork import Fork
+from ..engine.journal import Begun
+from ..engine.named_prices import check_priced, dollar_limit
+from ..engine.policy import Performers, Policy, rewind
+from ..engine.result import Result
+from ..engine.run import Run
+from ..errors import UsageError
+from ..guided.session_settings import SessionSettings
+from ..guided.sessions import Sessions
+from ..ids import find_id
+from ..masking import SECRETS
+from ..records import JobOptions, Store
+from .installed import installed_strategies
+from .participants import Participants, PerformerPool
+from .requests import RunRequest, make_order, strategies_in
+from .rights import ListedRights, Rights
+from .run_thoughts import problem_after, tell_verdicts, thought_rows
+
+if TYPE_CHECKING:
+    from ..stores.row_store import RowStore
+
+
+class App:
+    """Everything wired together over one store, with the rights of whoever asks.
+
+    Args:
+        store_spec: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
+        environ: None: the environment of this process.
+        strategies: By canonical name; None: the registry with those of installed packages.
+    """
+
+    def __init__(
+        self,
+        store_spec: str | Store | None = None,
+        policy: Policy | None = None,
+        environ: Mapping[str, str] | None = None,
+        strategies: Mapping[str, Strategy[Any, Any]] | None = None,
+    ) -> None:
+        self.environ = os.environ if environ is None else environ
+        SECRETS.keep_environment(self.environ)
+        self._owned = AsyncExitStack()
+        """Closes what this app has opened."""
+        if store_spec is None or isinstance(store_spec, str):
+            from ..stores import open_store
+
+            store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
+            self._owned.push_async_callback(store_spec.close)
+        self.store = cast("RowStore", store_spec)
+        """A store that was handed in may lack what only servers and operators need."""
+        policy = policy or Policy()
+        policy.rates.shared = getattr(self.store, "provider_limits", None)
+        registry = installed_strategies(self.environ) if strategies is None else strategies
+        self.engine = _engine(self, registry, policy)
+        self.pool = PerformerPool(self.environ)
+        self.rights = Rights(self.pool)
+        self._owned.push_async_callback(self.pool.close)
+        self._is_one_owners = False
+
+    def for_owner(self, owner: str) -> App:
+        """Return this app as one owner sees it: of runs and sessions, only those of this owner exist.
+
+        Args:
+            owner: Empty: the operator.
+        """
+        scoped = copy.copy(self)
+        scoped.store = self.store.of_owner(owner)
+        scoped.engine = _engine(scoped, self.strategies, self.engine.policy)
+        scoped._owned, scoped._is_one_owners = AsyncExitStack(), True
+        return scoped
+
+    def for_agents(self) -> App:
+        """Return this app with the rights of agents, who name what the operator listed.
+
+        Raises:
+            UsageError: A setting lists what cannot be.
+        """
+        listed = copy.copy(self)
+        listed.rights, listed._owned = ListedRights(self.pool), AsyncExitStack()
+        return listed
+
+    async def close(self) -> None:
+        """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
+        await self._owned.aclose()
+
+    async def __aenter__(self) -> App:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def strategies(self) -> Registry:
+        """The strategies that runs may have, by canonical name."""
+        return self.engine.strategies
+
+    def strategy(self, name: str) -> Strategy[Any, Any]:
+        """Return the strategy that goes by a name or alias.
+
+        Raises:
+            UsageError: There is none; `choices` has the names.
+        """
+        return resolve(name, self.strategies)
+
+    async def run_id(self, text: str, own: Sequence[str] = ()) -> str:
+        """Return the id of the run that a text stands for: an id, how it begins, or `last`, the one begun last.
+
+        Args:
+            own: The runs of the caller, latest last; where there are any, `last` means one of them.
+
+        Raises:
+            UsageError: Several ids begin with it; `choices` has them.
+            NotFoundError: It is `last`, and there is no run.
+        """
+
+        async def last() -> str | None:
+            if own:
+                return own[-1]
+            rows = await self.store.runs(limit=1)
+            return rows[0].run_id if rows else None
+
+        return await find_id(text, "run", self.store.run_ids, last)
+
+    def register(self, strategy: Strategy[Any, Any]) -> None:
+        """Add a user-defined strategy to the registry, so that its runs can be read again."""
+        if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
+            message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
+            raise UsageError(message, option="strategy")
+        if self.strategies.get(strategy.name) is not strategy:
+            self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
+
+    def sessions(self, settings: SessionSettings | None = None) -> Sessions:
+        """Return the guided sessions of the store; without settings, with those of the environment."""
+        settings = settings or SessionSettings.from_environ(self.environ)
+        where, chooses = _working_directory(), not self._is_one_owners
+        return Sessions(self.store, self.strategies, settings, directory=where, chooses_ids=chooses)
+
+    # -- requests
+
+    async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
+        """Turn a request into an order, as `order`, `problem_after` and `equip` do; nothing is written or paid."""
+        problem, session = await problem_after(request, self.sessions, self.strategies)
+        with self.rights.fit_errors():
+            participants = await self.equip(request.participants, request.budget)
+            whole = replace(request, problem=problem, session=session, participants=participants)
+            names_files = participants.tools or participants.context or participants.verifier
+            if not names_files and self.pool.is_open(participants.model):
+                # Nothing is read, and a thread would take longer than the work.
+                return self.order(whole)
+            return await self.pool.run_in_thread(lambda: self.order(whole))
+
+    def order(self, request: RunRequest) -> tuple[Begun, Performers]:
+        """Check a request whose problem is whole and whose participants are admitted, as `make_order` does."""
+        if not isinstance(request.strategy, str):
+            self.register(request.strategy)
+        return make_order(request, self.strategies, self.pool, self.rights)
+
+    async def order_fork(
+        self,
+        source: RecordedRun,
+        participants: Participants,
+        options: Mapping[str, Any],
+        budget: Budget | None,
+        *,
+        coached: bool = False,
+    ) -> tuple[Begun, Performers]:
+        """Check a fork as `order` checks a new run; a setting that is not named is the run's."""
+        begun, limits = source.begun, budget or source.budget
+
+        def order() -> tuple[Begun, Performers]:
+            strategy = self.strategy(begun.strategy)
+            complete = self._name_again(equipped, source, coached=coached)
+            if "tools" not in options:
+                complete.check_recorded_tools(begun)
+            request = RunRequest(
+                problem=begun.problem,
+                session=begun.from_session,
+                strategy=strategy,
+                options={**begun.options, **with_preset(strategy, options)},
+                budget=limits,
+                participants=complete,
+                form=begun.form,
+                prompts=begun.prompts,
+            )
+            order, performers = self.order(request)
+            return structs.replace(order, checks_form=begun.checks_form), performers
+
+        with self.rights.fit_errors():
+            equipped = await self.equip(participants, limits, source, coached=coached)
+            return await self.pool.run_in_thread(order)
+
+    async def equip(
+        self,
+        participants: Participants,
+        budget: Budget | None = None,
+        source: Run | RecordedRun | None = None,
+        *,
+        coached: bool = False,
+        spent_s: float = 0.0,
+        shared: bool = False,
+    ) -> Participants:
+        """Admit participants; return them with the tools that text names, and those of their MCP servers.
+
+        The servers run until the app is closed.
+
+        Args:
+            budget: Its seconds bound the opening of the servers too.
+            source: As in `Rights.admit`; so is `coached`.
+            spent_s: What the run has used of them already.
+            shared: The servers are opened for several runs, each of which has the seconds of the budget.
+
+        Raises:
+            UsageError: A tool or a server is not named rightly.
+            ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the budget.
+        """
+        for name in ("tools", "mcp", "context"):
+            named = getattr(participants, name)
+            if isinstance(named, str) or not isinstance(named, Sequence):
+                raise UsageError(f"{name} must be a list, got {type(named).__name__}", option=name)
+        if not isinstance(budget, Budget | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
+        participants = self.pool.load_tools(await self.rights.admit(participants, source, coached=coached))
+        if not participants.mcp:
+            return participants
+        limit_s = math.inf if budget is None or budget.seconds is None else budget.seconds
+        return await self.pool.start_servers(participants, max(0.0, limit_s - spent_s), shared=shared)
+
+    # -- runs
+
+    async def solve(
+        self, order: Begun, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
+    ) -> Result:
+        """Accept a run, with what it takes over of another, and drive it to its end."""
+        async with self.engine.begin(order, performers, fork) as opened:
+            return await opened.drive(performers, observer)
+
+    async def resume(
+        self,
+        run_id: str,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        observer: Observer | None = None,
+    ) -> Result:
+        """Resume a run, with the participants it began with or others."""
+        async with self.engine.open(run_id) as opened:
+            performers = await self.reopen(opened, participants, budget)
+            return await opened.drive(performers, observer)
+
+    async def reopen(
+        self,
+        opened: OpenRun,
+        participants: Participants | None = None,
+        budget: Budget | None = None,
+        *,
+        coached: bool = False,
+        job: JobOptions | None = None,
+    ) -> Performers:
+        """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
+
+        Args:
+            budget: None: that of the run; `DEFAULT_CALLS` more if that is the limit which nobody named, and it was met.
+            coached: Its caller answers its questions from now on.
+            job: As in `OpenRun.reopen`.
+        """
+        run = opened.run
+        conclusion, limits = run.snapshot.conclusion, (run.begun.budget, run.budget)
+        # The limit that nobody named, or what resuming made of it.
+        is_default = limits == (Budget(calls=DEFAULT_CALLS), Budget(calls=run.budget.calls))
+        if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
+            budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
+        performers = await self.open_recorded(run, participants, budget, coached=coached)
+        names, limits, options = performers.names, budget or run.budget, run.begun.options
+        if coached:
+            # The prices of the models that drove it so far stay, and so do its limits.
+            names = structs.replace(names, price=run.participants.price)
+            limits, options = budget or Budget(), {}
+        check_priced(dollar_limit(limits, options), performers.models, performers.prices)
+        rewind(performers, run, run.participants)
+        changed = None if names == run.participants else names
+        await opened.reopen(budget, changed, job=job)
+        return performers
+
+    async def open_recorded(
+        self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
+    ) -> Performers:
+        """Open the participants of a run: the named ones, else those of its record, with its strategies' own tools."""
+        equipped = Participants()
+
+        def open_all() -> Performers:
+            complete = self._name_again(equipped, run, coached=coached)
+            complete.check_recorded_tools(run.begun)
+            return self.pool.open(complete, without_quoted(run.begun.problem))
+
+        with self.rights.fit_errors():
+            if named is not None:
+                limits, spent_s = budget or run.budget, run.snapshot.at_ms / 1000
+                equipped = await self.equip(named, limits, run, coached=coached, spent_s=spent_s)
+            return await self.pool.run_in_thread(open_all)
+
+    def _name_again(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
+        """Return the named participants, else those of the record of a run, with its strategies' own tools."""
+        listed = self.pool.add_listed(named, source.participants)
+        reopened = self.pool.reopen(listed, source.participants, coached=coached)
+        return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))
+
+
+def _engine(app: App, strategies: Registry, policy: Policy) -> Engine:
+    return Engine(app.store, strategies, policy, thought_rows, partial(tell_verdicts, sessions=app.sessions))
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        # It was deleted.
+        return ""

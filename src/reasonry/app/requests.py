@@ -1,0 +1,290 @@
+"""Requests for runs: checked before anything is written or paid, and turned into orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from msgspec import structs, to_builtins
+
+from ..blocks.drafts import DraftOptions
+from ..core.budget import DEFAULT_CALLS, Budget
+from ..core.json_schema import schema_fault
+from ..core.options import nested_options, read_options, with_coached_defaults
+from ..core.problem import check_problem, without_quoted
+from ..core.registry import Registry, resolve, strategies_at_hand
+from ..core.strategy import Strategy
+from ..engine.coach import Caller
+from ..engine.fork import check_rewordings
+from ..engine.journal import Begun
+from ..engine.named_prices import check_priced, dollar_limit
+from ..engine.policy import Performers
+from ..errors import UsageError
+from ..masking import SECRETS
+from ..strategies import DEFAULT_STRATEGY
+from ..strategies.choice import AUTO, Considered, choose_strategy
+from ..tools.verifiers import idle_verifier_warning
+from .composition import MAX_LEVELS, Composition, read_composition
+from .participants import Participants, PerformerPool
+from .prompts import read_prompts
+from .rights import Rights
+
+Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
+"""The strategies of a composition with their written options, outermost first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """A request for a run, from any surface.
+
+    Args:
+        problem: The problem; by default the first thought of the session.
+        session: The session whose thoughts come with the problem: its id, the beginning of it, or `last`.
+        strategy: A name of the registry, or a strategy of the caller's own.
+        budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
+        participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
+        form: JSON schema that the answer is to fit.
+        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `core.prompts`.
+        coached: Whether the caller answers the questions.
+    """
+
+    problem: str | None = None
+    session: str | None = None
+    strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    budget: Budget | None = None
+    participants: Participants = field(default_factory=Participants)
+    form: dict[str, Any] | None = None
+    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    coached: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is of a wrong type, before anything is looked up in it or by it.
+
+        Raises:
+            UsageError: The options are no mapping, or the session no text.
+        """
+        for name, kind in (("options", Mapping), ("session", str | None)):
+            if not isinstance(value := getattr(self, name), kind):
+                wanted = "text" if name == "session" else "a mapping"
+                raise UsageError(f"{name} must be {wanted}, got {type(value).__name__}", option=name)
+
+
+class _Reading(NamedTuple):
+    """A request with everything that has been read and opened for it.
+
+    Attributes:
+        strategies: The levels of the composition, outermost first; `options` likewise.
+    """
+
+    problem: str
+    strategies: list[Strategy[Any, Any]]
+    options: list[Any]
+    budget: Budget
+    participants: Participants
+    performers: Performers
+
+
+def make_order(
+    request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
+) -> tuple[Begun, Performers]:
+    """Check a request and open its performers.
+
+    Args:
+        request: Its problem is the whole one, and its participants are admitted.
+
+    Raises:
+        UsageError: The request is invalid; the message names the fault and the legal choices.
+    """
+    _check_texts(request)
+    asked = without_quoted(request.problem or "")
+    participants = request.participants.with_caller() if request.coached else request.participants
+    levels, why = _read_levels(
+        request.strategy,
+        request.options,
+        strategies,
+        lambda: _choose(request, participants, strategies, pool)[:2],
+    )
+    used = [strategy for strategy, _ in levels]
+    participants = pool.attach_built_in(participants, used)
+    if not request.coached:
+        participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
+    # The recording is opened last: a refused order writes nothing.
+    performers = pool.open(replace(participants, record=None), asked)
+    options = _read_options(levels, performers)
+    inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
+    prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inner])
+    is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
+    budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
+    reading = _Reading(asked, used, options, budget, participants, performers)
+    warnings = tuple(warning for check in _CHECKS if (warning := check(reading)))
+    order = Begun(
+        strategy=used[0].name,
+        problem=request.problem or "",
+        options=to_builtins(options[0]),
+        budget=budget,
+        participants=performers.names,
+        why=why,
+        warnings=warnings,
+        from_session=request.session,
+        form=request.form,
+        prompts=prompts,
+    )
+    return order, structs.replace(
+        performers, model=pool.record_answers(performers.model, participants.record)
+    )
+
+
+def explain_choice(request: RunRequest, strategies: Registry, pool: PerformerPool) -> dict[str, Any]:
+    """Return the strategy that `auto` takes for a problem, with everything it considered; nothing is begun."""
+    check_problem(without_quoted(request.problem or ""))
+    name, why, considered = _choose(request, request.participants, strategies, pool)
+    return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
+
+
+def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]]:
+    """Return the strategy of a run, and the strategies inside it."""
+    inside = [str(options["over"]) for options in nested_options(begun.options) if "over" in options]
+    return [resolve(name, strategies) for name in (begun.strategy, *inside)]
+
+
+# -- strategies
+
+
+def _choose(
+    request: RunRequest, participants: Participants, strategies: Registry, pool: PerformerPool
+) -> tuple[str, str, list[Considered]]:
+    problem = without_quoted(request.problem or "")
+    return choose_strategy(
+        problem,
+        [each for each in strategies_at_hand(strategies).values() if each.is_driven],
+        has_tools=bool(participants.tools),
+        has_verifier=participants.verifier is not None,
+        reasons=pool.reasons(participants.model, problem),
+        calls=DEFAULT_CALLS if request.budget is None else request.budget.calls,
+    )
+
+
+def _read_levels(
+    strategy: str | Strategy[Any, Any],
+    options: Mapping[str, Any],
+    strategies: Registry,
+    choose: Callable[[], tuple[str, str]],
+    *,
+    above: int = 0,
+) -> tuple[Levels, str]:
+    """Return the levels of a composition, and why `auto` chose the outermost strategy if it did.
+
+    An inner strategy that is the default and has no options of its own is no level.
+    """
+    # The key of a name with `_` in place of `-` would not be found any more.
+    options = SECRETS.mask_data(dict(options))
+    written, why = Composition(""), ""
+    if isinstance(strategy, str):
+        written = read_composition(SECRETS.mask(strategy))
+        name, why = choose() if written.name.lower() == AUTO else (written.name, "")
+        strategy = resolve(name, strategies)
+    complete = {name.replace("-", "_"): value for name, value in options.items()}
+    for name in written.options:
+        if name.replace("-", "_") in complete:
+            raise UsageError(f"the option {name} is named twice", option=name)
+    complete = {**written.options, **complete}
+    if not _has_option(strategy, "over"):
+        if written.inside is not None:
+            raise UsageError(f"{strategy.name} takes no strategy inside", option="strategy")
+        return [(strategy, complete)], why
+    if written.inside is not None:
+        complete["over"] = written.inside
+    over: Any = read_options(
+        strategy, {name: complete[name] for name in ("over", "over_options") if name in complete}
+    )
+    if above >= MAX_LEVELS:
+        raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
+    levels, _ = _read_levels(over.over, over.over_options, strategies, choose, above=above + 1)
+    inner, inner_options = levels[0]
+    complete["over"] = inner.name
+    is_plain = inner.name == strategy.options().over and not inner_options
+    return [(strategy, complete), *([] if is_plain else levels)], why
+
+
+def _read_options(levels: Levels, performers: Performers) -> list[Any]:
+    """Return the options of each level, outermost first, with the defaults that the performers bring."""
+    checked: list[Any] = []
+    for strategy, written in reversed(levels):
+        complete = dict(written)
+        if checked:
+            complete["over_options"] = to_builtins(checked[0])
+        if isinstance(performers.model, Caller):
+            complete = with_coached_defaults(strategy, complete)
+        if performers.verifier is not None and _has_option(strategy, "verify"):
+            complete.setdefault("verify", True)
+        if performers.tools is not None and _has_option(strategy, "tools"):
+            complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
+        checked.insert(0, read_options(strategy, complete))
+    return checked
+
+
+def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
+    return name in getattr(strategy.options, "__struct_fields__", ())
+
+
+# -- participants
+
+
+def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
+    """Return the models that the options of a composition name, as the operator would write them."""
+    named = [(level, options["models"]) for level, options in levels if options.get("models")]
+    if len(named) > 1:
+        raise UsageError("only one strategy of a composition may name models", option="models")
+    names = (name for level, written in named for name in read_options(level, {"models": written}).models)  # pyright: ignore
+    return tuple(map(rights.model, names))
+
+
+# -- checks: each raises UsageError, or returns a warning, which may be empty
+
+
+def _check_texts(request: RunRequest) -> None:
+    check_problem(request.problem or "")
+    if request.form is not None and (fault := schema_fault(request.form)):
+        raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
+    check_rewordings(request.prompts)
+
+
+def _check_verifier(reading: _Reading) -> str:
+    verifier = reading.performers.verifier
+    if verifier is None and any(getattr(each, "verify", False) for each in reading.options):
+        raise UsageError("verify needs a verifier: name one", option="verify")
+    is_asked = getattr(reading.options[0], "verify", False)
+    return idle_verifier_warning(verifier, reading.problem) if is_asked else ""
+
+
+def _check_tools(reading: _Reading) -> str:
+    called = [card.name for each in reading.options for card in getattr(each, "tools", None) or ()]
+    reading.participants.check_tools(called)
+    is_idle = reading.participants.tools and not called
+    return f"tools: {reading.strategies[0].name} calls no tools" if is_idle else ""
+
+
+def _check_prices(reading: _Reading) -> str:
+    limit = dollar_limit(reading.budget, to_builtins(reading.options[0]))
+    check_priced(limit, reading.performers.models, reading.performers.prices)
+    return ""
+
+
+def _check_calls(reading: _Reading) -> str:
+    strategy, calls = reading.strategies[0], reading.budget.calls
+    if calls is None or calls >= strategy.least_calls:
+        return ""
+    needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
+    if strategy.needs_least:
+        raise UsageError(f"{needed} it gives nothing: allow more, or take another strategy", option="budget")
+    return f"{needed} this is one direct question"
+
+
+_CHECKS: Final[tuple[Callable[[_Reading], str], ...]] = (
+    _check_verifier,
+    _check_tools,
+    _check_prices,
+    _check_calls,
+)

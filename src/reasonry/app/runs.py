@@ -1,0 +1,167 @@
+"""Acts on runs: listed, continued, limited, deleted, answered by their caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Unpack
+
+from msgspec import structs
+
+from ..core.budget import Budget
+from ..engine.coach import CALLER, Coach
+from ..engine.engine import Steer
+from ..engine.journal import Steered
+from ..engine.named_prices import check_priced, dollar_limit
+from ..engine.policy import Performers
+from ..errors import ConflictError
+from ..records import RunFilters, RunRow, Store
+from .app import App
+from .participants import Participants
+from .requests import RunRequest
+from .run_head import RunHead, run_head
+
+
+async def list_runs(
+    app: App, limit: int, cursor: str | None = None, **which: Unpack[RunFilters]
+) -> dict[str, Any]:
+    """Return a page of runs, newest first, and in `next_cursor` where the next one begins.
+
+    Raises:
+        UsageError: There is no such strategy.
+        NotFoundError: The run of the cursor is not there.
+    """
+    if (name := which.get("strategy")) is not None:
+        which["strategy"] = app.strategy(name).name
+    rows = await app.store.runs(limit=limit + 1, before=cursor, **which)
+    more = rows[limit - 1].run_id if len(rows) > limit else None
+    return {"runs": await heads(app.store, rows[:limit]), "next_cursor": more}
+
+
+async def heads(store: Store, rows: Sequence[RunRow]) -> list[RunHead]:
+    """Return runs as lists show them."""
+    left = await resumable(store, rows)
+    return [run_head(row, resumable=row.run_id in left) for row in rows]
+
+
+async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
+    """Return the ids of the active runs that nobody drives: to continue, they have to be resumed.
+
+    Their drivers have died or let go of them. Jobs, paused runs and coached runs are not among them.
+    """
+    active = [row for row in rows if row.status == "active" and row.model != CALLER]
+    left = {row.run_id for row in active if not (row.unattended or row.paused or row.outcome == "waiting")}
+    return left - await store.find_driven(left) if left else left
+
+
+async def continue_paused(
+    app: App,
+    run_id: str,
+    participants: Participants | None,
+    budget: Budget | None,
+    steer: Steer | None = None,
+) -> bool:
+    """Have a paused run continue where it is still driven, because something of it was in flight.
+
+    No other model can take it up there.
+
+    Args:
+        steer: Steers the run; None: `Engine.steer` does.
+
+    Returns:
+        Whether it continues there; if not, it has to be opened.
+    """
+    store, has_ended = app.store, False
+    is_others = participants is not None and participants.model is not None
+    while not is_others and (row := await store.run(run_id)).paused and row.status == "active":
+        if not await store.find_driven([run_id]):
+            return False
+        # Another may be quicker, with this or with the end of the run.
+        with suppress(ConflictError):
+            await (steer or app.engine.steer)(run_id, Steered(paused=False))
+            has_ended = True
+    if not (has_ended and await store.find_driven([run_id])):
+        return False
+    try:
+        if budget is not None:
+            await set_limits(app, run_id, structs.asdict(budget))
+    except ConflictError:
+        # It has ended meanwhile.
+        return False
+    return True
+
+
+async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
+    """Replace the named limits of an active run, whatever process drives it; return all limits.
+
+    Args:
+        limits: None lifts a limit.
+
+    Raises:
+        UsageError: The budget limits dollars where a price is not known.
+        ConflictError: The run has ended.
+    """
+    source = await app.engine.recorded_run(run_id)
+    budget, names = structs.replace(source.budget, **limits), source.participants
+    if budget.usd is not None:
+
+        def open_recorded() -> Performers:
+            is_coached = names.model == CALLER
+            return app.pool.open(app.pool.reopen(Participants(), names, coached=is_coached), "")
+
+        performers = await app.pool.run_in_thread(open_recorded)
+        check_priced(dollar_limit(budget), performers.models, performers.prices)
+    await app.engine.steer(run_id, Steered(budget))
+    return budget
+
+
+async def delete_run(app: App, run_id: str) -> dict[str, Any]:
+    """Delete a run that has ended, and the session of its thoughts.
+
+    Raises:
+        ConflictError: It has not ended.
+    """
+    row = await app.store.run(run_id)
+    if row.status == "active":
+        raise ConflictError(f"run {run_id} has not ended; cancel it first", run_id=run_id)
+    return {"run_id": run_id, **await app.sessions().delete({"session_id": row.session_id})}
+
+
+async def coach_start(app: App, request: RunRequest, *, brief: bool = False) -> dict[str, Any]:
+    """Start a coached run; `brief` as in `Coach`."""
+    order, performers = await app.receive(replace(request, coached=True))
+    return await Coach(app.engine, brief).start(order, performers)
+
+
+async def coach_take_over(
+    app: App,
+    run_id: str,
+    named: Participants = Participants(),
+    budget: Budget | None = None,
+    *,
+    brief: bool = False,
+) -> dict[str, Any]:
+    """Hand a run over to its caller; `named` as in `coach_answer`."""
+    async with app.engine.open(run_id) as opened:
+        performers = await app.reopen(opened, named, budget, coached=True)
+        return await Coach(app.engine, brief).go_on(opened, performers)
+
+
+async def coach_answer(
+    app: App,
+    run_id: str,
+    answers: Any,
+    named: Participants = Participants(),
+    *,
+    brief: bool = False,
+    says_all: bool = False,
+) -> dict[str, Any]:
+    """Take answers to a coached run; see `Coach.answer`.
+
+    Args:
+        named: Who works on the run besides its caller; its verifier is that of the record where none is named.
+    """
+    return await Coach(app.engine, brief).answer(
+        run_id, answers, lambda run: app.open_recorded(run, named, coached=True), says_all=says_all
+    )
