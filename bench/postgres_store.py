@@ -24,8 +24,7 @@ from typing import Any
 from postgres_server import PostgresServer, postgres
 
 from reasonry.engine.journal import Begun, Chain, Steered
-from reasonry.ids import new_id
-from reasonry.records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from reasonry.records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow, new_id
 from reasonry.stores import open_store
 
 TEXT = "of a text of three hundred characters " * 8

@@ -226,8 +226,8 @@ def _load() -> None:
 def settle() -> None:
     """Do what processes do at their first use of a pattern or a form, so that children find it done."""
     from reasonry.app.strategy_table import describe
-    from reasonry.patterns import _Pattern
     from reasonry.strategies import STRATEGIES
+    from reasonry.text import _Pattern
 
     for pattern in [one for one in gc.get_objects() if isinstance(one, _Pattern)]:
         assert pattern.search

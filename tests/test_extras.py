@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reasonry.errors import MissingExtraError
-from reasonry.extras import EXTRAS, check_extra, has_extra, install_hint
 from reasonry.models.choose import open_model
+from reasonry.plugins import EXTRAS, check_extra, has_extra, install_hint
 from tests.contracts.without_extras import LOCK, base_packages, without_extras
 from tests.servers import ModelServer, Player
 

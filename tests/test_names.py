@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.core.registry import find_strategy
-from reasonry.names import closest_names, did_you_mean, find_name, find_named
 from reasonry.strategies import STRATEGIES
+from reasonry.text import closest_names, did_you_mean, find_name, find_named
 
 STAGES = [stage.name for strategy in STRATEGIES.values() for stage in strategy.stages]
 ARGUMENTS = ["thought", "thoughtNumber", "totalThoughts", "nextThoughtNeeded", "sessionId", "branchId"]

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import reasonry
-from reasonry import patterns
-from reasonry.patterns import lazy_pattern
+from reasonry import text
+from reasonry.text import lazy_pattern
 
 
 def patterns_in(value: Any) -> Iterator[Any]:
-    if isinstance(value, patterns._Pattern):
+    if isinstance(value, text._Pattern):
         yield value
     elif isinstance(value, tuple | list):
         for item in value:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import ext as ext, machine as machine, stages as stages, tree_machine as tree_machine
-    from .public import *
+    from .surfaces.python.public import *
 else:
     _MODULES = ("ext", "machine", "stages", "tree_machine")
 
@@ -18,9 +18,9 @@ else:
         if name in _MODULES:
             return import_module(f".{name}", __name__)
         if name == "__all__":
-            names = vars(import_module(".public", __name__))
+            names = vars(import_module(".surfaces.python.public", __name__))
             return [*_MODULES, *(each for each in names if not each.startswith("_"))]
-        names = {} if name.startswith("_") else vars(import_module(".public", __name__))
+        names = {} if name.startswith("_") else vars(import_module(".surfaces.python.public", __name__))
         if name in names:
             return names[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

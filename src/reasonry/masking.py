@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from .patterns import lazy_pattern
+from .text import lazy_pattern
 
 T = TypeVar("T")
 

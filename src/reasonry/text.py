@@ -1,15 +1,37 @@
-"""Text from models and users, made safe to show and to store, or shortened.
+"""Text from models and users: made safe to show and to store, shortened, matched, and compared as names.
 
-Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags.
+Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns are compiled at
+first use, since compiling the patterns of all readers takes longer than many a command.
+
+A name is found despite small variations of its spelling, or the nearest name is suggested:
+
+Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference; no further guess is made.
+Rule 2: an ambiguous spelling matches no name.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeVar, cast
 
-from .patterns import lazy_pattern
+
+class _Pattern:
+    def __init__(self, text: str, flags: int) -> None:
+        self._text, self._flags = text, flags
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked once for each name: what is found stays in the instance, where later calls meet it first.
+        found = self.__dict__[name] = getattr(re.compile(self._text, self._flags), name)
+        return found
+
+
+def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a stand-in for `re.compile(…)`. An invalid pattern raises at first use."""
+    return cast(re.Pattern[str], _Pattern(text, flags))
+
 
 UNSEEN = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
@@ -129,3 +151,62 @@ def repeats_itself(text: str, chars: int = REPEATED_CHARS) -> bool:
         return False
     period = chars - longest - end.rfind(end[-longest:], 0, -1)
     return period <= longest and end[period:] == end[:-period]
+
+
+T = TypeVar("T")
+
+MAX_WRITTEN_CHARS: Final = 100
+"""A longer text is not a misspelled name."""
+_WORD: Final = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@lru_cache(maxsize=1_000)
+def plain_name(key: str) -> str:
+    """Normalise a name, so that `Step-Back Question` and `step_back_question` are equal."""
+    return re.sub(r"[\W_]+", "", key.casefold())
+
+
+def find_named(written: str, named: Mapping[str, T]) -> T | None:
+    """Find the object by the spelling of its name, or None if no name or several names fit."""
+    if written in named:
+        return named[written]
+    if len(written) > MAX_WRITTEN_CHARS:
+        return None
+    for ending in ("", "s"):
+        wanted = plain_name(written).removesuffix(ending)
+        found = [value for name, value in named.items() if plain_name(name).removesuffix(ending) == wanted]
+        if wanted and found:
+            return found[0] if all(value is found[0] or value == found[0] for value in found) else None
+    return None
+
+
+def find_name(written: str, names: Iterable[str]) -> str | None:
+    """Find the name for a spelling, or None if no name or several names fit."""
+    return find_named(written, {name: name for name in names})
+
+
+def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[str]:
+    """Return the nearest names, nearest first.
+
+    If no name is near, names that share most word stems are returned (`verify` and `verification`).
+    """
+    if len(written) > MAX_WRITTEN_CHARS:
+        return []
+    by_plain = {plain_name(name): name for name in names}
+    near = difflib.get_close_matches(plain_name(written), by_plain, n=maximum, cutoff=0.75)
+    if near:
+        return [by_plain[plain] for plain in near]
+    stems = _stems(written)
+    akin = {name: len(stems & _stems(name)) for name in by_plain.values()}
+    return sorted(filter(akin.get, akin), key=lambda name: -akin[name])[:maximum]
+
+
+def did_you_mean(written: str, names: Iterable[str]) -> str:
+    """Return a suggestion to append to an error about a name, with a leading space; empty if no name is near."""
+    found = closest_names(written, names)
+    return f" Did you mean {' or '.join(found)}?" if found else ""
+
+
+def _stems(name: str) -> set[str]:
+    """Return the stems of the significant words in a name such as `thoughtNumber`."""
+    return {word[:4].lower() for word in _WORD.findall(name)} - {"of", "is", "a", "the"}

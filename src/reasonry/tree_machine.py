@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from . import machine as engine
 from .core.options import read_options
 from .errors import UsageError
-from .ids import new_id
+from .records import new_id
 from .machine import Answered, Failed, Snapshot
 from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS, State

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.child import split_words
+from reasonry.system import split_words
 from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw

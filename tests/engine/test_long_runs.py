@@ -23,7 +23,7 @@ from reasonry.engine.policy import Performers
 from reasonry.engine.record import record_as_it_stands, unpack
 from reasonry.engine.run import PromptLog, fold
 from reasonry.errors import StoreError
-from reasonry.ids import new_id
+from reasonry.records import new_id
 
 from .answering import order
 from .playing import LOOP, CountingModel, Loops, Seen

@@ -36,7 +36,7 @@ from reasonry.guided.read_calls import (
 )
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
-from reasonry.names import plain_name
+from reasonry.text import plain_name
 
 THINKING = {"thought": "x", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
 SESSION = {"session_id": "s"}

@@ -14,7 +14,7 @@ from reasonry.core.strategy import Strategy
 from reasonry.engine.policy import Performers
 from reasonry.errors import ConflictError, ReasonryError, UsageError
 from reasonry.guided.transcripts import continuation_id
-from reasonry.ids import new_id
+from reasonry.records import new_id
 from reasonry.strategies import STRATEGIES
 
 from ..engine.answering import order, performers_of

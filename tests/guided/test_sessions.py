@@ -19,8 +19,7 @@ from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.guided.which_session import Thinker
-from reasonry.ids import new_id
-from reasonry.records import RunRow, SessionRow
+from reasonry.records import RunRow, SessionRow, new_id
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 

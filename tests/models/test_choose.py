@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from reasonry.errors import UsageError
-from reasonry.extras import install_hint
 from reasonry.models.choose import (
     FORMS,
     default_model,
@@ -17,6 +16,7 @@ from reasonry.models.choose import (
     open_model,
 )
 from reasonry.models.openai_compatible import OpenAICompatibleModel
+from reasonry.plugins import install_hint
 from tests.servers import ModelServer
 
 from .asking import KEY, question

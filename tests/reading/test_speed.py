@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from reasonry import names
 from reasonry import text as texts
 from reasonry.blocks.answers import CheckReply, ReasonedAnswer
 from reasonry.reading import candidates, fit, json_in_text, mark, numbers, parse, thinking, vote
@@ -76,13 +75,13 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "without_surrogates": texts.without_surrogates,
     "parse_thoughts": candidates.parse_thoughts,
     "parse_scores": lambda text: candidates.parse_scores(text, ["a", "b"]),
-    "did_you_mean": lambda text: names.did_you_mean(text, ["abc"]),
-    "plain_name": names.plain_name,
+    "did_you_mean": lambda given: texts.did_you_mean(given, ["abc"]),
+    "plain_name": texts.plain_name,
 }
 
 
 def seconds(work: Callable[[str], Any], text: str) -> float:
-    for cached in (vote.tidy, vote.normalise, names.plain_name):
+    for cached in (vote.tidy, vote.normalise, texts.plain_name):
         cached.cache_clear()
     begun = time.process_time()
     work(text)

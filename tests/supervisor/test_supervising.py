@@ -19,9 +19,8 @@ from reasonry.core.events import Usage
 from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
-from reasonry.ids import now_ms
 from reasonry.masking import SECRETS
-from reasonry.records import JobOptions, RequestKey
+from reasonry.records import JobOptions, RequestKey, now_ms
 from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reasonry.guided.export import KIND, VERSION
-from reasonry.ids import new_id
+from reasonry.records import new_id
 from tests.forked import ForkedProcess
 from tests.in_process import call_command
 

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reasonry.ids import find_id, new_id, shorten_ids
+from reasonry.records import find_id, new_id, shorten_ids
 from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.output import Column, local_time, print_table
 from reasonry.text import inert

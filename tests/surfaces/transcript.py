@@ -17,7 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reasonry import ids
+from reasonry import records
 from reasonry.surfaces.cli import watch
 from tests.forked import forking_python
 from tests.in_process import run
@@ -64,9 +64,9 @@ def prepared(folder: Path) -> Iterator[Iterator[int]]:
         patch.setattr(time, "time_ns", lambda: BEGINS_NS + shift[0])
         patch.setattr(time, "time", lambda: (BEGINS_NS + shift[0]) / 1e9)
         patch.setattr(
-            ids, "os", SimpleNamespace(urandom=lambda count: b"\x2d\x1f\x6e\x9c\x0b\x37\xa2\x5c"[:count])
+            records, "os", SimpleNamespace(urandom=lambda count: b"\x2d\x1f\x6e\x9c\x0b\x37\xa2\x5c"[:count])
         )
-        patch.setattr(ids, "_last", 0)
+        patch.setattr(records, "_last", 0)
         # What is drawn live is not what stays on the screen.
         patch.setattr(watch, "sys", SimpleNamespace(stderr=io.StringIO()))
         yield (shift.__setitem__(0, shift[0] + BETWEEN_COMMANDS_NS) or shift[0] for _ in itertools.count())

@@ -30,9 +30,8 @@ from ..engine.run import Run
 from ..errors import UsageError
 from ..guided.session_settings import SessionSettings
 from ..guided.sessions import Sessions
-from ..ids import find_id
 from ..masking import SECRETS
-from ..records import JobOptions, Store
+from ..records import JobOptions, Store, find_id
 from .installed import installed_strategies
 from .participants import Participants, PerformerPool
 from .requests import RunRequest, make_order, strategies_in

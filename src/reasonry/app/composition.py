@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 MAX_CHARS: Final = 4_000
 MAX_LEVELS: Final = 5

@@ -17,9 +17,9 @@ from ..core.registry import LazyRegistry, Registry, add_strategies, find_strateg
 from ..core.strategy import Strategy
 from ..errors import UsageError
 from ..plugins import Plugins, installed_plugins, read_opener
-from ..regular_files import read_regular_file
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
+from ..system import read_regular_file
 from .strategy_table import MAX_CHARS, describe, read_tables
 
 

@@ -18,8 +18,8 @@ from ..core.strategy import Field, Stage, Strategy
 from ..core.type_schema import inlined_schema
 from ..errors import InvalidStrategyError
 from ..guided.fields import required_fields
-from ..patterns import lazy_pattern
 from ..stages import Name, from_mapping
+from ..text import lazy_pattern
 
 MAX_CHARS = 200_000
 _PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)

@@ -17,12 +17,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.readings import Unreadable
-from ..names import plain_name
-from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.json_in_text import json_values
 from ..reading.mark import CALL, Marked, begins_call, find_marked
 from ..reading.thinking import blank_quotes
+from ..text import lazy_pattern, plain_name
 from .answers import Answer, check_answer
 from .toolcard import ANSWER, ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 

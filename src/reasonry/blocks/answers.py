@@ -24,11 +24,10 @@ from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Failed, Verified
 from ..core.readings import AROUND, Unreadable
 from ..core.type_schema import UNASKED, inlined_schema
-from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading import parse
 from ..reading.vote import agree, normalise, says_the_same
-from ..text import first_words
+from ..text import first_words, lazy_pattern
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.readings import Unreadable
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .actions import has_markup
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 

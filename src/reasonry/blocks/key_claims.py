@@ -19,7 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..core.problem import MARK
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 MAX_OF_A_THOUGHT: Final = 2
 _LEAST_WORDS: Final = 3

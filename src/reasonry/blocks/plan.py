@@ -22,8 +22,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ..names import plain_name
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern, plain_name
 
 PENDING: Final = "Pending"
 DONE: Final = "Done"

@@ -14,8 +14,8 @@ from ..core.bodies import EffectFailed, Request, request
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, ToolReturned
 from ..core.readings import Unreadable
-from ..patterns import lazy_pattern
 from ..reading import parse
+from ..text import lazy_pattern
 
 SANDBOX_TOOL: Final = "py_executor"
 WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.readings import Unreadable
-from ..names import find_name, find_named, plain_name
+from ..text import find_name, find_named, plain_name
 
 ANSWER = "finish"
 """What is written like a call, `finish[42]`, and hands in the answer."""

@@ -38,9 +38,8 @@ from ..engine.policy import Performers
 from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..ids import COMPARISON
 from ..reading.vote import normalise
-from ..records import RunRow
+from ..records import COMPARISON, RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from ..text import clip

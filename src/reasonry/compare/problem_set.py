@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..names import did_you_mean
 from ..strategies import COMPARED
+from ..text import did_you_mean
 from .datasets import DATASETS
 from .grading import Item, Judge, is_the_number, makes, number_in, says_the_same
 from .gym import WHITELIST, open_gym

@@ -17,9 +17,8 @@ from ..app.app import App
 from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
-from ..ids import now_ms
 from ..reading.vote import agree, normalise
-from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow
+from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow, now_ms
 from ..strategies import STRATEGIES
 from ..text import clip
 from .grading import Item, Judge, judged_answer

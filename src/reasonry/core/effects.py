@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 _PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
 """What a user's prompt has in place of a part of the question."""

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .type_schema import BOUNDS, as_list
 
 MAX_DEPTH: Final = 60

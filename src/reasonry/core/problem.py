@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import TooLargeError, UsageError
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 MAX_PROBLEM_CHARS = 100_000
 MAX_QUOTED_CHARS = 100_000

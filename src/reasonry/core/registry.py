@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ..errors import UsageError
-from ..names import did_you_mean, find_name, find_named
-from ..text import show_value
+from ..text import did_you_mean, find_name, find_named, show_value
 from .strategy import Strategy
 
 Registry = Mapping[str, Strategy[Any, Any]]

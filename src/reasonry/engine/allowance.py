@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from ..core.budget import Budget, Ledger, Refusal
 from ..core.events import NOTHING
 from ..errors import StoreError
-from ..ids import now_ms
-from ..records import UsageTotal
+from ..records import UsageTotal, now_ms
 from .guard import BudgetGuard
 
 DAY_MS: Final = 86_400_000

@@ -15,9 +15,9 @@ from ..core.effects import Ask, Effect
 from ..core.events import Answered
 from ..core.pending import Pending
 from ..errors import AnswerRefusedError, ConflictError, ModelError
-from ..ids import now_ms
 from ..masking import SECRETS
 from ..reading.mark import find_ending
+from ..records import now_ms
 from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .callers import handed_out, questions
 from .coached_answers import read_answers

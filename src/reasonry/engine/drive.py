@@ -23,9 +23,7 @@ from ..core.events import NOTHING, Closing, Event, Stopped
 from ..core.machine import Step
 from ..core.pending import Pending
 from ..errors import ConflictError, StoreError
-from ..ids import now_ms
-from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use
-from ..watchdog import WATCHDOG
+from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use, now_ms
 from . import guard, journal
 from .calls import Calls, Held
 from .control import Control
@@ -37,6 +35,7 @@ from .record import Record, Rows, record_as_it_stands
 from .result import Result, outcome_of, result_of, row_after
 from .run import Run, fold
 from .telemetry import carried_context, facts_of_run, trace_work
+from .watchdog import WATCHDOG
 
 _LOG = logging.getLogger("reasonry")
 

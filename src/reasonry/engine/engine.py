@@ -19,8 +19,7 @@ from ..core.budget import Budget
 from ..core.events import Closing, Stopped
 from ..core.registry import Registry
 from ..errors import ConflictError, UsageError
-from ..ids import new_id
-from ..records import JobOptions, Line, RequestKey, RunRow, Store
+from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id
 from . import journal
 from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ..core.machine import Step
 from ..core.pending import Pending
 from ..masking import SECRETS, Secrets
-from ..patterns import lazy_pattern
 from ..records import Line
+from ..text import lazy_pattern
 from .journal import Entry
 from .run import Run
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.events import Usage
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 CHARS_PER_TOKEN = 4
 """Of English text. A character beyond ASCII counts as three: other languages take more tokens."""

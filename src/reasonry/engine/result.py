@@ -18,8 +18,7 @@ from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
 from ..errors import WorldError
-from ..ids import now_ms
-from ..records import ANSWERED, Outcome, RunRow, SessionRow
+from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words
 from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS

@@ -18,12 +18,10 @@ import msgspec
 
 from ..core.budget import MAX_INT
 from ..errors import TooLargeError, UsageError
-from ..names import closest_names, did_you_mean, find_name
-from ..patterns import lazy_pattern
 from ..reading.json_in_text import json_value
 from ..reading.numbers import read_scaled
 from ..reading.words import NONE_WORDS, TRUTHS
-from ..text import show_value
+from ..text import closest_names, did_you_mean, find_name, lazy_pattern, show_value
 
 Arguments = Mapping[str, Any]
 MAX_NAME_CHARS = 200

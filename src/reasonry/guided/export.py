@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..patterns import lazy_pattern
-from ..text import clip, inert, inline_text, prose_lines
+from ..text import clip, inert, inline_text, lazy_pattern, prose_lines
 
 Format = Literal["json", "markdown", "mermaid"]
 KIND = "reasonry.session"

@@ -15,10 +15,9 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
-from ..text import clip, first_words
+from ..text import clip, first_words, lazy_pattern
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, UsageError
-from ..names import did_you_mean
-from ..patterns import lazy_pattern
 from ..records import SessionView, ThoughtRow
+from ..text import did_you_mean, lazy_pattern
 from .fields import find_field
 from .lines import MAIN, Head, ThoughtLine, ancestry, decode_record, find_thought, show_lines
 from .thinking_tool import ThinkingCall

@@ -20,9 +20,22 @@ from msgspec.structs import replace
 from ..core.registry import resolve
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
-from ..ids import find_id, may_be_short, no_session, now_ms
-from ..ids import new_id as new_uuid
-from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
+from ..records import (
+    SessionChange,
+    SessionFilters,
+    SessionRow,
+    SessionView,
+    Store,
+    Sweep,
+    ThoughtRow,
+    find_id,
+    may_be_short,
+    no_session,
+    now_ms,
+)
+from ..records import (
+    new_id as new_uuid,
+)
 from ..text import show_value
 from . import export, replies
 from . import read_calls as read

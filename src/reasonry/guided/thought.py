@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from ..core.strategy import Field, Stage, Strategy
 from ..errors import UsageError
-from ..names import find_name
 from ..reading.json_in_text import json_value
 from ..records import SessionView
-from ..text import show_value
+from ..text import find_name, show_value
 from .arguments import not_a_choice, plain_json, unknown_arguments
 from .fields import check_fields, find_field, read_data
 from .lines import (

@@ -18,8 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
-from ..ids import LAST, no_session
-from ..records import SessionRow, SessionView
+from ..records import LAST, SessionRow, SessionView, no_session
 from ..text import show_value
 from .lines import Head, decode_head, find_kept
 from .thinking_tool import Notice, ThinkingCall

@@ -14,10 +14,9 @@ from msgspec import Struct
 
 from ..engine.ports import Model
 from ..errors import UsageError
-from ..extras import check_extra, has_extra, install_hint
 from ..masking import SECRETS
-from ..names import did_you_mean
-from ..plugins import installed_plugins, split_plugin
+from ..plugins import check_extra, has_extra, install_hint, installed_plugins, split_plugin
+from ..text import did_you_mean
 from .known import reasons_by_itself
 
 FORMS = (

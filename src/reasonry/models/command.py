@@ -12,11 +12,11 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from ..child import Output, bare_environment, run_child, split_command
 from ..core.events import Answered
 from ..engine.metering import PriceOf, Stated, meter, no_price
 from ..engine.ports import BrokenReplyError, Model, OnText, Question
 from ..errors import ModelError
+from ..system import Output, bare_environment, run_child, split_command
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024

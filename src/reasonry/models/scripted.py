@@ -30,7 +30,7 @@ from ..engine.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
-from ..regular_files import read_regular_file
+from ..system import read_regular_file
 
 L = TypeVar("L", bound=Struct)
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .expression import plain_signs, read_expression
 from .term import Term, format_number
 

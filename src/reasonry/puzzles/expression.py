@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .term import Puzzle, Term, format_number, join
 
 MAX_EXPRESSION_CHARS: Final = 500

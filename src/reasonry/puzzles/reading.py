@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .expression import plain_signs
 from .term import MAX_NUMBERS, MIN_NUMBERS, Puzzle
 

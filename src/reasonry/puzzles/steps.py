@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .equations import plain_text
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, read_expression
 from .term import Puzzle, Term, format_number, join, moves_of

@@ -13,8 +13,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..core.readings import Unreadable
-from ..names import plain_name
-from ..text import without_surrogates
+from ..text import plain_name, without_surrogates
 from .fit import list_items, read_texts, unwrap
 from .json_in_text import json_values
 from .verdicts import SCORE, SCORES, member, normal, read_score, read_scores, scores_in

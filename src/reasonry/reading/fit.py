@@ -22,8 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.readings import Unreadable
-from ..names import plain_name
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern, plain_name
 from .json_in_text import json_value
 from .numbers import read_scaled
 from .words import NONE_WORDS, TRUTHS, VERDICTS

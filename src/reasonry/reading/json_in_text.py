@@ -15,8 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..patterns import lazy_pattern
-from ..text import without_surrogates
+from ..text import lazy_pattern, without_surrogates
 
 CUT_OFF: Final = "the reply breaks off within its JSON; give it whole"
 MAX_SEARCHED: Final = 1_000_000

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..core.readings import AROUND, UNMARKED, Unreadable
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .thinking import balances, blank_quotes
 from .vote import agree, normalise, tidy
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .words import MONTHS, UNITS
 
 _DIGITS: Final = r"(?:(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|\.\d+)(?:e[+-]?\d{1,3})?"

@@ -20,8 +20,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from ..core.readings import ALL, UNMARKED, Unreadable
-from ..names import plain_name
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern, plain_name
 from .fit import asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
 from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 
 # -- quotations
 

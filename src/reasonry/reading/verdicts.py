@@ -18,8 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.readings import Unreadable
-from ..names import plain_name
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern, plain_name
 from .fit import unwrap
 from .json_in_text import json_values
 from .numbers import read_scaled

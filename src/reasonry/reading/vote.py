@@ -16,7 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..patterns import lazy_pattern
+from ..text import lazy_pattern
 from .numbers import Quantity, read_date, read_quantity, without_latex
 
 _UNKNOWN: Final = lazy_pattern(r"[a-z]\s?=\s?(?=[^=])")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..extras import check_extra
+from ..plugins import check_extra
 
 if TYPE_CHECKING:
     from .row_store import RowStore

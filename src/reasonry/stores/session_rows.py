@@ -16,7 +16,6 @@ from msgspec import msgpack
 from msgspec.structs import astuple, replace
 
 from ..errors import ConflictError, StoreError, UsageError
-from ..ids import no_session
 from ..records import (
     Found,
     SessionChange,
@@ -27,6 +26,7 @@ from ..records import (
     ThoughtRow,
     Use,
     WholeSession,
+    no_session,
 )
 from . import searchable, sql
 from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places, seq_of

@@ -59,11 +59,10 @@ from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
 from ..core.readings import Unreadable
 from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
-from ..patterns import lazy_pattern
 from ..puzzles.equations import false_equations
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS
-from ..text import first_words
+from ..text import first_words, lazy_pattern
 
 SYSTEM = "You read a text by someone else with fresh eyes."
 

@@ -39,10 +39,9 @@ from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
-from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
-from ..text import cut
+from ..text import cut, lazy_pattern
 
 SYSTEM = "Solve the problem by yourself, from scratch."
 

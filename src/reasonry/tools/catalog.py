@@ -12,8 +12,7 @@ from typing import Any
 from ..blocks.toolcard import ANSWER, ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
-from ..extras import has_extra
-from ..plugins import installed_plugins, split_plugin
+from ..plugins import has_extra, installed_plugins, split_plugin
 from ..strategies import STRATEGIES
 from ..strategies.analysis.state import BUILT_IN
 from ..strategies.rewoo import LLM

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from ..child import FLOOD_BYTES, Output
 from ..errors import SandboxError, ToolError, UsageError
+from ..system import FLOOD_BYTES, Output
 from ..text import without_surrogates
 from .results import cut_data
 

@@ -20,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..child import end, send_signal, split_words, start
 from ..errors import UsageError
 from ..masking import SECRETS
+from ..system import end, send_signal, split_words, start
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0

@@ -25,7 +25,7 @@ from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
-from ..regular_files import read_regular_file
+from ..system import read_regular_file
 from ..text import without_surrogates
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
 from .python import call_anywhere

@@ -15,8 +15,8 @@ from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.readings import AROUND, Unreadable
 from ...core.strategy import AnswerDetails
-from ...patterns import lazy_pattern
 from ...reading import parse
+from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
 from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
 from .tasks import setbacks

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...patterns import lazy_pattern
+from ...text import lazy_pattern
 
 WORDS: dict[str, tuple[str, ...]] = {
     "yes/no": ("Yes", "No"),

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from ...blocks.answers import Answer
 from ...blocks.evidence import evidence_text, passage_place, passages_text
-from ...patterns import lazy_pattern
+from ...text import lazy_pattern
 
 _CITED = lazy_pattern(r"\[(\d{1,3})\]")
 

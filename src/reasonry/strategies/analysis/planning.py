@@ -16,9 +16,9 @@ from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
-from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.vote import tally
+from ...text import lazy_pattern
 from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
 from .tasks import move_on, setbacks

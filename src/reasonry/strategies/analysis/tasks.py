@@ -26,10 +26,9 @@ from ...core.events import Failed
 from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
-from ...patterns import lazy_pattern
 from ...reading import parse
 from ...reading.vote import tally
-from ...text import cut
+from ...text import cut, lazy_pattern
 from . import forms
 from .state import BUILT_IN, CHECKER, RETRIEVER, State, Task
 

@@ -15,7 +15,7 @@ from ...compare.gym import WHITELIST
 from ...compare.problem_set import open_dataset
 from ...core.registry import resolve
 from ...errors import NotFoundError, UsageError
-from ...extras import has_extra
+from ...plugins import has_extra
 from ...strategies import COMPARED
 from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from ...app.app import App
 from ...engine.record import Record
 from ...errors import UsageError
-from ...ids import COMPARISON
+from ...records import COMPARISON
 from ...strategies import STRATEGIES
 from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page

@@ -21,10 +21,9 @@ from cyclopts.validators import Number
 
 from ...app.app import App
 from ...errors import TooLargeError, UsageError
-from ...ids import now_ms, shorten_ids
-from ...records import Outcome
-from ...regular_files import read_regular_file
+from ...records import Outcome, now_ms, shorten_ids
 from ...strategies import STRATEGIES
+from ...system import read_regular_file
 from ...text import clip
 
 MAX_OFFERED = 20

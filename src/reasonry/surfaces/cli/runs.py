@@ -22,8 +22,7 @@ from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.replies import instant
-from ...ids import shorten_ids
-from ...records import ANSWERED, JobOptions, RunRow
+from ...records import ANSWERED, JobOptions, RunRow, shorten_ids
 from ...supervisor import Supervisor
 from ...text import clip
 from .. import present

@@ -15,11 +15,11 @@ from cyclopts.validators import Number
 
 from ...app.app import App
 from ...engine.policy import Policy
+from ...engine.watchdog import WATCHDOG
 from ...errors import UsageError
-from ...extras import check_extra
+from ...plugins import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
-from ...watchdog import WATCHDOG
 from ..signals import on_ending
 from .output import print_note
 from .parameters import Count, WholeNumber

@@ -20,7 +20,7 @@ from ...core.registry import Registry
 from ...engine.policy import Policy, RateLimits
 from ...engine.ports import provider_of
 from ...errors import UsageError
-from ...ids import shorten_ids
+from ...records import shorten_ids
 from ..signals import on_ending
 from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
 from .parameters import ABOVE_0, Count, read_pairs, read_prompts

@@ -23,12 +23,11 @@ from ...app.requests import RunRequest
 from ...engine.journal import Begun
 from ...engine.result import Result
 from ...errors import ConflictError, OverloadedError, StoreError, UsageError
-from ...ids import now_ms
-from ...records import ANSWERED, MAX_PRIORITY, JobOptions, RequestKey, RunRow
-from ...regular_files import read_problems, read_regular_file
+from ...records import ANSWERED, MAX_PRIORITY, JobOptions, RequestKey, RunRow, now_ms
 from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
+from ...system import read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note

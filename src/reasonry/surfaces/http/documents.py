@@ -23,11 +23,9 @@ from starlette.responses import Response
 from ...core.budget import MAX_INT
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...guided.arguments import not_a_choice
-from ...ids import now_ms
 from ...masking import SECRETS
-from ...names import did_you_mean
-from ...records import RequestKey
-from ...text import clip
+from ...records import RequestKey, now_ms
+from ...text import clip, did_you_mean
 from ..present import error_document, http_status
 
 _LOG = logging.getLogger("reasonry.http")

@@ -16,8 +16,7 @@ from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
 from ...engine.allowance import DAY_MS
 from ...errors import NotFoundError, UsageError
-from ...ids import now_ms
-from ...records import QueueStatus, UsageTotal
+from ...records import QueueStatus, UsageTotal, now_ms
 from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply

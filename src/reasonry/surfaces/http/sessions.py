@@ -23,7 +23,7 @@ from ...guided.read_calls import (
     SearchThoughts,
 )
 from ...guided.thinking_tool import NewThought, Notice, ThinkingReply
-from ...ids import may_be_short
+from ...records import may_be_short
 from ..web.find_page import find_page
 from ..web.page import PageDocument
 from .context import RequestContext

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
-from ...extras import check_extra
 from ...guided.read_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
+from ...plugins import check_extra
 from .. import sequential_thinking
 from .driven import RunWork, run_tools
 from .mcp_server import McpServer

@@ -28,12 +28,10 @@ from ...engine.engine import BY_USER
 from ...engine.run import Run
 from ...errors import ConflictError, NotFoundError, OverloadedError
 from ...guided.replies import instant
-from ...ids import now_ms
-from ...patterns import lazy_pattern
-from ...records import JobOptions, RunRow
+from ...records import JobOptions, RunRow, now_ms
 from ...strategies import INQUIRER
 from ...supervisor import Supervisor
-from ...text import clip
+from ...text import clip, lazy_pattern
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
-from ...extras import EXTRAS, has_extra, read_origin
-from ...names import find_named
+from ...plugins import EXTRAS, has_extra, read_origin
+from ...text import find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"

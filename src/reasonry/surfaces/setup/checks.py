@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...child import ChildEnd, Output, bare_environment, run_child
 from ...errors import ReasonryError
 from ...masking import SECRETS
+from ...system import ChildEnd, Output, bare_environment, run_child
 from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_reasonry
 from .config_file import find_entry, read_config, read_data
 

@@ -9,8 +9,7 @@ from functools import partial
 from ...app.app import App
 from ...engine.engine import RunView
 from ...errors import NotFoundError
-from ...ids import find_id
-from ...records import RunRow
+from ...records import RunRow, find_id
 from .page import DEFAULT_BOUNDS, PageBounds, PageDocument
 from .run_page import run_page
 from .session_page import session_page

@@ -32,8 +32,7 @@ from ....core.problem import (
     without_quoted,
 )
 from ....errors import UsageError
-from ....names import did_you_mean
-from ....text import cut
+from ....text import cut, did_you_mean
 from ....tools.catalog import CallersTool
 from ..documents import read_form
 

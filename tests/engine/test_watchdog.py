@@ -27,7 +27,7 @@ pytestmark = [
 
 HANGS = """
 import asyncio, re
-from reasonry import watchdog
+from reasonry.engine import watchdog
 watchdog.STILL_S, watchdog.TICK_S = 1, 0.05
 
 async def main():
@@ -41,7 +41,7 @@ asyncio.run(main())
 """
 LIVES = """
 import asyncio, sys
-from reasonry import watchdog
+from reasonry.engine import watchdog
 watchdog.STILL_S, watchdog.TICK_S = 2, 0.02
 
 async def main():
@@ -55,7 +55,7 @@ asyncio.run(main())
 """
 SERVE = """
 import re, sys
-from reasonry import watchdog
+from reasonry.engine import watchdog
 from reasonry.core.bodies import Conclusion, go, request
 from reasonry.core.effects import Ask
 from reasonry.surfaces.cli import main, settings
