@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from reasonry.app.wiring import App
+from reasonry.app.app import App
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
 from reasonry.core.machine import LAST_QUESTION

@@ -44,10 +44,10 @@ def play(request: ChatRequest) -> Any:
     # A run that is killed at every commit is to have several: nobody answers at once.
     if request.body.get("tools") and "Turn 1" not in request.prompt:
         return next(example for names, example in EXAMPLES if "actions" in names)
+    if '"subQuestion"' in request.prompt and "Follow up:" not in request.prompt:
+        return {"subQuestion": "How large is each?"}
     if "<answer>" in request.prompt:
         return f"It was counted.\n\n<answer>{rng.choice(TEXTS[:-1])}</answer>"
-    if "subQuestion" in form.get("properties", {}) and "Follow up:" not in request.prompt:
-        example = {"thought": "It rests on their sizes.", "subQuestion": "How large is each?", "answer": None}
     if "verdict" in form.get("properties", {}) and "A solution by someone else" in request.prompt:
         return {"quote": "", "reason": "Each step was checked.", "verdict": "holds"}
     if "```python" in request.prompt:

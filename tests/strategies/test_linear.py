@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from reasonry.core.events import Failed, Verified
-from reasonry.core.machine import advance, begin, open_effects
+from reasonry.core.machine import begin, open_effects
 from reasonry.strategies.linear import LINEAR
 
+from ..playing import advance
 from .walking import in_order, reply, walk
 
 PROBLEM = "Use 4, 6, 1 and 1 to make 24"

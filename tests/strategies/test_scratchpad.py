@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
-from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE, UNMARKED
+from reasonry.core.readings import EXTRACT as UNMARKED
+from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
 
 from .walking import in_order, reply, stopped_after, walk
 

@@ -90,7 +90,10 @@ class TestCopy:
     def test_a_store_is_copied_measured_and_vacuumed(self, shell: Shell) -> None:
         done = shell.run("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
         assert (done.returncode, done.stderr) == (0, "")
-        assert "sessions\tnew: 2, continued: 0, same: 0, differs: 0, damaged: 0" in done.stdout.splitlines()
+        assert (
+            "sessions\tnew: 2, continued: 0, same: 0, differs: 0, damaged: 0, unproved: 0"
+            in done.stdout.splitlines()
+        )
         report = shell.json("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
         assert (report["runs"]["same"], report["sessions"]["same"]) == (1, 2)
         stats = shell.json("store", "stats", "--store", "other.db")

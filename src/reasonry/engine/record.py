@@ -103,7 +103,7 @@ def record_as_it_stands(row: RunRow, run: Run) -> Record:
     lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
         "path": (run.edges, list),
         "events": (
-            enumerate(run.events),
+            tuple(enumerate(run.events)),
             lambda each: _event_document(each[1]) | ({"lifted": True} if each[0] in run.lifted else {}),
         ),
         "questions": (run.asked.values(), msgspec.to_builtins),

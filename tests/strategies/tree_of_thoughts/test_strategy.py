@@ -8,7 +8,7 @@ import pytest
 
 from reasonry.core.effects import Verify
 from reasonry.core.events import Failed, Verified
-from reasonry.core.machine import advance, begin
+from reasonry.core.machine import begin
 from reasonry.core.options import read_options
 from reasonry.errors import UsageError
 from reasonry.strategies.tree_of_thoughts import Options
@@ -23,6 +23,7 @@ from reasonry.strategies.tree_of_thoughts.asks import (
 )
 from reasonry.strategies.tree_of_thoughts.result import conclude
 
+from ...playing import advance
 from ..searching import FOREVER, TREE_OF_THOUGHTS, World, best, expanded, search
 from ..walking import Walked
 
