@@ -41,8 +41,8 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"asks": 150, "notes": 200}
-"""Characters that a page shows of a prompt and of a note; of all else, 240."""
+LONGEST = {"asks": 75, "notes": 110, "answer": 240}
+"""Characters that a page shows of a prompt, a note and the answer; of all else, 160."""
 
 
 class Worked(NamedTuple):
@@ -139,7 +139,7 @@ class _Steps(Observer):
 
 def _said(who: str, text: str) -> Iterator[str]:
     """Yield lines of a bounded width, the first with who says it."""
-    longest = LONGEST.get(who, 240)
+    longest = LONGEST.get(who, 160)
     text = text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
     lines = [
         part

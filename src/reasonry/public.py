@@ -1,4 +1,4 @@
-"""What `reasonry` itself has: the names of its public API, each imported from where it is defined."""
+"""The names of the public API of `reasonry`, each imported from where it is defined."""
 
 from .blocks.loop import ask as ask, ask_all as ask_all, strategy as strategy
 from .core.bodies import Conclusion as Conclusion, Thought as Thought

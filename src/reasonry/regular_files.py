@@ -73,14 +73,15 @@ def read_problems(
                 found[number] = take(number, line)
             else:
                 faults[number] = f"its id is that of line {first}"
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            faults[number] = f"it is broken: {error}"
-        except UsageError as error:
+        except (msgspec.ValidationError, UsageError) as error:
             faults[number] = str(error)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            faults[number] = f"not valid JSON ({error})"
     if faults:
         shown = dict(islice(faults.items(), 10))
         listed = "; ".join(f"line {number}: {why}" for number, why in shown.items())
-        message = f"nothing was begun. {len(faults)} lines cannot be taken. {name}, {listed}"
+        more = f"; and {len(faults) - len(shown)} more lines" * (len(faults) > len(shown))
+        message = f"{name}, {listed}{more}. No run was started."
         raise UsageError(message, lines=[*shown])
     if not found:
         raise UsageError(f'{name} holds no problem; a line is {{"problem": …}}', option="file")

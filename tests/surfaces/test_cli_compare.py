@@ -420,7 +420,7 @@ BAD = [
     (["data.jsonl", "--strategies", "tot", "--judge", "model", "--html", "."], "cannot be written"),
     (["missing.jsonl", "--strategies", "tot"], "cannot be read"),
     ([".", "--strategies", "tot"], "cannot be read"),
-    (["broken.jsonl", "--strategies", "tot"], "broken.jsonl, line 2: it is broken"),
+    (["broken.jsonl", "--strategies", "tot"], "broken.jsonl, line 2: not valid JSON"),
     (["binary.jsonl", "--strategies", "tot"], "not UTF-8"),
     (["blank.jsonl", "--strategies", "tot", "--judge", "model"], "problem 1: the problem is empty"),
     (["data.jsonl"], "strategies"),

@@ -87,12 +87,12 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def card(self) -> ToolCard | None:
-        """The tool that answers the sub-questions; None: the model does."""
+        """The tool that answers the sub-questions. None means the model."""
         return next(iter(self.tools), None) if self.tool is None else card_named(self.tools, self.tool)
 
 
 class FollowUp(Struct, frozen=True, rename="camel"):
-    """What is known, and what to ask next, or the answer."""
+    """A turn: the facts known so far with the next question, or the answer."""
 
     thought: Annotated[str, Meta(description="What is known now, and what is missing.")] = ""
     sub_question: Annotated[str | None, Meta(description="The next sub-question; null: no other.")] = None
@@ -127,7 +127,7 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, or an answer in its mark; refuse one that asks several questions."""
+    """Read a turn, or an answer in its mark; refuse a turn with several questions."""
     reading = parse.read_form(texts[-1], FollowUp)
     if isinstance(reading, Unreadable):
         marked = parse.read_form(texts[-1], ReasonedAnswer)
@@ -169,7 +169,7 @@ def answer_question(s: State) -> Body:
 
 
 def integrate(s: State) -> Body:
-    """What follows for x from a_1 … a_i; q_{i+1}, or none."""
+    """Conclude for x from a_1 … a_i; q_{i+1}, or none."""
     if s.question is None:
         return go(s, "completion_check")
     (reply,) = yield request(s, _question(s, "integrate", INTEGRATE))
@@ -188,7 +188,7 @@ def solve(s: State) -> Body:
 
 
 class SelfAskDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     sub_questions: Annotated[list[dict[str, str]], Meta(description="Each sub-question with its `answer`.")]
 

@@ -319,7 +319,7 @@ def test_a_lost_server_is_said_and_found_again(live: Live, server: Serving) -> N
     page.context.set_offline(False)
     page.wait_for_selector("#connection", state="hidden")
     live.open("#/runs/unknown")
-    page.wait_for_selector("text=there is no run")
+    page.wait_for_selector("text=no run")
 
 
 @pytest.fixture(scope="module")

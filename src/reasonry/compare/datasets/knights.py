@@ -15,7 +15,7 @@ STATEMENTS: Mapping[str, Callable[[bool, bool], bool]] = {
     "{} and {} are of the same kind": lambda first, other: first == other,
     "{} and {} are of different kinds": lambda first, other: first != other,
 }
-"""What may be said about two people or the first of them, and when it holds, by who is a knight."""
+"""Statements about two people or the first of them, and when each holds, by which of them are knights."""
 
 
 def make(random: Random, level: int) -> Item:

@@ -281,7 +281,7 @@ class PostgresDatabase(Database):
         """Open the pool. The first connection checks the server and creates the tables."""
         with self._start:
             if self._pool is None:
-                # What the pool would say is said by the error of the call that waits for it.
+                # The error of the call that waits for the pool says the same.
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 with contextlib.closing(self._connect(until)) as db:
                     self._check_server(db)
@@ -363,7 +363,7 @@ class PostgresDatabase(Database):
         ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
         steps = schema.pending(ours, self.name)
         scripts = jobs.pending_scripts({*every})
-        # What older workers need stays until they have ended.
+        # Tables that older workers need stay until they have ended.
         is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
         while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
             del scripts[last]

@@ -7,7 +7,7 @@ import { byId, element, show } from "./dom.js";
 export function drawAccount({ page }) {
   const blocks = (page.outline ?? []).map(block);
   const repeats = (page.nodes ?? []).some(({ kind }) => kind === "plan"); // then it stands above, with the plans
-  const title = element("summary", {}, element("h2", {}, "The account in words"));
+  const title = element("summary", {}, element("h2", {}, "Summary"));
   const whole = element("details", { open: !repeats }, title, ...blocks);
   show(byId("account"), blocks.length ? [whole] : []);
 }
