@@ -183,7 +183,7 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
             )
             result = await app.solve(chosen, performers)
             lines = await app.store.lines(result.run_id)
-            with pytest.raises(UsageError, match="needs the price of .*llama"):
+            with pytest.raises(UsageError, match=r"needs the price of .*llama"):
                 await app.resume(result.run_id, Participants(model=UNKNOWN))
             source = await app.engine.recorded_run(result.run_id)
             with pytest.raises(UsageError, match="max_usd needs the price of"):
@@ -240,7 +240,7 @@ async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
     problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), {"total_usd": 1.0, "judge": "model"}
     async with App("memory") as app:
         participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
-        with pytest.raises(UsageError, match="needs the price of .*llama"):
+        with pytest.raises(UsageError, match=r"needs the price of .*llama"):
             Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), **terms)
 
 
