@@ -81,7 +81,7 @@ def strategy_table(name: str) -> str:
         _folded(
             f"{len(document['stages'])} stages and the ways between them",
             f"```mermaid\n{PLAIN_NODE.sub('', diagram(strategy))}```",
-            _stages(document["stages"][1:-1]),
+            f"`reasonry strategies {name}` prints the guidance and the fields of each stage, `--json` also schemas.",
         ),
         "## Details of a result",
         _details(strategy.details),
@@ -90,14 +90,11 @@ def strategy_table(name: str) -> str:
 
 
 def with_too_few_calls(strategy: Any) -> list[str]:
-    """Return what a strategy gives at a limit."""
-    if strategy.close is type(strategy).close:
+    """Say how many calls a strategy needs, if it needs several."""
+    if strategy.close is type(strategy).close or strategy.least_calls < 2:
         return []
-    early = "At a limit it [answers from what is known by then](../runs.md#an-answer-at-every-budget)."
-    needed = f" It needs {strategy.least_calls} calls; with fewer it is one direct question."
-    if strategy.needs_least:
-        needed = f" It needs {strategy.least_calls} calls, and is refused with fewer."
-    return ["## With too few calls", early + (needed if strategy.least_calls > 1 else "")]
+    fewer = ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
+    return ["## With too few calls", f"It needs {strategy.least_calls} calls{fewer}."]
 
 
 def _folded(summary: str, *parts: str) -> str:
@@ -140,14 +137,6 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _stages(stages: Sequence[Schema]) -> str:
-    rows: list[str] = []
-    for stage in stages:
-        reply = ", ".join(f"`{name}`" for name in stage.get("reply_schema", {}).get("properties", ()))
-        rows.append(f"| `{stage['name']}` | {_cell(stage['description'])} | {reply} |")
-    return "\n".join(["| stage | task | fields of the reply |", "|---|---|---|", *rows])
-
-
 def _details(kind: Any) -> str:
     from reasonry.core.details import Details
     from reasonry.core.strategy import inlined_schema
@@ -157,7 +146,7 @@ def _details(kind: Any) -> str:
     rows = [
         f"| `{name}` | {_cell(_kind(one))} | {_cell(one['description'])} |" for name, one in fields.items()
     ]
-    named = f"`result.details` is a `{kind.__name__}` of `{kind.__module__}`, a `TypedDict`."
+    named = f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`)."
     table = "\n".join(["| member | value | meaning |", "|---|---|---|", *rows])
     return f"{named}\n\n{_folded(f'{len(rows)} members', table)}"
 
@@ -250,6 +239,7 @@ def index() -> str:
         ]
         if section.title == "Reference":
             names = dict.fromkeys(tokens[0] for tokens in reference.commands())
+            names["options"] = None
             rows.append(f"| Commands | {' · '.join(f'[{name}](commands/{name}.md)' for name in names)} |")
         table = "\n".join(["| page | subject |", "|---|---|", *rows])
         parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
@@ -446,7 +436,7 @@ def _svg_format() -> str:
 # -- all of it
 
 PARTS = {
-    "command-line.md": {"commands": reference.command_rows, "options": reference.shared_options},
+    "command-line.md": {"commands": reference.command_rows},
     "api-reference.md": {"operations": reference.api_operations},
     "python-reference.md": {"names": reference.python_names},
     "runs.md": {"exits": exit_codes},
@@ -482,6 +472,9 @@ def pages() -> dict[Path, str]:
     wanted[DOCS / "picture.svg"] = picture()
     names = dict.fromkeys(tokens[0] for tokens in reference.commands())
     wanted |= {DOCS / "commands" / f"{name}.md": reference.command_page(name) for name in names}
+    wanted[DOCS / "commands" / "options.md"] = (
+        f"# Shared options\n\n`STR...` may be repeated.\n\n{reference.shared_options()}\n"
+    )
     for page, parts in PARTS.items():
         text = (DOCS / page).read_text("utf-8")
         for name, part in parts.items():

@@ -41,8 +41,8 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"asks": 75, "notes": 110, "answer": 240}
-"""Characters that a page shows of a prompt, a note and the answer; of all else, 160."""
+LONGEST = {"notes": 110, "answer": 240}
+"""Characters that a page shows of a note and the answer; of all else, 160."""
 
 
 class Worked(NamedTuple):
@@ -88,7 +88,7 @@ class _Steps(Observer):
     def __init__(self) -> None:
         self.lines: list[list[str]] = []
         self.taken = self.answers = 0
-        self.task = self.replies = ""
+        self.replies = ""
         self.effects: dict[str, tuple[str, Effect]] = {}
         self.usage = Usage()
 
@@ -107,9 +107,7 @@ class _Steps(Observer):
             self.lines.append([])
         lines, event = self.lines[-1], last.event
         if isinstance(event, Answered) and isinstance(effect, Ask):
-            task = _task(effect)
-            lines += [f"{stage}", *_said("asks", "the same" if task == self.task else task)]
-            self.task = task
+            lines += [stage, *(_said("objects", effect.turns[-1].objection) if effect.turns else ())]
             self.replies += _words(event.text) + "\n"
             self.usage += estimate_usage(effect.spelled_out().text, event.text, PRICES)
             lines += _said("reply", _spaced(event.text))
@@ -132,7 +130,11 @@ class _Steps(Observer):
     def _notes(self, number: int, thought: Thought, *, is_reply: bool) -> Iterator[str]:
         """Yield a thought's lines, unless a reply that is shown has said the same."""
         title, *text = whole_thought(thought_title(number, thought), thought)
-        repeats = is_reply and _words("\n".join(text)) in self.replies
+        words = _words("\n".join(text))
+        # A note may put a word and a number before the reply, as in "Draft 1: …".
+        repeats = is_reply and any(
+            each in self.replies for each in (words, words.partition(" ")[2].partition(" ")[2]) if each
+        )
         if text and not repeats:
             yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
 
@@ -157,12 +159,6 @@ def _words(text: str) -> str:
 
 def _indent(line: str) -> str:
     return " " * (len(line) - len(line.lstrip(" -")))
-
-
-def _task(ask: Ask) -> str:
-    """Return what a question asks for now: its last objection, or its task, or else its last paragraph."""
-    last = ask.turns[-1].objection if ask.turns else ask.task or ask.step_by_step
-    return last or ask.prompt.strip().split("\n\n")[-1]
 
 
 def _spaced(reply: str) -> str:
