@@ -93,7 +93,9 @@ def with_too_few_calls(strategy: Any) -> list[str]:
     """Say how many calls a strategy needs, if it needs several."""
     if strategy.close is type(strategy).close or strategy.least_calls < 2:
         return []
-    fewer = ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
+    fewer = (
+        ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
+    )
     return ["## With too few calls", f"It needs {strategy.least_calls} calls{fewer}."]
 
 

@@ -41,8 +41,10 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"notes": 110, "answer": 240}
-"""Characters that a page shows of a note and the answer; of all else, 160."""
+LONGEST = {"notes": 90, "answer": 240}
+"""Characters that a page shows of a note and the answer; of all else, 150."""
+TEXT = 45
+"""Characters that a page shows of a text within a reply of JSON."""
 
 
 class Worked(NamedTuple):
@@ -141,8 +143,8 @@ class _Steps(Observer):
 
 def _said(who: str, text: str) -> Iterator[str]:
     """Yield lines of a bounded width, the first with who says it."""
-    longest = LONGEST.get(who, 160)
-    text = text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
+    longest = LONGEST.get(who, 150)
+    text = cut_at_word(text, longest)
     lines = [
         part
         for line in text.strip().splitlines()
@@ -162,11 +164,24 @@ def _indent(line: str) -> str:
 
 
 def _spaced(reply: str) -> str:
-    """Return a reply that is nothing but JSON with spaces, where lines may break."""
+    """Return a reply that is nothing but JSON with spaces, where lines may break, and with its long texts cut."""
     try:
-        return json.dumps(json.loads(reply), ensure_ascii=False)
+        return json.dumps(_cut(json.loads(reply)), ensure_ascii=False)
     except ValueError:
         return reply
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    return cut_at_word(value, TEXT) if isinstance(value, str) else value
+
+
+def cut_at_word(text: str, longest: int) -> str:
+    """Return a text, or its beginning with an ellipsis."""
+    return text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
 
 
 def _end(result: Result, usage: Usage) -> Iterator[str]:
@@ -215,7 +230,10 @@ def parts(page: str) -> dict[str, str]:
             continue
         numbers = range(int(one or first), int(one or last) + 1)
         shown += numbers
-        found[name] = _block([run.steps[number - 1] for number in numbers if number <= len(run.steps)])
+        steps = [run.steps[number - 1] for number in numbers if number <= len(run.steps)]
+        if len(steps) > 4:
+            steps = [*steps[:2], [f"… {len(steps) - 3} more …"], steps[-1]]
+        found[name] = _block(steps)
     if shown != list(range(1, len(run.steps) + 1)) or "end" not in found:
         raise ValueError(f"the worked example has {len(run.steps)} steps and an end; the page shows {shown}")
     return found
