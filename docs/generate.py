@@ -79,9 +79,8 @@ def strategy_table(name: str) -> str:
         *with_too_few_calls(strategy),
         "## Stages",
         _folded(
-            f"{len(document['stages'])} stages and the ways between them",
+            f"{len(document['stages'])} stages",
             f"```mermaid\n{PLAIN_NODE.sub('', diagram(strategy))}```",
-            f"`reasonry strategies {name}` prints the guidance and the fields of each stage, `--json` also schemas.",
         ),
         "## Details of a result",
         _details(strategy.details),
@@ -244,6 +243,8 @@ def index() -> str:
             names["options"] = None
             rows.append(f"| Commands | {' · '.join(f'[{name}](commands/{name}.md)' for name in names)} |")
         table = "\n".join(["| page | subject |", "|---|---|", *rows])
+        if section.title == "Tasks":
+            table = "\n".join(f"- [{page.title}]({_from_docs(page.source)})" for page in section.pages)
         parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
     return "\n\n".join(parts)
 

@@ -41,7 +41,7 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"notes": 90, "answer": 240}
+LONGEST = {"notes": 75, "answer": 240}
 """Characters that a page shows of a note and the answer; of all else, 150."""
 TEXT = 45
 """Characters that a page shows of a text within a reply of JSON."""

@@ -155,4 +155,4 @@ def test_each_kind_of_text_is_looked_at() -> None:
     assert "Pause a run." in texts_of(SOURCE / "surfaces" / "cli" / "runs.py") or any(
         "a run" in text for text in texts_of(SOURCE / "surfaces" / "cli" / "runs.py")
     )
-    assert any("no file" in text for text in texts_of(SOURCE / "tools" / "catalog.py"))
+    assert any("file not found" in text for text in texts_of(SOURCE / "tools" / "catalog.py"))
