@@ -43,7 +43,7 @@ PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
 LONGEST = {"notes": 75, "answer": 240}
 """Characters that a page shows of a note and the answer; of all else, 150."""
-TEXT = 45
+TEXT = 40
 """Characters that a page shows of a text within a reply of JSON."""
 
 
