@@ -1,4 +1,4 @@
-// What came of it in words: headings, prose and lists of the record.
+// The summary: headings, prose and lists of the record.
 
 import { LONG_TEXT } from "./detail.js";
 import { byId, element, show } from "./dom.js";
