@@ -146,7 +146,7 @@ class HttpSession:
                     )
                 return ModelError(message, retryable=True)
             case aiohttp.InvalidURL() | UnicodeError():
-                return ModelError(f"{self.server} is not a valid address; check the URL")
+                return ModelError(f"no connection to {self.server}: the address is not valid; check the URL")
             case aiohttp.ClientResponseError():
                 return protocol_error(self.server, "sent something that is not HTTP")
             case _:
