@@ -36,9 +36,9 @@ class Page(NamedTuple):
     about: str
 
     @property
-    def is_command(self) -> bool:
-        """Whether the page is that of a command, which the navigation has in a group."""
-        return self.source.parent.name == "commands"
+    def group(self) -> str:
+        """The folded group of the navigation that has the page, if any."""
+        return {"commands": "Commands", "strategies": "All strategies"}.get(self.source.parent.name, "")
 
     @property
     def title(self) -> str:
@@ -243,13 +243,11 @@ def _settings(listed: Sequence[Section], url: str) -> str:
 
     rows = [entry("Reasonry", '"index.md"')]
     for section in listed:
-        inner = [
-            entry(page.title, json.dumps(str(page.place))) for page in section.pages if not page.is_command
-        ]
-        commands = [
-            entry(page.title, json.dumps(str(page.place))) for page in section.pages if page.is_command
-        ]
-        inner += [entry("Commands", f"[{', '.join(commands)}]")] if commands else []
+        groups: dict[str, list[str]] = {"": []}
+        for page in section.pages:
+            groups.setdefault(page.group, []).append(entry(page.title, json.dumps(str(page.place))))
+        inner = groups.pop("")
+        inner += [entry(group, f"[{', '.join(pages)}]") for group, pages in groups.items()]
         rows.append(entry(section.title, f"[{', '.join(inner)}]"))
     added = f"nav = [{', '.join(rows)}]\n" + (f"site_url = {json.dumps(url)}\n" if url else "")
     return (DOCS / "zensical.toml").read_text("utf-8").replace("[project]\n", f"[project]\n{added}", 1)

@@ -30,6 +30,8 @@ Schema = dict[str, Any]
 # -- strategies: one page each
 
 
+PLAIN_NODE = re.compile(r'^ +(\w+)\["\1"\]\n', re.MULTILINE)
+"""A line of a diagram that names a node without a form of its own; an edge names it too."""
 NEW_PAGE = "<!-- begin head -->\n<!-- end head -->\n\n<!-- begin table -->\n<!-- end table -->\n"
 
 
@@ -77,26 +79,23 @@ def strategy_table(name: str) -> str:
         *with_too_few_calls(strategy),
         "## Stages",
         _folded(
-            f"{len(document['stages'])} stages and the ways between them",
-            f"```mermaid\n{diagram(strategy)}```",
-            _stages(document["stages"][1:-1]),
+            f"{len(document['stages'])} stages",
+            f"```mermaid\n{PLAIN_NODE.sub('', diagram(strategy))}```",
         ),
         "## Details of a result",
         _details(strategy.details),
-        f"`reasonry strategies {name}` prints the guidance of each stage; `--json` adds schemas and examples.",
     ]
     return "\n\n".join(part for part in parts if part)
 
 
 def with_too_few_calls(strategy: Any) -> list[str]:
-    """Return what a strategy gives at a limit."""
-    if strategy.close is type(strategy).close:
+    """Say how many calls a strategy needs, if it needs several."""
+    if strategy.close is type(strategy).close or strategy.least_calls < 2:
         return []
-    early = "At a limit it [answers from what is known by then](../runs.md#an-answer-at-every-budget)."
-    needed = f" It needs {strategy.least_calls} calls; with fewer it is one direct question."
-    if strategy.needs_least:
-        needed = f" It needs {strategy.least_calls} calls, and is refused with fewer."
-    return ["## With too few calls", early + (needed if strategy.least_calls > 1 else "")]
+    fewer = (
+        ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
+    )
+    return ["## With too few calls", f"It needs {strategy.least_calls} calls{fewer}."]
 
 
 def _folded(summary: str, *parts: str) -> str:
@@ -139,14 +138,6 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _stages(stages: Sequence[Schema]) -> str:
-    rows: list[str] = []
-    for stage in stages:
-        reply = ", ".join(f"`{name}`" for name in stage.get("reply_schema", {}).get("properties", ()))
-        rows.append(f"| `{stage['name']}` | {_cell(stage['description'])} | {reply} |")
-    return "\n".join(["| stage | task | fields of the reply |", "|---|---|---|", *rows])
-
-
 def _details(kind: Any) -> str:
     from reasonry.core.strategy import Details
     from reasonry.core.type_schema import inlined_schema
@@ -156,7 +147,7 @@ def _details(kind: Any) -> str:
     rows = [
         f"| `{name}` | {_cell(_kind(one))} | {_cell(one['description'])} |" for name, one in fields.items()
     ]
-    named = f"`result.details` is a `{kind.__name__}` of `{kind.__module__}`, a `TypedDict`."
+    named = f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`)."
     table = "\n".join(["| member | value | meaning |", "|---|---|---|", *rows])
     return f"{named}\n\n{_folded(f'{len(rows)} members', table)}"
 
@@ -201,23 +192,36 @@ def _one_kind(kind: str, schema: Schema) -> str:
 # -- codes
 
 
-def code_table() -> str:
-    """Return the error codes with their exit codes."""
-    from reasonry.surfaces.present import EXIT_CODES
+EXITS = {
+    0: "the run has its answer, or the command did its work",
+    1: "any other failure",
+    2: "the command cannot be carried out as written",
+    3: "not there",
+    4: "not allowed",
+    5: "in conflict with the state of a run or session",
+    6: "the store failed",
+    7: "a limit or a rate",
+    8: "the model or its provider failed",
+    9: "a tool or sandbox failed",
+    10: "a limit or a person stopped the run",
+    11: "no answer was found",
+    130: "Ctrl-C",
+    141: "a closed pipe (`\\| head`)",
+}
 
-    by_exit: dict[int, list[str]] = {}
-    for code, number in EXIT_CODES.items():
-        by_exit.setdefault(number, []).append(f"`{code}`")
-    rows = [f"| {number} | {', '.join(codes)} |" for number, codes in sorted(by_exit.items())]
-    return "\n".join(["| exit code | error codes |", "|---|---|", *rows])
 
+def exit_codes() -> str:
+    """Return every exit code with its meaning, its outcomes and its error codes."""
+    from reasonry.surfaces.present import EXIT_CODES, OUTCOME_EXIT_CODES
 
-def outcome_codes() -> str:
-    """Return the outcomes with their exit codes."""
-    from reasonry.surfaces.present import OUTCOME_EXIT_CODES
-
-    rows = [f"| `{outcome}` | {code} |" for outcome, code in OUTCOME_EXIT_CODES.items()]
-    return "\n".join(["| outcome | exit code |", "|---|---|", *rows, "| `error` | by its `code`, as below |"])
+    rows = ["| exit code | meaning | outcome | error codes |", "|---|---|---|---|"]
+    for number, meaning in EXITS.items():
+        outcomes = [f"`{name}`" for name, code in OUTCOME_EXIT_CODES.items() if code == number]
+        codes = [f"`{name}`" for name, code in EXIT_CODES.items() if code == number]
+        outcomes += ["`error`"] if number == 1 or (codes and number != 130) else []
+        rows.append(f"| {number} | {meaning} | {', '.join(outcomes)} | {', '.join(codes)} |")
+    assert set(EXITS) >= {*EXIT_CODES.values(), *OUTCOME_EXIT_CODES.values()}
+    return "\n".join(rows)
 
 
 # -- the index
@@ -232,12 +236,15 @@ def index() -> str:
         rows = [
             f"| [{_cell(page.title)}]({_from_docs(page.source)}) | {_cell(page.about)} |"
             for page in section.pages
-            if not page.is_command
+            if page.group != "Commands"
         ]
         if section.title == "Reference":
             names = dict.fromkeys(tokens[0] for tokens in reference.commands())
+            names["options"] = None
             rows.append(f"| Commands | {' · '.join(f'[{name}](commands/{name}.md)' for name in names)} |")
         table = "\n".join(["| page | subject |", "|---|---|", *rows])
+        if section.title == "Tasks":
+            table = "\n".join(f"- [{page.title}]({_from_docs(page.source)})" for page in section.pages)
         parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
     return "\n\n".join(parts)
 
@@ -251,10 +258,10 @@ def strategy_rows() -> str:
     from reasonry.strategies import STRATEGIES
 
     rows = [
-        f"| [{one.title}](strategies/{name}.md) | `{name}` | {_cell(one.summary)} | {_source(one.source)} |"
+        f"| [{one.title}](strategies/{name}.md) | `{name}` | {_cell(one.summary)} |"
         for name, one in STRATEGIES.items()
     ]
-    return "\n".join(["| strategy | name | what it does | source |", "|---|---|---|---|", *rows])
+    return "\n".join(["| strategy | name | what it does |", "|---|---|---|", *rows])
 
 
 DESIGNS = (
@@ -432,10 +439,10 @@ def _svg_format() -> str:
 # -- all of it
 
 PARTS = {
-    "command-line.md": {"commands": reference.command_rows, "options": reference.shared_options},
+    "command-line.md": {"commands": reference.command_rows},
     "api-reference.md": {"operations": reference.api_operations},
     "python-reference.md": {"names": reference.python_names},
-    "runs.md": {"codes": code_table, "outcomes": outcome_codes},
+    "runs.md": {"exits": exit_codes},
     "README.md": {"index": index},
     "../tests/seeds/designs.md": {"stages": stage_rows},
     "setup.md": {"agents": agent_rows, "native": native_lines, "entries": entry_forms},
@@ -468,6 +475,9 @@ def pages() -> dict[Path, str]:
     wanted[DOCS / "picture.svg"] = picture()
     names = dict.fromkeys(tokens[0] for tokens in reference.commands())
     wanted |= {DOCS / "commands" / f"{name}.md": reference.command_page(name) for name in names}
+    wanted[DOCS / "commands" / "options.md"] = (
+        f"# Shared options\n\n`STR...` may be repeated.\n\n{reference.shared_options()}\n"
+    )
     for page, parts in PARTS.items():
         text = (DOCS / page).read_text("utf-8")
         for name, part in parts.items():

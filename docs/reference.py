@@ -97,7 +97,7 @@ def _command_parts(tokens: tuple[str, ...]) -> Iterator[str]:
         yield _option_table(rows)
     shared = [title for title in found.panels if title not in OWN]
     if shared:
-        links = ", ".join(f"[{title}](../command-line.md#{_anchor(title)})" for title in shared)
+        links = ", ".join(f"[{title}](options.md#{_anchor(title)})" for title in shared)
         yield f"Shared options: {links}."
     if example := read_examples().get(" ".join(tokens)):
         yield f"```console\n{example.rstrip()}\n```"
@@ -109,7 +109,7 @@ def shared_options() -> str:
     for tokens in commands():
         shared |= help_of(tokens).panels
     titles = sorted(set(shared) - {*OWN, "Commands"})
-    return "\n\n".join(f"### {title}\n\n{_option_table(shared[title])}" for title in titles)
+    return "\n\n".join(f"## {title}\n\n{_option_table(shared[title])}" for title in titles)
 
 
 def command_rows() -> str:

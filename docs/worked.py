@@ -41,8 +41,10 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"asks": 150, "notes": 200}
-"""Characters that a page shows of a prompt and of a note; of all else, 240."""
+LONGEST = {"notes": 75, "answer": 240}
+"""Characters that a page shows of a note and the answer; of all else, 150."""
+TEXT = 40
+"""Characters that a page shows of a text within a reply of JSON."""
 
 
 class Worked(NamedTuple):
@@ -88,7 +90,7 @@ class _Steps(Observer):
     def __init__(self) -> None:
         self.lines: list[list[str]] = []
         self.taken = self.answers = 0
-        self.task = self.replies = ""
+        self.replies = ""
         self.effects: dict[str, tuple[str, Effect]] = {}
         self.usage = Usage()
 
@@ -107,9 +109,7 @@ class _Steps(Observer):
             self.lines.append([])
         lines, event = self.lines[-1], last.event
         if isinstance(event, Answered) and isinstance(effect, Ask):
-            task = _task(effect)
-            lines += [f"{stage}", *_said("asks", "the same" if task == self.task else task)]
-            self.task = task
+            lines += [stage, *(_said("objects", effect.turns[-1].objection) if effect.turns else ())]
             self.replies += _words(event.text) + "\n"
             self.usage += estimate_usage(effect.spelled_out().text, event.text, PRICES)
             lines += _said("reply", _spaced(event.text))
@@ -132,15 +132,19 @@ class _Steps(Observer):
     def _notes(self, number: int, thought: Thought, *, is_reply: bool) -> Iterator[str]:
         """Yield a thought's lines, unless a reply that is shown has said the same."""
         title, *text = whole_thought(thought_title(number, thought), thought)
-        repeats = is_reply and _words("\n".join(text)) in self.replies
+        words = _words("\n".join(text))
+        # A note may put a word and a number before the reply, as in "Draft 1: …".
+        repeats = is_reply and any(
+            each in self.replies for each in (words, words.partition(" ")[2].partition(" ")[2]) if each
+        )
         if text and not repeats:
             yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
 
 
 def _said(who: str, text: str) -> Iterator[str]:
     """Yield lines of a bounded width, the first with who says it."""
-    longest = LONGEST.get(who, 240)
-    text = text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
+    longest = LONGEST.get(who, 150)
+    text = cut_at_word(text, longest)
     lines = [
         part
         for line in text.strip().splitlines()
@@ -159,18 +163,25 @@ def _indent(line: str) -> str:
     return " " * (len(line) - len(line.lstrip(" -")))
 
 
-def _task(ask: Ask) -> str:
-    """Return what a question asks for now: its last objection, or its task, or else its last paragraph."""
-    last = ask.turns[-1].objection if ask.turns else ask.task or ask.step_by_step
-    return last or ask.prompt.strip().split("\n\n")[-1]
-
-
 def _spaced(reply: str) -> str:
-    """Return a reply that is nothing but JSON with spaces, where lines may break."""
+    """Return a reply that is nothing but JSON with spaces, where lines may break, and with its long texts cut."""
     try:
-        return json.dumps(json.loads(reply), ensure_ascii=False)
+        return json.dumps(_cut(json.loads(reply)), ensure_ascii=False)
     except ValueError:
         return reply
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    return cut_at_word(value, TEXT) if isinstance(value, str) else value
+
+
+def cut_at_word(text: str, longest: int) -> str:
+    """Return a text, or its beginning with an ellipsis."""
+    return text if len(text) <= longest else f"{text[:longest].rsplit(maxsplit=1)[0]} …"
 
 
 def _end(result: Result, usage: Usage) -> Iterator[str]:
@@ -219,7 +230,10 @@ def parts(page: str) -> dict[str, str]:
             continue
         numbers = range(int(one or first), int(one or last) + 1)
         shown += numbers
-        found[name] = _block([run.steps[number - 1] for number in numbers if number <= len(run.steps)])
+        steps = [run.steps[number - 1] for number in numbers if number <= len(run.steps)]
+        if len(steps) > 4:
+            steps = [*steps[:2], [f"… {len(steps) - 3} more …"], steps[-1]]
+        found[name] = _block(steps)
     if shown != list(range(1, len(run.steps) + 1)) or "end" not in found:
         raise ValueError(f"the worked example has {len(run.steps)} steps and an end; the page shows {shown}")
     return found

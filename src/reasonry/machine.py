@@ -1,7 +1,7 @@
 """A strategy by hand: answers in, questions out, with no loop, no clock and no I/O.
 
 `begin` and `advance` return a `Step`: the new `Snapshot`, the effects that are wanted now, the edges taken and the
-thoughts recorded. The caller performs the effects and says what came of each. `solve` does the same with a
+thoughts recorded. The caller performs the effects and reports the result of each. `solve` does the same with a
 model, a journal and a budget around it.
 Nothing here changes what it is given.
 """

@@ -118,7 +118,7 @@ class Plugins:
         return loaded
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Return what the opener of a `PACKAGE/NAME:TEXT` returns for the text, under the name that it was opened by.
+        """Open a `PACKAGE/NAME:TEXT` and return the opened object, under the name that it was opened by.
 
         Args:
             wrap: Makes of it what is wanted; what it raises is why it cannot be used.

@@ -42,7 +42,7 @@ caller's answers."""
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
-    """What a store lists of a run. Instants are UTC, milliseconds since 1970."""
+    """A run as a store lists it. Instants are UTC, milliseconds since 1970."""
 
     run_id: str
     session_id: str
@@ -56,16 +56,16 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     """None while the run works or is paused."""
     reason: str | None = None
     detail: str = ""
-    """What there is to say about the reason; of an error, its message."""
+    """The reason in words; of an error, its message."""
     answer: str | None = None
     """The answer; with no `solved` or `answered` the best so far, if there is any."""
     owner: str = ""
     """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
     unattended: bool = False
-    """Whether it is a job: whoever drives the jobs of the store brings it to its end."""
+    """Whether it is a job: the process that drives the jobs of the store brings it to its end."""
     paused: bool = False
     calls: int = 0
-    """What the run itself has spent, as of the last time its row was written; not what it took over as a fork."""
+    """Spent by the run itself when its row was last written, without the share that it took over as a fork."""
     tokens: int = 0
     usd: float | None = None
     """None: not known."""
@@ -76,8 +76,8 @@ class JobOptions(Struct, frozen=True):
 
     Args:
         priority: From 0, the first to be begun, to `MAX_PRIORITY`.
-        at_ms: Not before this instant, UTC, milliseconds since 1970; None: at once.
-        carried: Of the trace of whoever began it.
+        at_ms: Not before this instant, UTC, milliseconds since 1970. None means at once.
+        carried: Of the trace of its caller.
     """
 
     queue: str = "default"
@@ -98,7 +98,7 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """What makes a request to begin a run the same as an earlier one of the same owner, for `KEY_LIFE_MS`."""
+    """The key by which a request to begin a run is the same as an earlier one of the same owner, for `KEY_LIFE_MS`."""
 
     key: str
     digest: bytes
@@ -108,7 +108,7 @@ class RequestKey(Struct, frozen=True):
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Return what is kept of a request: of its key, in which clients put secrets, a digest."""
+        """Return the record of a request: of its key, in which clients put secrets, a digest."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -143,7 +143,7 @@ class UsageTotal(Struct, frozen=True):
     """The usage of runs in all."""
 
     group: str = ""
-    """What they have in common; of a day, its date in UTC; empty: these are all runs."""
+    """Their common value; of a day, its date in UTC; empty: these are all runs."""
     runs: int = 0
     calls: int = 0
     tokens: int = 0
@@ -152,7 +152,7 @@ class UsageTotal(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """What the session row of a run says of the run without its journal; writing it counts as use of the session."""
+    """The part of a run's session row that needs no journal; writing it counts as use of the session."""
 
     thoughts: int
     at_ms: int
@@ -180,7 +180,7 @@ class RunStore(Protocol):
         """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
 
         Args:
-            thoughts: Those that the session begins with.
+            thoughts: The first thoughts of the session.
             drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
             job: It waits so for a worker, from the same transaction on, where workers share the store.
 
@@ -265,8 +265,8 @@ class RunStore(Protocol):
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that holds the lease of a run, so that nobody else drives it.
 
-        Whoever takes the lease gets the run's next fencing number, which never goes back. What this store object writes
-        to the run while it holds it is checked against that number in the same transaction; what others write, such as
+        The holder of the lease has the run's next fencing number, which never goes back. A write of this store object
+        while it holds the lease is checked against that number in the same transaction; a write of others, such as
         a cancellation, is not. The lease is renewed while the event loop it was taken on is running, and given back by
         the write that ends the run, or soon after leaving. The lease of a process of this computer
         that has died is free at once, any other some seconds after it was last renewed.
@@ -291,7 +291,7 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """What a store keeps of a session besides its thoughts. Instants are UTC, milliseconds since 1970."""
+    """A session without its thoughts, as a store keeps it. Instants are UTC, milliseconds since 1970."""
 
     session_id: str
     strategy: str
@@ -308,7 +308,7 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     head: bytes = b"{}"
     """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
     ttl_ms: int | None = None
-    """After so long unused it expires, whoever looks; None: after as long as whoever looks says."""
+    """Time without use after which it expires. None means the time that the caller names."""
     owner: str = ""
     """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
 
@@ -353,7 +353,7 @@ Found = tuple[int, str, ThoughtRow]
 
 
 class SessionView(Protocol):
-    """A session as it stands inside one transaction.
+    """A session inside one transaction.
 
     Attributes:
         row: None if there is no such session.
@@ -370,12 +370,12 @@ class SessionView(Protocol):
         ...
 
     def other(self, session_id: str) -> SessionView:
-        """Return another session as it stands inside the same transaction."""
+        """Return another session inside the same transaction."""
         ...
 
 
 class SessionChange(Struct, frozen=True):
-    """What one transaction writes; by default nothing."""
+    """The writes of one transaction; by default none."""
 
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
@@ -386,18 +386,18 @@ class SessionChange(Struct, frozen=True):
     archive_as: str | None = None
     """Archive the session that stood there, under this id, its own or another, before writing `row`."""
     instead: str | None = None
-    """The existing session that `row` and `thought` are written to; None: the one that stood there, or a new one."""
+    """The existing session that `row` and `thought` are written to. None means the session at hand, or a new one."""
 
 
 class Sweep(Struct, frozen=True):
     """Parameters of one search for sessions that were not used for long."""
 
     now_ms: int
-    """What the clock says, UTC, milliseconds since 1970."""
+    """The time, UTC, milliseconds since 1970."""
     ttl_ms: int
     """After so long unused an active session is archived or deleted that has no time to live of its own."""
     retention_ms: int | None
-    """After so long unused an archived session is deleted; None: never."""
+    """Time without use after which an archived session is deleted. None means never."""
     delete: bool
     """Whether an active session is deleted rather than archived."""
 
@@ -498,7 +498,7 @@ Whole = WholeRun | WholeSession
 WholeKind = Literal["run", "session"]
 
 Written = Literal["new", "continued", "same", "differs"]
-"""What became of a run or session that a store was handed: it was new to it; the store had an earlier state of it,
+"""How a store took a run or session that it was handed: it was new; the store had an earlier state of it,
 which was continued; the store has just this; the store has something else under its id, and kept that."""
 
 
@@ -518,11 +518,11 @@ class StoreStats(Struct, frozen=True):
     """By kind, owner and status, in that order."""
     lines: int
     thoughts: int
-    """Those that are kept for sessions; the thoughts of runs are in their journals as well."""
+    """Thoughts kept for sessions; the thoughts of runs are in their journals as well."""
     bytes: int
-    """What it takes on the disk."""
+    """Its size on the disk."""
     free_bytes: int | None
-    """How much of that is empty, and given back by `vacuum`; None: not known."""
+    """The empty part of that, which `vacuum` gives back. None means not known."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -534,7 +534,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     entries: int = 0
     """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
     message: str = ""
-    """What is damaged, and where."""
+    """The damage, and its place."""
 
 
 class Backup(Struct, frozen=True):

@@ -101,7 +101,7 @@ async def test_what_other_processes_have_recorded_counts_and_a_day_begins_anew()
     world.recorded, world.now_ms = 1.5, world.now_ms + LOOK_EVERY_MS
     refusal = await take(part, pause)
     assert isinstance(refusal, Refusal)
-    assert "1 US dollars a day is reached (1.5 spent)" in refusal.detail
+    assert "reached the limit of 1 US dollars a day (1.5 spent)" in refusal.detail
     assert part.refusal() == refusal
     world.recorded, world.now_ms = 0.0, world.now_ms + DAY_MS
     assert isinstance(await take(part, pause), Usage)

@@ -239,7 +239,7 @@ async def test_the_last_question_says_so_before_its_task_and_an_early_answer_say
     assert not last.endswith(LAST_QUESTION)
     assert asked[-1].id.startswith("c1e")
     assert result.warnings[0] == (
-        "answered from what was known by then: the limit of 3 calls is reached; to let it work further, resume it with "
+        "answered from what was known by then: reached the limit of 3 calls; to let it work further, resume it with "
         "a higher limit"
     )
     assert msgspec.json.decode(msgspec.json.encode(result.document()))["termination"]["reason"] == "max_calls"

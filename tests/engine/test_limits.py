@@ -328,7 +328,7 @@ async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_af
         document = (await drive(engines, run_id, Performers(model))).document()
     assert (document["outcome"], document["answer"]) == ("answered", "7")
     assert document["termination"]["reason"] == "max_calls"
-    assert document["warnings"][0].startswith("answered from what was known by then: the limit of")
+    assert document["warnings"][0].startswith("answered from what was known by then: reached the limit of")
     assert (document["samples_used"], document["votes"]) == (calls, [{"answer": "7", "count": calls}])
     with_more = CountingModel(reply=seven)
     after = (await resume(engines, run_id, Performers(with_more), budget=Budget())).document()

@@ -100,7 +100,7 @@ DEAR = Budget(usd=0.5)
 def test_a_limit_on_dollars_without_a_price_is_refused(participants: dict[str, Any], tmp_path: Path) -> None:
     record = tmp_path / "answers.jsonl"
     for options, budget in (({}, DEAR), ({"cost_limit": 0.5}, Budget())):
-        with pytest.raises(UsageError, match=r"--price.*limit tokens or calls") as caught:
+        with pytest.raises(UsageError, match=r"--price.*or use max_calls") as caught:
             order(budget, options=options, record=str(record), **participants)
         error = caught.value
         assert (error.code, exit_code(error.code)) == ("price_unknown", 2)
@@ -136,7 +136,7 @@ def test_a_price_for_a_model_that_is_not_there_is_refused() -> None:
 def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
     app = App("memory", environ={})
     options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}
-    with pytest.raises(UsageError, match="cost_limit is a limit on dollars"):
+    with pytest.raises(UsageError, match="cost_limit needs the price of"):
         app.order(
             RunRequest(
                 problem="2 + 2?",
@@ -185,10 +185,10 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
             )
             result = await app.solve(chosen, performers)
             lines = await app.store.lines(result.run_id)
-            with pytest.raises(UsageError, match="llama is not known"):
+            with pytest.raises(UsageError, match=r"needs the price of .*llama"):
                 await app.resume(result.run_id, Participants(model=UNKNOWN))
             source = await app.engine.recorded_run(result.run_id)
-            with pytest.raises(UsageError, match="max_usd is a limit on dollars"):
+            with pytest.raises(UsageError, match="max_usd needs the price of"):
                 await app.order_fork(source, Participants(model=UNKNOWN), {}, DEAR)
             assert await app.store.lines(result.run_id) == lines
             assert len(await app.store.runs()) == 1
@@ -197,7 +197,7 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
 async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
-            with pytest.raises(UsageError, match="caller answers its questions") as caught:
+            with pytest.raises(UsageError, match="caller answers this run's questions") as caught:
                 await coach_start(
                     app,
                     RunRequest(
@@ -219,7 +219,7 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
                 participants=Participants(),
             ),
         )
-        with pytest.raises(UsageError, match="caller answers its questions"):
+        with pytest.raises(UsageError, match="caller answers this run's questions"):
             await coach_take_over(app, started["run_id"], Participants(), DEAR)
 
 
@@ -233,7 +233,7 @@ async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
     )
     problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
     async with App("memory") as app:
-        with pytest.raises(UsageError, match="limit on dollars") as caught:
+        with pytest.raises(UsageError, match="needs the price") as caught:
             Comparison(app, problems, ["self_consistency"], unknown, **terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
@@ -244,7 +244,7 @@ async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
     problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), {"total_usd": 1.0, "judge": "model"}
     async with App("memory") as app:
         participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
-        with pytest.raises(UsageError, match="llama is not known"):
+        with pytest.raises(UsageError, match=r"needs the price of .*llama"):
             Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), **terms)
 
 

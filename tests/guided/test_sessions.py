@@ -664,7 +664,7 @@ async def test_an_expired_or_unknown_id_is_said_before_a_fault_of_the_arguments(
     sid = (await fleeting.think(1))["session_id"]
     call = {"thought": "t", "next_thought_needed": True, "thought_number": 2, "total_thoughts": 3, **fault}
     thinker = Thinker()
-    for session_id, named in ((sid, ""), ("", ""), ("gone", "No session has this id")):
+    for session_id, named in ((sid, ""), ("", ""), ("gone", "Session not found")):
         with pytest.raises(UsageError, match=f"^{named}") as refused:
             await fleeting.sessions.think({**call, "sessionId": session_id}, thinker=thinker)
         assert refused.value.message.startswith(named or message)

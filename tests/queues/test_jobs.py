@@ -186,7 +186,7 @@ async def test_procrastinates_own_command_sees_the_queue(postgres_url: str) -> N
 
 
 def test_a_worker_is_for_postgresql_and_says_so(folder: Path) -> None:
-    with pytest.raises(UsageError, match="reasonry worker is for a store in PostgreSQL"):
+    with pytest.raises(UsageError, match="reasonry worker needs a PostgreSQL store"):
         postgres_store(App(str(folder / "runs.db"), environ={}).store, "reasonry worker")
 
 

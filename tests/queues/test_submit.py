@@ -146,9 +146,9 @@ def test_how_jobs_wait_is_refused_where_no_workers_share_the_store(
     given = ["--store", str(folder / "runs.db"), "--model", "offline"]
     for command in (["submit", str(file)], ["runs", "start", "12 + 30"]):
         assert run([*command, option, *given]) != 0
-        assert "is for a store in PostgreSQL" in capsys.readouterr().err
+        assert "needs a PostgreSQL store" in capsys.readouterr().err
     assert run(["worker", *given]) != 0
-    assert "`reasonry serve` drives the runs of its store" in capsys.readouterr().err
+    assert "`reasonry serve` (or `reasonry submit`) runs the queue" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def kept(number: int) -> Kept:
         created_at_ms=at,
         problem=problem,
         answer="tern" if number % 5 == 3 else None,
-        detail="the limit of 2 calls is reached" if number % 5 == 4 else "",
+        detail="reached the limit of 2 calls" if number % 5 == 4 else "",
         usd=number / 10 if number % 2 else None,
         owner=owner,
         unattended=bits[3],

@@ -82,7 +82,7 @@ def test_resuming_says_that_it_reopens(shell: Shell) -> None:
     )
     assert limited.stderr.rstrip().endswith("--max-calls N")
     resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
-    assert "had ended (stopped: max_calls). Resuming asks only" in resumed.stderr
+    assert "had ended (stopped: reached the limit of 2 calls). Resuming asks only" in resumed.stderr
     assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr
 
 

@@ -32,4 +32,4 @@ def test_it_says_where_two_runs_part_and_what_came_of_it(shell: Shell) -> None:
     assert "name two runs" in same.stderr
     missing = shell.run("runs", "diff", first, "ffff")
     assert missing.returncode == 3
-    assert "there is no run 'ffff'" in missing.stderr
+    assert "no run 'ffff'" in missing.stderr

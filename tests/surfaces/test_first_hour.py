@@ -85,7 +85,7 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["slove", PUZZLE], 'Did you mean "solve"?'),
         (["runs", "shwo"], 'Did you mean "show"?'),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
-        (["plugins", "list"], "unexpected argument: list."),
+        (["plugins", "list"], "unexpected argument 'list'."),
         (["runs", "list", "--status", "doen"], "Did you mean done?"),
     ],
 )

@@ -264,7 +264,7 @@ async def test_tools_are_loaded_from_a_file(script: str) -> None:
         ("{}/mine.py", "tools are written FILE.py:NAME"),
         ("{}/mine.py:", "tools are written FILE.py:NAME"),
         ("triple", "tools are written FILE.py:NAME"),
-        ("{}/none.py:triple", "there is no file"),
+        ("{}/none.py:triple", "tools file not found"),
         ("{}/mine.py:twice", "has no 'twice'; its functions: Point, triple, length"),
         ("{}/mine.py:NUMBER", "NUMBER in"),
         ("{}/broken.py:x", "ZeroDivisionError: division by zero"),

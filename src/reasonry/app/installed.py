@@ -66,7 +66,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
             elif strategy not in _exports_of(taken, strategies_at_hand(known)):
                 why = (
                     f"{file}: strategy {strategy.name!r}: {taken.name!r} already exists under one of its names; "
-                    "call one that differs from it otherwise"
+                    "give the other strategy another name"
                 )
                 raise UsageError(why, option="strategies_dir")
     return registry

@@ -231,7 +231,9 @@ class PerformerPool:
         """
         wanted = dict.fromkeys(name for strategy in strategies for name in strategy.resources)
         if participants.context and "search_documents" not in wanted:
-            raise UsageError(f"{strategies[0].name} does not use documents", option="context")
+            raise UsageError(
+                f"{strategies[0].name} cannot read documents; use --strategy analysis", option="context"
+            )
         if not wanted:
             return participants
         from ..tools.catalog import built_in

@@ -81,7 +81,7 @@ def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unread
 
 
 def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead, str] | Unreadable:
-    """Read a reply that acts, or reasons and marks its answer; an answer beside actions is one that cannot be taken.
+    """Read a reply that acts, or reasons and marks its answer; an answer beside actions is refused.
 
     Returns:
         What it says, and the rung it was read on.
@@ -137,10 +137,10 @@ class Wire(Struct, frozen=True):
     """How a provider's models write a call where it comes as text.
 
     Attributes:
-        opens: What stands before the arguments, with the `name` where it is not in the data.
-        closes: What ends the call; the next one and the end of the text do, too.
-        pair: What stands before the value of an argument, with its name; None: the arguments are JSON.
-        ends: What ends that value.
+        opens: Text before the arguments, with the `name` where it is not in the data.
+        closes: End of the call; the next call and the end of the text also end it.
+        pair: Text before the value of an argument, with its name. None means arguments in JSON.
+        ends: End of that value.
     """
 
     opens: re.Pattern[str]
@@ -211,7 +211,7 @@ _OBSERVED: Final = lazy_pattern(
     r"^[ \t>*_`#\-]*observation(?:[ \t]*\d+)?[ \t*_]*:", re.IGNORECASE | re.MULTILINE
 )
 _PROTOCOL: Final = '{"tool_calls":'
-"""What begins the last line of a reply in whose protocol there were calls."""
+"""Beginning of the last line of a reply whose protocol had calls."""
 _decoder = json.JSONDecoder()
 
 

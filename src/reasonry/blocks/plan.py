@@ -127,7 +127,7 @@ def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterato
         yield f'{name} has the status "{step.status[:40]}"; the statuses are {legal}'
     if step.status == VERIFICATION_NEEDED and not (step.mark or "").strip():
         yield f"{name} is Verification Needed, but has no mark that says why"
-    # What sub-steps brought stands with them; what the conclusion brings is the thought that executes it.
+    # Results of sub-steps stand with them; the result of the conclusion is the thought that executes it.
     says_itself = bool(step.sub_steps) or is_conclusion
     if step.is_done and not says_itself and not (step.result or "").strip():
         yield f"{name} is Done, but has no result"

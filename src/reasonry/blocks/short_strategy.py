@@ -55,7 +55,7 @@ class Prompt(Struct, Generic[T], frozen=True):
 
 
 Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
-"""What the function of a short strategy returns: yields prompts, is sent the replies, returns the answer.
+"""A run of a short strategy's function: it yields prompts, is sent the replies, and returns the answer.
 
 `yield` gives a reply that is text; `yield from` gives one of any type, under its own type.
 """
@@ -139,7 +139,7 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
         state, _ = yield from replace(state, final=state.final.propose(answer)).verify_answer(path)
         if state.final.text is not None:
             return go(state, "final_response")
-        # One that is wrong takes the last replies with it, so that they are asked for again.
+        # A wrong answer takes the last replies with it, so that they are asked for again.
         can_ask, objection = bool(state.replies), state.final.objections[-1]
         state = replace(state, replies=state.replies[:-1], objection=objection)
         return state.repair_or_fail(can_ask=can_ask)

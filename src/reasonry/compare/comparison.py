@@ -203,7 +203,7 @@ class Comparison:
         """Return the session id of a request."""
         participants = order.participants
         if dollar_limit(order.budget, order.options) is None:
-            # What a run costs changes nothing about it then.
+            # Then the cost of a run changes nothing about it.
             participants = msgspec.structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)
         digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
@@ -353,7 +353,7 @@ class Comparison:
             unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
             rounds=result.rounds,
             tokens=usage.tokens,
-            # A call without tokens, such as one that was refused, cost nothing as far as is known.
+            # A call without tokens, such as a refused call, cost nothing as far as is known.
             usd=usage.usd if usage.tokens else usage.usd or 0.0,
             seconds=result.duration_ms / 1000,
             ran=job.order.strategy,

@@ -123,14 +123,12 @@ class Ledger(Struct, frozen=True):
         """Set the estimate aside, or say which limit forbids the call."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
-            return Refusal(
-                "max_calls", f"the limit of {calls} call{'s' * (calls != 1)} is reached", wait=False
-            )
+            return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
         for reason, limit, unit, count in self._limits():
             spent = count(self.spent)
             if spent >= limit:
                 return Refusal(
-                    reason, f"the limit of {limit + count(self.kept):g} {unit} is reached ({spent:g} spent)"
+                    reason, f"reached the limit of {limit + count(self.kept):g} {unit} ({spent:g} spent)"
                 )
             unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
             wanted = count(taken) - spent + count(estimate)

@@ -387,7 +387,7 @@ class Drive:
                 async with asyncio.timeout(left) as self.deadline:
                     return await self._loop()
             except TimeoutError:
-                detail = f"the limit of {self.run.budget.seconds or 0:g} s is reached"
+                detail = f"reached the limit of {self.run.budget.seconds or 0:g} s"
                 if not await self._close(Refusal("max_seconds", detail)):
                     return await self._stop("max_seconds", detail)
 

@@ -57,9 +57,9 @@ def limit_reached(run: Run) -> Refusal | None:
     """Return which limit on what a run may hold is reached, if one is."""
     budget = run.budget
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
-        return Refusal("max_thoughts", f"the limit of {budget.thoughts} thoughts is reached")
+        return Refusal("max_thoughts", f"reached the limit of {budget.thoughts} thoughts")
     if budget.nodes is not None and node_count(run) >= budget.nodes:
-        return Refusal("max_nodes", f"the limit of {budget.nodes} nodes is reached")
+        return Refusal("max_nodes", f"reached the limit of {budget.nodes} nodes")
     return None
 
 

@@ -132,13 +132,10 @@ def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> 
     if not unknown:
         return
     if CALLER in unknown:
-        why = "this run's caller answers its questions, at a price that is not known here"
-        todo = "limit calls or seconds instead"
+        message = f"{limit} needs a price, but the caller answers this run's questions; limit calls or seconds instead"
     else:
-        why = f"the price of {', '.join(unknown)} is not known"
-        todo = (
-            "name it with price IN/OUT (--price, dollars per million tokens; 0/0 if it costs nothing), or limit "
-            "tokens or calls instead"
+        message = (
+            f"{limit} needs the price of {', '.join(unknown)}: add price IN/OUT (--price; dollars per million tokens, "
+            "0/0 if free), or use max_calls (--max-calls)"
         )
-    message = f"{limit} is a limit on dollars, but {why}: {todo}"
     raise UsageError(message, code="price_unknown", option=limit, models=unknown)

@@ -218,7 +218,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         if there is None:
             message = "The session of this connection is not there any more; a new session was started."
             if is_named:
-                message = "No session has this id (expired or deleted, perhaps); a new session was started."
+                message = "Session not found; started a new one."
             is_wanted = self.exact or (clears and not is_named)
             return self._begin(None, *([] if is_wanted else [Notice("unknown", message, self.target)]))
         if clears:

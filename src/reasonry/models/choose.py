@@ -165,7 +165,7 @@ def _check_model(model: Any) -> Model:
 
 
 def _no_such_form(kind: str, rest: str) -> UsageError:
-    # What follows the colon may hold a key, so it is not shown.
+    # The text after the colon may hold a key, so it is not shown.
     shown = repr(kind[:40] + ":" if rest else kind[:40])
     message = f"there is no model {shown}; --model takes {', '.join(FORMS)}"
     return UsageError(message, option="model", choices=list(FORMS))

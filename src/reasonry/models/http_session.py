@@ -138,13 +138,15 @@ class HttpSession:
                 return ModelError(f"no secure connection to {self.server}: {why}")
             case aiohttp.ClientConnectorError():
                 number = error.os_error.errno
-                reason = os.strerror(number) if number and number > 0 else "the address cannot be used"
-                message = f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
+                message = f"cannot find the host of {self.server}; check the URL"
+                if number and number > 0:
+                    reason = os.strerror(number)
+                    message = (
+                        f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
+                    )
                 return ModelError(message, retryable=True)
             case aiohttp.InvalidURL() | UnicodeError():
-                return ModelError(
-                    f"no connection to {self.server}: the address cannot be used; check the URL"
-                )
+                return ModelError(f"no connection to {self.server}: the address is not valid; check the URL")
             case aiohttp.ClientResponseError():
                 return protocol_error(self.server, "sent something that is not HTTP")
             case _:
@@ -211,7 +213,7 @@ async def in_time(asking: Awaitable[T], question: Question, name: str, price: Pr
         error = ModelError(message, code="provider_timeout", retryable=True)
         raise BrokenReplyError(error, estimate_usage(question.prompt, "", price)) from None
     except ModelError as error:
-        # What a library says about a failed request may hold its headers, and with them the key.
+        # A library's error about a failed request may hold its headers, and with them the key.
         error.__cause__ = error.__context__ = None
         raise
 
@@ -278,7 +280,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-# -- how deep servers ask each other: one that is configured as its own model must not ask itself for ever
+# -- how deep servers ask each other: a server that is its own model must not ask itself for ever
 
 
 HEADER: Final = "X-Reasonry-Depth"

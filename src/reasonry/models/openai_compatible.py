@@ -128,7 +128,7 @@ class OpenAICompatibleModel:
                 raise booked_whole(error, question, self.price, samples) from None
             if not (gathered.choices or gathered.unread or gathered.stated is not None):
                 raise
-            # What came of a reply that is no answer has to be paid all the same.
+            # A reply that is no answer has to be paid all the same.
             raise BrokenReplyError(error, gathered.usage(question.prompt, self.price)) from error
         if len(gathered.choices) < gathered.wanted:
             self._dialect.samples = False
@@ -187,7 +187,7 @@ class OpenAICompatibleModel:
         if error.code == "context_overflow":
             # It was the prompt; shorter ones leave room for longer replies.
             self._dialect.limit_most = Dialect().limit_most
-        # Whoever answers for other servers says so where those have tried again already.
+        # A proxy says so where the servers behind it have tried again already.
         error.retryable = error.retryable and headers.get("x-should-retry") != "false"
         return error
 

@@ -131,7 +131,7 @@ class Worker:
 
     async def _work_once(self) -> None:
         """Work until the connection is lost or `end` is called."""
-        # What lost tables have left without a job.
+        # Runs that lost tables have left without a job.
         await self._store.put_missing_jobs()
         queue = self._opened_app()
         async with queue.open_async():
@@ -285,8 +285,8 @@ def postgres_store(store: object, command: str = "this") -> PostgresStore:
     if isinstance(store, PostgresStore):
         return store
     raise UsageError(
-        f"{command} is for a store in PostgreSQL, which workers share; on one machine `reasonry serve` drives the runs "
-        "of its store, and `reasonry submit` does where no server runs",
+        f"{command} needs a PostgreSQL store. With a SQLite store, `reasonry serve` (or `reasonry submit`) runs the "
+        "queue.",
         option="store",
         choices=["postgresql://USER:PASSWORD@HOST:PORT/DATABASE"],
     )

@@ -142,7 +142,7 @@ def _copy(
         copy.execute("CREATE TABLE replaced (by_the_copy)")
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        # All is copied as it is in one moment, whoever writes meanwhile.
+        # All is copied as of one moment, whatever is written meanwhile.
         db.execute("BEGIN")
         db.execute("SELECT 1 FROM sqlite_schema").fetchone()
         try:

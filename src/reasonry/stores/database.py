@@ -260,7 +260,7 @@ def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
 
     db = connect(path, busy_timeout_s, how)
     with closed_on_error(db):
-        # What is refused stays as it is: closing it copies nothing from the log.
+        # A refused file stays as it is: closing it copies nothing from the log.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         if db.pragma("application_id") != schema.APPLICATION_ID:
             raise unusable_error(path, "it is a SQLite file of another application", "store_corrupt")

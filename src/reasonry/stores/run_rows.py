@@ -89,7 +89,7 @@ class _Stored(NamedTuple):
 def no_run_error(run_id: str) -> NotFoundError:
     """Return the error for a run that does not exist."""
     shown = run_id[:100]
-    message = f"there is no run {shown!r}; list the runs to see which there are"
+    message = f"no run {shown!r}; see `reasonry runs list`"
     return NotFoundError(message, run_id=shown)
 
 
@@ -323,7 +323,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
 
 def let_go(tx: Tx, run_id: str, holder: str) -> bool:
     """Release the lease of a run if the run is still paused. Returns whether it is."""
-    # Whoever resumes it sees either the pause and no lease, or leaves the lease its run.
+    # A process that resumes it sees either the pause and no lease, or leaves the lease its run.
     _find(tx, run_id, lock=True)
     is_paused = run(tx, run_id).paused
     if is_paused:

@@ -1,11 +1,11 @@
 """Choosing: which strategy a problem gets when its user names `auto`, and why.
 
-Rule 1: the choice goes by what the caller gave: tools, a verifier, the length of the problem, a number puzzle. What the
-        problem says in a human language is not interpreted.
+Rule 1: the choice goes by what the caller gave: tools, a verifier, the length of the problem, a number puzzle. The
+        text of the problem in a human language is not interpreted.
 Rule 2: the kinds of problem below are tried from the top; the first that it is, and that a strategy says it suits
         (`Strategy.suits`) and can finish within the budget (`Strategy.calls`), decides. No strategy is named here.
-Rule 3: the same problem gets the same strategy. What the rules cannot know (what is worth its money on a user's own
-        problems) a comparison measures.
+Rule 3: the same problem gets the same strategy. No rule knows the worth of a strategy on a user's own problems;
+        a comparison measures it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ..errors import InvalidStrategyError, UsageError
 from ..puzzles.reading import read_puzzle
 
 AUTO = "auto"
-"""What a user writes in place of a strategy's name."""
+"""The word in place of a strategy's name."""
 
 LONG_CHARS = 20_000
-"""A problem of so many characters is an input with a question, not a question."""
+"""From this length on a problem is an input with a question, not a question."""
 
 
 class Kind(Struct, frozen=True):
     """A kind of problem.
 
     Args:
-        name: What strategies call it in `suits`.
-        description: What a problem of this kind does, for the documentation.
+        name: Its name in the `suits` of strategies.
+        description: Its description in the documentation.
         is_thought: Whether a model that reasons by itself does the same in its one reply.
     """
 
@@ -114,7 +114,7 @@ def consider(
         has_tools: Whether the run may call tools.
         has_verifier: Whether a verifier looks at its answers.
         reasons: Whether its model reasons by itself before it replies.
-        calls: Of its budget; None: without a limit.
+        calls: Of its budget. None means no limit.
 
     Raises:
         InvalidStrategyError: A strategy says it suits a kind of problem that there is not.

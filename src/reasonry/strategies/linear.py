@@ -52,7 +52,7 @@ SYSTEM = "You think problems through in numbered thoughts."
 PLAN = """Now plan: the approach, and about how many thoughts it will take. Reply with one JSON object:
 {{"approach": "…", "totalThoughts": number}}"""
 THOUGHT = f"Write the thought {AROUND}."
-# The roles of a thought are those that the sequential-thinking tool names, on which seed 000's Base Sequential rests.
+# The roles of a thought are those of the sequential-thinking tool, on which seed 000's Base Sequential rests.
 THINK = """Now think the next thought, number {next}: one step, such as an analysis, a realisation, a question, or a \
 result. {left}"""
 NEXT = """"thought_adjustment": think on. thoughtsLeft is how many more thoughts it will take.

@@ -288,12 +288,12 @@ class ReactDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, and whether it came before the limit."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    detail = f"the {state.options.max_steps} turns ran out; answered from what was observed by then"
+    detail = f"all {state.options.max_steps} turns were used; the answer rests on the results so far"
     cut = ("max_steps", detail)
     if not state.is_spent:
         cut = (
             "repeated_actions",
-            f"an action, or one without a tool, came {STUCK} times; answered from the rest",
+            f"the same action came {STUCK} times; the answer rests on the results so far",
         )
     return state.conclude(document, cut=cut if state.answered_at_limit else None)
 

@@ -157,7 +157,7 @@ def track(s: State) -> Move:
 
 
 def decide(s: State) -> Move:
-    """Go on unless the result is there or the steps are used up."""
+    """Continue unless the result is there or the steps are used up."""
     ends = s.finished or s.steps >= s.options.max_steps
     return go(s, "result_extraction" if ends else "iterative_calculation")
 
@@ -174,7 +174,7 @@ def extract(s: State) -> Body:
 
 
 class ScratchpadDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     steps: Annotated[int, Meta(description="Steps of the computation.")]
     state_variables: Annotated[dict[str, Any], Meta(description="The variables after the last step.")]

@@ -82,12 +82,12 @@ class Options(AnswerOptions, frozen=True):
 
     @property
     def card(self) -> ToolCard | None:
-        """The tool that answers the sub-questions; None: the model does."""
+        """The tool that answers the sub-questions. None means the model."""
         return next(iter(self.tools), None) if self.tool is None else card_named(self.tools, self.tool)
 
 
 class FollowUp(Struct, frozen=True, rename="camel"):
-    """What is known, and what to ask next, or the answer."""
+    """A turn: the facts known so far with the next question, or the answer."""
 
     thought: Annotated[str, Meta(description="What is known now, and what is missing.")] = ""
     sub_question: Annotated[str | None, Meta(description="The next sub-question; null: no other.")] = None
@@ -165,7 +165,7 @@ def answer_question(s: State) -> Body:
 
 
 def integrate(s: State) -> Body:
-    """What follows for x from a_1 … a_i; q_{i+1}, or none."""
+    """Conclude for x from a_1 … a_i; q_{i+1}, or none."""
     if s.question is None:
         return go(s, "completion_check")
     (reply,) = yield request(s, _question(s, "integrate", INTEGRATE, ASKS_ON))
@@ -184,7 +184,7 @@ def solve(s: State) -> Body:
 
 
 class SelfAskDetails(AnswerDetails):
-    """What the details of a result have."""
+    """The details of a result."""
 
     sub_questions: Annotated[list[dict[str, str]], Meta(description="Each sub-question with its `answer`.")]
 

@@ -85,9 +85,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
     at_once: Annotated[bool, Meta(description="Draw all at once; cancel the rest when decided.")] = False
     first: Annotated[
         Annotated[int, Meta(ge=1, le=1000)] | None,
-        Meta(
-            description="Draw all samples at once and count only the first so many; the shortest wins a tie."
-        ),
+        Meta(description="Draw all samples at once and count only the first N; the shortest wins a tie."),
     ] = None
     weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence of its path.")] = False
     group: Annotated[bool, Meta(description="Let a judge group answers that agree: another call.")] = False

@@ -139,14 +139,14 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def end_text(run: Mapping[str, Any]) -> str:
-    """Describe the end of a run in a line: its outcome, the reason and the details.
+    """Describe the end of a run in a line: its outcome and the details, or else the reason.
 
     Args:
         run: A document with `outcome`, `status` and `termination`.
     """
     word, end = run["outcome"] or run["status"], run["termination"]
-    parts = [part for part in (end["reason"], end["detail"]) if part and part not in (word, "success")]
-    return ": ".join([word, *([", ".join(parts)] if parts else [])])
+    why = end["detail"] or (end["reason"] or "").replace("_", " ")
+    return word if why in ("", word, "success") else f"{word}: {why}"
 
 
 def count_of(number: int, noun: str, plural: str = "s") -> str:

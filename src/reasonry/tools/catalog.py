@@ -101,7 +101,7 @@ def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool
     written, names = split
     path = Path(written).expanduser()
     if not path.is_file():
-        raise UsageError(f"there is no file {written!r} to take tools from", option="tools", file=written)
+        raise UsageError(f"tools file not found: {written}", option="tools", file=written)
     module = _run_file(path)
     return [_tool_named(module, written, name) for name in names]
 

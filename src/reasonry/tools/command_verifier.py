@@ -51,7 +51,7 @@ _SETPRIV: Final = "/usr/bin/setpriv"
 _FOR_ROOT: Final = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
 _READS_ALL: Final = "-all,+dac_read_search"
 _BY_HANDLE: Final = ("name_to_handle_at", "open_by_handle_at")
-"""Who may read all files could open with these what the walls do not show."""
+"""Calls by which a process that may read all files could open files outside the walls."""
 _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),

@@ -162,7 +162,7 @@ class McpClient:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            # What still hangs then is left behind; it holds nothing but a connection.
+            # A task that still hangs then is left behind; it holds nothing but a connection.
             await asyncio.wait({task}, timeout=CLEANUP_S)
 
     def _fault(self, reason: str, code: str = "tool_error") -> ToolError:

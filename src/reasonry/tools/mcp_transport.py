@@ -30,7 +30,7 @@ GRACE_S = 1.0
 _STDERR_BYTES = 4_096
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,18})\b')
 
-# What the SDK logs of a bad server is told by the error; only a program that listens to the log hears it twice.
+# The error tells what the SDK logs of a bad server; only a program that listens to the log hears it twice.
 for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 

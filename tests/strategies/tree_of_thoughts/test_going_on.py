@@ -129,7 +129,7 @@ def test_a_stop_after_a_path_was_given_up_has_the_best_of_the_others() -> None:
     walked = search(world, max_depth=1)
     assert walked.conclusion.answer is None
     assert (walked.conclusion.reason, walked.snapshot.status) == ("exhausted", "failed")
-    assert "no path that was found solves the problem" in walked.conclusion.detail
+    assert "no path solves the problem" in walked.conclusion.detail
 
 
 @settings(deadline=None, max_examples=60)

@@ -87,7 +87,7 @@ def test_all_that_is_installed_is_set_up_checked_and_taken_out(home: Home) -> No
     assert shown.returncode == 0
     assert "Nothing was written" in shown.stdout
     for title in ("Claude Code", "Codex", "VS Code"):
-        assert f"{title}: Reasonry is added" in shown.stdout
+        assert f"{title}: add Reasonry to" in shown.stdout
     assert "sk-secret" not in shown.stdout
     assert home.tree() == before
 
@@ -97,7 +97,7 @@ def test_all_that_is_installed_is_set_up_checked_and_taken_out(home: Home) -> No
         ("claude", "vscode", "codex"), "add"
     )
     after = home.tree()
-    assert "set up already" in home.run("setup", "claude", "codex").stdout
+    assert "is already in" in home.run("setup", "claude", "codex").stdout
     assert home.tree() == after
 
     checked = home.run("doctor", "--json")
@@ -134,7 +134,7 @@ def test_what_is_refused_is_said_and_the_others_are_done(home: Home) -> None:
     document = json.loads(home.run("setup", "emacs", "--json").stdout)
     assert document["error"]["code"] == "not_found"
     assert home.run("setup", "--name", "a b", "cursor").returncode == 2
-    assert home.run("setup").stdout.count("is added") == 0
+    assert home.run("setup").stdout.count("add Reasonry") == 0
 
 
 def test_the_doctor_tells_what_does_not_work_and_what_to_do(home: Home) -> None:

@@ -300,8 +300,8 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
         page = live.open()
         page.fill("#token", TOKENS["ana"])
         page.keyboard.press("Enter")
-        line = page.inner_text("p:has-text('waiting')")
-        assert re.fullmatch(r"0 workers · 2 waiting, [\d.]+ m?s", line)
+        line = page.inner_text("p:has-text('queued')")
+        assert re.fullmatch(r"0 workers · 2 queued, oldest [\d.]+ m?s", line)
         assert page.inner_text("tr:has-text('13 + 31') .status").casefold() == "resumable"
         told = server.client(TOKENS["ana"]).get("/api/queue").json()
         assert {**told, "oldest_s": 0} == {"depth": 2, "oldest_s": 0, "workers": 0}
@@ -319,7 +319,7 @@ def test_a_lost_server_is_said_and_found_again(live: Live, server: Serving) -> N
     page.context.set_offline(False)
     page.wait_for_selector("#connection", state="hidden")
     live.open("#/runs/unknown")
-    page.wait_for_selector("text=there is no run")
+    page.wait_for_selector("text=no run 'unknown'")
 
 
 @pytest.fixture(scope="module")

@@ -28,10 +28,10 @@ class Dataset(Struct, frozen=True):
 
     Attributes:
         measures: The ability that the problems test.
-        summary: What the problems ask for.
+        summary: The task that the problems set.
         make: Makes a problem of a level, without an id, with a random generator that nothing else uses.
         needs: A key of `COMPARED`: which strategies are compared where the user names none.
-        tools: Those that the problems tell of.
+        tools: Tools that the problems describe.
         version: Changes whenever `make` makes other problems.
     """
 

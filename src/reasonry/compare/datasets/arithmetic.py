@@ -21,7 +21,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step]]:
-    """Draw a number to start with, and operations with numbers of up to so many digits; factors have one."""
+    """Draw a number to start with, and operations with numbers of up to `digits` digits; factors have one."""
     start, *numbers = (random.randint(11, 10**digits - 1) for _ in range(length + 1))
     signs = random.choices(list(WORDS), k=length)
     return start, [
@@ -35,7 +35,7 @@ def write_chain(start: int, steps: list[Step]) -> str:
 
 
 def carry_out(value: int, sign: str, number: int) -> int:
-    """Return what an operation makes of a value."""
+    """Apply an operation to a value."""
     return {"+": value + number, "-": value - number, "*": value * number}[sign]
 
 

@@ -26,7 +26,7 @@ def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
 
     Args:
         random: Makes it wrong at one step, but not at the first, which copies nothing: in its result (`slip`), in the
-            number it begins with (`copy`), or in its operation. From there it goes on rightly.
+            number it begins with (`copy`), or in its operation. The later steps are right.
     """
     wrong_at = random.randrange(1, len(steps)) if random else None
     fault = random.choice(("slip", "copy", "operation")) if random else ""

@@ -1,4 +1,4 @@
-"""`stories`: word problems of several steps, with numbers that do not matter among those that do."""
+"""`stories`: word problems of several steps, with numbers that do not matter among the others."""
 
 from __future__ import annotations
 

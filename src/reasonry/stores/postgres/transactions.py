@@ -281,7 +281,7 @@ class PostgresDatabase(Database):
         """Open the pool. The first connection checks the server and creates the tables."""
         with self._start:
             if self._pool is None:
-                # What the pool would say is said by the error of the call that waits for it.
+                # The error of the call that waits for the pool says the same.
                 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
                 with contextlib.closing(self._connect(until)) as db:
                     _check_server(db, self._address)

@@ -81,7 +81,7 @@ def decide(s: State) -> Body:
         detail = reply.decision_rationale or "the work was found to be sufficient"
         return _close(s.end_work("quality_sufficient", detail), thought)
     if s.number >= maximum:
-        return _close(s.end_work("max_iterations", f"the limit of {maximum} iterations is reached"), thought)
+        return _close(s.end_work("max_iterations", f"reached the limit of {maximum} iterations"), thought)
     sizes_up = s.options.complexity_analysis
     if s.room < sizes_up + 1:
         return _close(s.end_work(), thought)
@@ -262,7 +262,7 @@ def close(s: State) -> Move:
     )
 
 
-# -- what came of it
+# -- the result
 
 
 def accepted_text(state: State) -> str | None:

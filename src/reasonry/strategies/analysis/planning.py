@@ -71,9 +71,7 @@ def receive(s: State) -> Body:
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
-        with suppress(
-            msgspec.ValidationError
-        ):  # One that cannot say what documents there are is only searched.
+        with suppress(msgspec.ValidationError):  # A tool without an overview is only searched.
             s = replace(s, overview=msgspec.convert(getattr(found, "value", None), Overview))
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 
@@ -163,7 +161,7 @@ def plans_due(state: State, asked: int = 0) -> int:
 
 def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
     last = failures[-1] if failures else Failed("output_invalid", "")
-    detail = f"none of {asked} plans could be used; the last: {last.message}"
+    detail = f"no usable plan in {asked} attempts: {last.message}"
     if asked < state.options.candidate_plans:
         return go(state.end_work(), "iteration_decision")
     if state.accepted:

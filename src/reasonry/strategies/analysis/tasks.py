@@ -413,7 +413,7 @@ def _settle(task: Task) -> Task:
 
 def _entry(state: State, task: Task) -> str:
     head = f"Accepted result, iteration {task.iteration}, task {task.number} ({task.resource_name}): {task.task_query}"
-    # What an agent said that it checked, or did not, goes where its result goes.
+    # An agent's word on its checks goes where its result goes.
     own = f"\nChecked: {task.reason}" if state.options.judge_own_results and task.reason else ""
     return f"{head}\n{_result_text(state, task)}{own}"
 

@@ -81,7 +81,7 @@ def expand(to: str) -> Callable[[State], Body]:
             partial = [found for found in proposed if any(each.score is None for each in found)]
             unread += ["scores_parse_failed"] * len(partial)
         s = replace(s, errors=(*s.errors, *unread))
-        # A node whose steps could not be read stays a leaf, as long as there is a tree to go on with.
+        # A node whose steps could not be read stays a leaf, as long as the tree has another node.
         is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
         is_bare = is_bare and len(lost) == len(replies)
         if fatal := next((reply for reply in lost if is_bare or reply.code != UNREADABLE), None):

@@ -41,22 +41,24 @@ def conclude(state: State) -> Conclusion:
 def _detail(state: State) -> str:
     options, chosen = state.options, state.chosen
     why = {
-        "verified": "the verifier proved a thought right",
+        "verified": "the verifier confirmed the answer",
         "threshold": f"a thought reached the score of {options.early_success_threshold:g}",
         "converged": f"the best score gained less than {options.min_score_improvement:g} "
         f"in {options.convergence_window} rounds",
         "max_depth": f"the search reached the depth of {options.max_depth}",
         "max_nodes": f"the tree reached {len(state.nodes)} nodes, the limit is {options.max_nodes}",
         "max_duration": f"the search took {state.at_ms} ms, the limit is {options.max_duration_ms} ms",
-        "exhausted": "no thought was left to expand",
-        "limit": "no call was left to go on",
+        "exhausted": "no step was left to expand",
+        "limit": "no call was left",
     }.get(state.reason, "the search had not ended")
     ending = {
-        "unsolved": "; there is no answer: no path that was found solves the problem",
-        "refuted": "; there is no answer: the verifier refuted the one that was found last",
+        "unsolved": "; no path solves the problem",
+        "refuted": "; the verifier refuted the last answer",
     }
     if chosen is None and state.reason and not state.no_answer:
-        return f"{why}; there is no answer: every thought was dropped"
+        return (
+            "every step was ruled out" if state.reason == "exhausted" else f"{why}; every step was ruled out"
+        )
     return why + ending.get(state.no_answer, "")
 
 

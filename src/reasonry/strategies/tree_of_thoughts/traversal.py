@@ -224,7 +224,7 @@ def prune_best(state: State, why: str) -> State:
     after = choose_next(state)
     if not after.reason:
         return after
-    # What was valued 0 is all that is left.
+    # Only nodes of value 0 are left.
     nodes = after.nodes
     for leaf in after.candidates:
         nodes = refute(nodes, leaf.id, VALUED_0, "hopeless")

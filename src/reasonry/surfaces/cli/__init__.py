@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
 
 def _call(arguments: list[str]) -> int:
     if arguments == ["mcp"] and not sys.stdin.isatty():
-        # What agents start, and wait for: it needs no command line, and the library that reads one is a third of it.
+        # Agents start this and wait for it: it needs no command line, whose library is a third of the start.
         from ..mcp.serve import main as serve
 
         serve()

@@ -166,8 +166,8 @@ def _usage_error(error: CycloptsError) -> UsageError:
         name = (error.token.keyword or (error.argument.name if error.argument else "")).lstrip("-")
         return not_a_choice(name.replace("-", "_"), error.token.value, get_args(error.target_type))
     unused = (error.unused_tokens or []) if isinstance(error, UnusedCliTokensError) else []
-    quote = "; quote a text" * (len(unused) > 1)
-    fault = f"unexpected argument: {' '.join(unused)[:100]}{quote}." if unused else str(error)
+    quote = "; put the problem in quotes" * (len(unused) > 1)
+    fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}." if unused else str(error)
     command = list(error.command_chain or ())
     _, apps, _ = app.parse_commands(command)
     usage = str(format_usage(app, command, execution_path=apps)).strip()

@@ -56,12 +56,11 @@ def compare(
         seed: Seed of the data set; another seed makes other problems.
         level: Level of the data set, from 1, the easiest, to 3.
         strategies: Names with commas between them, options and a strategy inside in parentheses, such as
-            best_of_n(react, n=5); auto is one. Default: those that suit the data set.
+            best_of_n(react, n=5); auto is one. Default: the strategies that suit the data set.
         judge: exact (says the same), numeric (the last number), arithmetic:TARGET, or model (asks the judge
             model). Default: that of the data set; of a file, exact.
         limit: Number of problems to take, from the first.
-        parallel: Runs at once. The limits --max-… hold for each run; on a data set each has 30 calls if none is
-            named.
+        parallel: Runs to drive at once. --max-… limits apply per run (data sets: 30 calls by default).
         series: A name for this series; a new name runs everything again.
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
@@ -173,8 +172,8 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
     took = present.count_of(spent.calls, "call") + (f", ${spent.usd:.4f}" if spent.usd else "")
     rest = "" if report.complete else "; the same command continues from here"
     notes = (
-        f"Figures are means per run. * on the frontier of accuracy and cost: no other strategy is more accurate "
-        f"and takes no more {cost}, or is as accurate and takes fewer.",
+        f"Means per run. * = best trade-off: nothing else is as accurate with fewer {cost}, or more accurate "
+        "with as many.",
         *whole["findings"],
         f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
     )

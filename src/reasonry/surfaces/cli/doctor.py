@@ -146,8 +146,8 @@ def _look_over(document: Mapping[str, Any]) -> Iterator[_Part]:
         yield _Part("store", "not usable", store["error"]["message"], remedy)
     why = model["why"] if model["ok"] else model["error"]["message"]
     if model.get("name") == "offline":
-        why = "number puzzles alone: no key is set and no Ollama runs"
-    yield _Part("without --model", model.get("name", "none"), why)
+        why = "number puzzles only (no API key, Ollama not running)"
+    yield _Part("default model", model.get("name", "none"), why)
     for row in document["models"]:
         yield _Part(f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"])
     for row in document["sandboxes"]:
@@ -164,7 +164,7 @@ def _look_over(document: Mapping[str, Any]) -> Iterator[_Part]:
     for agent in document["agents"]:
         yield from _look_at_agent(agent)
     if not document["agents"]:
-        yield _Part("agents", "none", "no agent was found on this machine that Reasonry could be set up in")
+        yield _Part("agents", "none", "no supported agent found")
 
 
 def _look_at_agent(agent: Mapping[str, Any]) -> Iterator[_Part]:

@@ -243,7 +243,7 @@ def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
     Returns:
         Rows: the indentation, the margin and the text.
     """
-    # What a row is sorted by: the `seq` of the thought a branch left, that of its first thought, that of the row's.
+    # Rows are sorted by the `seq` of the thought a branch left, that of its first thought, that of the row's.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}
     places, rows = dict[int, tuple[float, ...]](), dict[tuple[float, ...], Document | str]()
     for thought in thoughts:

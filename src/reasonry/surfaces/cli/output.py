@@ -203,7 +203,7 @@ class Column:
         of: The value that it shows of a row: a key, or a function of the row.
         in_terminal: Makes a terminal's form of a value: a short id, an instant as people say it.
         rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
-        narrowest: For a column of texts, the width down to which they are cut; None: its values are never cut.
+        narrowest: For a column of texts, the width down to which they are cut. None means never.
         wraps: Whether its values continue in the next line rather than being cut; only for the last column.
         align_right: Whether its values are numbers.
     """
@@ -217,7 +217,7 @@ class Column:
     align_right: bool = False
 
     def read(self, row: Any) -> str:
-        """Return what a row has in this column."""
+        """Return the value of a row in this column."""
         value = row.get(self.of) if isinstance(self.of, str) else self.of(row)
         return "" if value is None else " ".join(plain_value(value).split())
 

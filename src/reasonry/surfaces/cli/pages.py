@@ -36,7 +36,7 @@ def open_(
 ) -> int:
     """Show a run, a session or a comparison as a page: the tree, scores, dropped thoughts, questions, time and spend.
 
-    The page is one file that loads nothing from elsewhere. A run that has not ended is shown as it stands.
+    The page is one file that loads nothing from elsewhere. A run that has not ended is shown so far.
 
     Args:
         target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.

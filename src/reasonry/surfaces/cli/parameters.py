@@ -84,7 +84,8 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     text = tokens[0].value.strip()
     if not _WHOLE.fullmatch(text):
         shown = text if len(text) <= 40 else f"{text[:39]}…"
-        raise ValueError(f"it takes a whole number of at most 19 digits, not {shown!r}.")
+        size = " of at most 19 digits" * text.isdigit()
+        raise ValueError(f"expected a whole number{size}, got {shown!r}.")
     return int(text.partition(".")[0])
 
 
@@ -120,8 +121,7 @@ Problem = Annotated[
 Context = Annotated[
     SessionId | None,
     Parameter(
-        help="A session whose thoughts come with the problem, as quoted text: its id, the beginning of it, or `last`. "
-        "Without a problem its first thought is the problem."
+        help="Quote this session with the problem (id, prefix or `last`). Without PROBLEM, its first thought is used."
     ),
 ]
 Options = Annotated[
@@ -217,8 +217,8 @@ class Filters:
     Args:
         strategy: Only entries of this strategy.
         search: Only entries with this text, in any case, in the problem, the answer or a thought.
-        since: Only entries started (sessions: used) since 30m, 12h, 7d, 2w ago, or an instant such as 2026-11-01T09:30.
-        until: Only entries started (sessions: used) before that.
+        since: Only entries since a time: 30m, 12h, 7d or 2w ago, or a date such as 2026-11-01T09:30.
+        until: Only entries before a time.
     """
 
     strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None

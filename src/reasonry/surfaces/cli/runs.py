@@ -200,14 +200,13 @@ def resume_(
             return await app.engine.result(own), False
         async with app.engine.open(own) as opened:
             found = opened.result
-            # One that a limit closed can go on.
+            # A run that a limit closed can continue.
             is_answered = found.outcome in ANSWERED and not opened.run.closings
             if is_answered and not silent:
                 print_note("This run has its answer; fork it to try another way.")
             elif found.status != "active" and not silent:
-                ending = f"{found.outcome}: {found.termination.reason}"
-                rest = "Resuming asks only for the answers that it does not have"
-                print_note(f"This run had ended ({ending}). {rest}.")
+                ending = present.end_text(found.document())
+                print_note(f"This run had ended ({ending}). Resuming asks only for the missing answers.")
             if is_answered:
                 return found, False
             with watching(silent, full=shown.full) as watch:
@@ -425,7 +424,7 @@ def _do_on_all(
     return 1 if refused else 0
 
 
-# -- where two runs part, and what came of it
+# -- where two runs part, and their results
 
 
 _AROUND = 60

@@ -87,7 +87,7 @@ def serve(
 
     policy = Policy(rates=rates.limits())
     environ = overlay(listed.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})
-    # What this process starts has no use for them.
+    # Child processes have no use for them.
     text = environ.pop(http.TOKENS, None)
     os.environ.pop(http.TOKENS, None)
     tokens = {} if text is None else http.read_tokens(text, http.TOKENS)

@@ -253,7 +253,7 @@ def think(
     is still active, and says so; otherwise it starts one.
 
     Args:
-        thought: The text of the thought; `-` has no special meaning.
+        thought: The thought.
         next: Another thought follows; this is the default.
         done: This is the last thought.
         new: Start a session.

@@ -142,7 +142,7 @@ class Common(OutputOptions):
         return self.do(on_run)
 
 
-@Parameter(name="*", group=Group("Allowed to agents", sort_key=5))
+@Parameter(name="*", group=Group("What agents may use", sort_key=5))
 @dataclass(frozen=True, kw_only=True)
 class Listed:
     """The names that agents may use; the default of each is its REASONRY_… variable.
@@ -152,7 +152,7 @@ class Listed:
         models: Another model that agents may name, as SPEC or NAME=SPEC; may be repeated.
         verifiers: A verifier that agents may name besides arithmetic:TARGET, as SPEC or NAME=SPEC; may be repeated.
         tools: Python callables that agents may name, as FILE.py:NAME or NAME=FILE.py:NAME; may be repeated.
-        documents: A file that agents may have searched, as FILE or NAME=FILE; may be repeated.
+        documents: A file that agents may search, as FILE or NAME=FILE; may be repeated.
         retention: Days without use after which an archived session is deleted; without it, never.
     """
 
@@ -351,13 +351,13 @@ class RunSettings(CoachSettings):
             recorded:FILE or offline.
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
-        record: A file that keeps the model's answers; play it again with --model recorded:FILE.
+        record: Record the answers in this file; replay it with --model recorded:FILE.
         price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
             Default: REASONRY_PRICE, else the price of the provider or the price list.
         call_timeout_s: Seconds until a call to a model counts as lost.
-        max_output_tokens: Tokens of a reply, reasoning included. Default: as many as its stage has room for.
-        cache_warmup: Send the first call of a fan-out alone, so that the others find its prefix in the provider's
-            cache. Default: for providers with prompt caches.
+        max_output_tokens: Maximum tokens per reply, including reasoning. Default: set by each stage.
+        cache_warmup: Send one call first, so that the rest of the batch hits the prompt cache. Default: for providers
+            with prompt caches.
     """
 
     model: Annotated[str | None, MODELS] = None

@@ -127,11 +127,11 @@ def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
 
 
 _STATES = {
-    "add": "Reasonry is added",
-    "update": "the entry is replaced",
-    "remove": "the entry is removed",
-    "unchanged": "Reasonry is set up already",
-    "absent": "Reasonry is not set up",
+    "add": "add Reasonry to",
+    "update": "replace the entry in",
+    "remove": "remove the entry from",
+    "unchanged": "Reasonry is already in",
+    "absent": "Reasonry is not in",
 }
 
 
@@ -140,7 +140,7 @@ def _show(plan: AgentPlan) -> None:
         print_note(f"{plan.agent.title}: {plan.error.message}")
         return
     new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
-    print_line(f"{plan.agent.title}: {_STATES[plan.state]}: {plan.file}{new}")
+    print_line(f"{plan.agent.title}: {_STATES[plan.state]} {plan.file}{new}")
     print_line(*(f"  {line}" for line in plan.diff))
     for skill in plan.skills:
         if skill.state != "unchanged":

@@ -81,7 +81,7 @@ class Waiting:
         if not asked:
             return JobOptions()
         if not store.has_workers:
-            message = "is for a store in PostgreSQL, which workers share; here jobs begin in their order"
+            message = "needs a PostgreSQL store; here jobs begin in their order"
             raise UsageError(f"--{asked[0]} {message}", option=asked[0])
         from ...queues import read_queues
 

@@ -53,7 +53,7 @@ class RequestGate:
         # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
-        # A request is traced in the trace of whoever sent it.
+        # A request is traced in the trace of its sender.
         carried = {
             name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED
         }

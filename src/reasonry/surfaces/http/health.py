@@ -67,7 +67,7 @@ class Answering:
         probe: asyncio.Task[bool] | None = None
         try:
             while True:
-                # One that does not come back is waited for, rather than more of them sent after it.
+                # A probe that does not return is waited for, rather than more probes sent after it.
                 probe, began_s = probe or asyncio.ensure_future(self._ask()), time.monotonic()
                 await asyncio.wait({probe}, timeout=self._timeout_s)
                 # A store that has much to do, or a busy machine, is slow.

@@ -35,7 +35,7 @@ _EVERYWHERE = {
     "internal_error": "The server's fault; its log has it under the request's id.",
     "store_unavailable": "The store does not answer, or the server has as much to do as it may.",
 }
-_CHANGING = {"conflict": "The run or session does not allow this as it stands; the message says why."}
+_CHANGING = {"conflict": "The run or session does not allow this now; the message says why."}
 _WITH_BODY = {"unsupported_media_type": "The body is not JSON."}
 _NAMED = "#/components/schemas/"
 _MEMBERS = {"array": "items", "object": "additionalProperties"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import socket
@@ -167,7 +168,7 @@ class DrainingServer(uvicorn.Server):
     def __init__(
         self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
     ) -> None:
-        # What uvicorn logs quotes errors, and what requests ask for; the gate logs what may be.
+        # The logs of uvicorn quote errors and requests; the gate logs the parts that may be logged.
         for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logging.getLogger(name).disabled = True
         super().__init__(
@@ -192,7 +193,7 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting requests."""
         await super().startup(sockets)
-        # What is loaded stays; looking through it again and again took a tenth of the processor's time.
+        # Loaded modules stay; looking through them again and again took a tenth of the processor's time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
@@ -231,12 +232,14 @@ def _listen(settings: ServerSettings) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
-        why = str(getattr(error, "strerror", None) or error).rstrip(".")
-        raise UsageError(
-            f"the server cannot listen at {host[:100]} port {port}: {why}; "
-            "--port takes another port; 0 takes any free port",
-            option="port",
-        ) from None
+        why = (
+            f"cannot listen at {host[:100]} port {port}: {getattr(error, 'strerror', None) or error}".rstrip(
+                "."
+            )
+        )
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            why = f"port {port} is in use"
+        raise UsageError(f"{why}; choose another with --port (0 = any free port)", option="port") from None
 
 
 def address_of(listener: socket.socket) -> str:

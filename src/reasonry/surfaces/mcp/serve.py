@@ -141,7 +141,7 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
         await asyncio.wait({finishing}, timeout=_LEAVING_S)
     why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
     left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")
-    # What was given up is still to put its things away.
+    # Abandoned calls still have to clean up.
     await asyncio.wait({finishing}, timeout=_LEAVING_S)
     finishing.cancel()
     hurried.cancel()

@@ -36,7 +36,7 @@ def session_page(
         mark_path(nodes, next(reversed(nodes)), "answer" if has_ended else "open")
     times = [node.ended_at_ms for node in nodes.values() if node.ended_at_ms is not None]
     name, status = str(session.get("strategy") or ""), str(session.get("status") or "active")
-    detail = "the last thought said that no other is needed"
+    detail = "marked as the last thought"
     page = PageDocument(
         kind="session",
         id=session["session_id"],

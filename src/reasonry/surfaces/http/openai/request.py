@@ -383,7 +383,7 @@ class SharedFields(Struct, Generic[Tool], frozen=True, kw_only=True):
     parallel_tool_calls: bool = True
     reasonry: OwnFields = OwnFields()
 
-    # What would change what the reply holds, with the values that ask for nothing beyond what is served.
+    # Members that would change the reply, with the values that ask for nothing beyond it.
     n: Literal[1] = 1
     logprobs: None = None
     top_logprobs: Literal[0] = 0

@@ -1,4 +1,4 @@
-// What came of it in words: headings, prose and lists of the record.
+// The summary: headings, prose and lists of the record.
 
 import { LONG_TEXT } from "./detail.js";
 import { byId, element, show } from "./dom.js";
@@ -7,7 +7,7 @@ import { byId, element, show } from "./dom.js";
 export function drawAccount({ page }) {
   const blocks = (page.outline ?? []).map(block);
   const repeats = (page.nodes ?? []).some(({ kind }) => kind === "plan"); // then it stands above, with the plans
-  const title = element("summary", {}, element("h2", {}, "The account in words"));
+  const title = element("summary", {}, element("h2", {}, "Summary"));
   const whole = element("details", { open: !repeats }, title, ...blocks);
   show(byId("account"), blocks.length ? [whole] : []);
 }

@@ -1,4 +1,4 @@
-// What was asked, what came of it, who thought, and what to beware of.
+// The problem, the answer, the strategy and model, and the warnings.
 
 import { byId, copyButton, element, show } from "./dom.js";
 import { count, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, scoreOf, whenWords } from "./wording.js";

@@ -70,7 +70,7 @@ function stepRow(name, step, { page }, { search }) {
   const said = [step.nodes.length > 0 && count(step.nodes.length, "thought"), costLine(step.cost), step.ms > 0 && duration(step.ms)];
   const label = element(
     "button",
-    { class: "link text", title: "Show what came of it", on: { click: () => search(`stage:${name}`) } },
+    { class: "link text", title: "Show its questions and thoughts", on: { click: () => search(`stage:${name}`) } },
     plainName(name),
     step.visits > 1 && often(step.visits),
   );

@@ -54,7 +54,8 @@ function stepLink(node, page) {
 function verdictWords(record) {
   const answer = [...record.nodes.values()].find(({ state }) => state === "answer");
   const said = record.called.get(answer?.id)?.findLast(({ kind }) => kind === "verifier")?.result;
-  return said ? [`checked: ${clipTo(firstLine(said), STEP_CHARACTERS * 2)}`] : [];
+  const proved = /^right: (?:it arrives: )?/;
+  return said ? [`${proved.test(said) ? "verified" : "checked"}: ${clipTo(firstLine(said.replace(proved, "")), STEP_CHARACTERS * 2)}`] : [];
 }
 
 /** The best of those that were not taken. */

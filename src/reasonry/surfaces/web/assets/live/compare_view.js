@@ -74,7 +74,9 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
     const shared = fork ? `Run ${fork.of === "a" ? "B" : "A"} is a fork of run ${fork.of.toUpperCase()}. ` : "";
     if (!found) return element("p", {}, `${shared}They do not part: all ${asked.alike} questions and calls are alike.`);
     const at = found.id && ` at ${found.id} (${plainName(found.stage ?? "")}),`;
-    const alike = `${shared}${asked.alike ? `The first ${asked.alike} questions and calls are alike. Then` : "From the beginning"}${at || ","} ${WHAT[found.what] ?? found.what}.`;
+    const what = WHAT[found.what] ?? found.what;
+    const first = `They differ from the first question${found.id ? ` (${plainName(found.stage ?? "")})` : ""}${found.what === "question" ? "" : `: ${what}`}.`;
+    const alike = `${shared}${asked.alike ? `The first ${asked.alike} questions and calls are alike. Then${at || ","} ${what}.` : first}`;
     const texts = fromDifference(SIDES.map((side) => said(found[side], 2)));
     const sides = SIDES.map((side, index) =>
       element("section", { class: "side" }, element("h3", {}, `Run ${side.toUpperCase()}`), element("pre", {}, texts[index])),

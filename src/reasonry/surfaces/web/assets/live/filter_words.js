@@ -67,7 +67,7 @@ export function pick(field, value = "") {
 export function queueLine(queue) {
   if (queue.workers === 1 && !queue.depth) return "";
   const { workers, depth, oldest_s } = queue;
-  return dotted([count(workers, "worker"), depth && `${count(depth, "waiting", "waiting")}, ${duration(oldest_s * 1000)}`]);
+  return dotted([count(workers, "worker"), depth && `${count(depth, "queued", "queued")}, oldest ${duration(oldest_s * 1000)}`]);
 }
 
 /** Filters in a line; on a phone folded. */

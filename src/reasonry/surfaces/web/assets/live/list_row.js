@@ -1,4 +1,4 @@
-// One row of the list: how it ended, what was asked and what came of it, by which strategy and model, cost, time, when.
+// One row of the list: how it ended, problem and answer, by which strategy and model, cost, time, when.
 
 import { element } from "../dom.js";
 import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, whenWords } from "../wording.js";
