@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from reasonry.app.run_thoughts import thought_rows
 from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
+from reasonry.guided.session_choice import Thinker
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import Thinker
 from reasonry.ids import new_id
 from reasonry.records import RunRow, SessionRow
 from reasonry.stores.sqlite import MemoryStore

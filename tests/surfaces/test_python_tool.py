@@ -16,7 +16,7 @@ from pydantic import create_model
 
 import reasonry
 from reasonry.errors import StoreError, UsageError
-from reasonry.guided.read_calls import ACTIONS
+from reasonry.guided.session_calls import ACTIONS
 from reasonry.guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES

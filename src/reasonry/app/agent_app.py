@@ -17,7 +17,7 @@ from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.run import Run
 from ..errors import UsageError
-from ..guided.arguments import not_a_choice
+from ..guided.tool_arguments import not_a_choice
 from .allow_list import ARITHMETIC, OFFLINE, AllowList
 from .participants import Participants
 from .wiring import App

@@ -38,7 +38,7 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     total: int = 0
     """The expected number of thoughts, by its latest thought."""
     thoughts: int = 0
-    left: int | None = None
+    branch_from: int | None = None
     """The number of the thought from which a branch begins."""
     parent: str | None = None
     """The parent branch, or None for the main line."""
@@ -170,7 +170,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     @property
     def said(self) -> dict[str, Any]:
         """The flattened data."""
-        return without_stages(self.data)
+        return flatten_data(self.data)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
         return self.path or ((self.stage,) if self.stage else ())
 
 
-def without_stages(data: Mapping[str, Any] | None) -> dict[str, Any]:
+def flatten_data(data: Mapping[str, Any] | None) -> dict[str, Any]:
     """Flatten the data of a thought that is grouped by stage. The last value of a name counts."""
     parts = [part for part in (data or {}).values() if isinstance(part, dict)]
     return {name: value for part in (data or {}, *parts) for name, value in part.items()}
@@ -236,7 +236,7 @@ def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) ->
         if branch is None:
             return
         line = line or head.branches[branch]
-        branch, bound, line = line.parent, line.left, None
+        branch, bound, line = line.parent, line.branch_from, None
 
 
 def find_thought(

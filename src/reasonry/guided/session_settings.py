@@ -9,8 +9,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from .arguments import read_argument
 from .thinking_tool import tool_schema
+from .tool_arguments import read_argument
 
 OnExpiry = Literal["archive", "delete"]
 Count = Annotated[int, Meta(ge=1, le=999_999_999)]

@@ -24,19 +24,18 @@ from ..ids import find_id, may_be_short, no_session, now_ms
 from ..ids import new_id as new_uuid
 from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, Sweep, ThoughtRow
 from ..text import show_value
-from . import export, replies
-from . import read_calls as read
-from .arguments import name_arguments, position_of, unknown_arguments
-from .directory import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
-from .findings import with_verdicts
+from . import export, session_calls, session_documents
 from .lines import Head, RowsView, ancestry, decode_head, encode, find_thought
-from .replies import Document
+from .placement import with_guidance_given
+from .session_choice import Thinker
+from .session_documents import Document
+from .session_review import with_verdicts
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
-from .thought import with_guidance_given
+from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import continuation_id, copy_run, read_session
 from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
-from .which_session import Thinker
+from .unfinished_sessions import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
 
 Arguments = Mapping[str, Any]
 
@@ -130,11 +129,11 @@ class Sessions:
         """
         fault: UsageError | None = None
         try:
-            call, others = read.read_thought(arguments, self.settings)
+            call, others = session_calls.read_thought(arguments, self.settings)
             strategy = None if call.strategy is None else self.strategy(call.strategy).name
         except UsageError as error:
             call, others, strategy, fault = (
-                read.read_session_only(arguments, error, exact_id),
+                session_calls.read_session_only(arguments, error, exact_id),
                 {},
                 None,
                 error,
@@ -152,7 +151,7 @@ class Sessions:
                 new_id=self._new_id,
                 strategy=strategy,
                 fault=fault,
-                mark=read.call_mark(call, others) if forgives else 0,
+                mark=session_calls.call_mark(call, others) if forgives else 0,
                 exact=exact_id is not None,
                 begins=begins,
                 keeps=self.store.durable,
@@ -195,7 +194,7 @@ class Sessions:
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
             await self.sweep()
-        return replies.reply_document(taken)
+        return session_documents.reply_document(taken)
 
     async def _take(self, turn: ThinkingTurn) -> Taken:
         try:
@@ -359,15 +358,15 @@ class Sessions:
         Args:
             thinker: The caller whose current session is the default.
         """
-        schema = actions_schema(read.ACTIONS)
+        schema = actions_schema(session_calls.ACTIONS)
         named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
-        action = read.read_action(read.ACTIONS, named)
+        action = session_calls.read_action(session_calls.ACTIONS, named)
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
         if thinker is not None and action in _OF_THE_CURRENT and thinker.current is not None:
             named = {"session_id": thinker.current, **named}
-        call, perform = read.read_form(read.ACTIONS[action], named), getattr(self, action)
+        call, perform = session_calls.read_form(session_calls.ACTIONS[action], named), getattr(self, action)
         async with thinker.gate if thinker is not None and action == "resume" else nullcontext():
             document = await perform(call)
             if thinker is not None and action == "resume":
@@ -380,14 +379,14 @@ class Sessions:
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
     async def list(
-        self, arguments: Arguments | read.ListSessions, **which: Unpack[SessionFilters]
+        self, arguments: Arguments | session_calls.ListSessions, **which: Unpack[SessionFilters]
     ) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         The session of an ended run has the run's outcome and is not active. Unfinished are agents' sessions, active or
         archived, that have not ended. If a page would need too many reads it is shorter and has a cursor.
         """
-        call = read.read_call(read.ListSessions, arguments)
+        call = session_calls.read_call(session_calls.ListSessions, arguments)
         limit, status = call.limit, call.status
         if (name := which.get("strategy")) is not None:
             which["strategy"] = self.strategy(name).name
@@ -417,24 +416,26 @@ class Sessions:
         more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
         return {"sessions": shown, "next_cursor": more}
 
-    async def get(self, arguments: Arguments | read.GetSession) -> Document:
+    async def get(self, arguments: Arguments | session_calls.GetSession) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
-        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = session_calls.read_call(session_calls.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call, call.limit + 1)
         return {
             **document,
-            "thoughts": [replies.thought_document(row) for row in rows[: call.limit]],
+            "thoughts": [session_documents.thought_document(row) for row in rows[: call.limit]],
             "next_cursor": str(rows[call.limit - 1].seq) if len(rows) > call.limit else None,
         }
 
-    async def get_all(self, arguments: Arguments | read.GetSession) -> tuple[Document, Iterator[Document]]:
+    async def get_all(
+        self, arguments: Arguments | session_calls.GetSession
+    ) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
-        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = session_calls.read_call(session_calls.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call, None)
-        return document, map(replies.thought_document, rows)
+        return document, map(session_documents.thought_document, rows)
 
     async def _select(
-        self, call: read.GetSession, count: int | None
+        self, call: session_calls.GetSession, count: int | None
     ) -> tuple[Document, Sequence[ThoughtRow]]:
         """Return a session, and a limited number of the requested thoughts."""
         row = await self._row(call.session_id)
@@ -450,7 +451,7 @@ class Sessions:
                     field="branch_id",
                     choices=known,
                 )
-        return {**await self._document(row), **replies.position_document(row)}, rows
+        return {**await self._document(row), **session_documents.position_document(row)}, rows
 
     async def _thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any
@@ -459,14 +460,16 @@ class Sessions:
         if count is not None:
             return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
         rows = builtins.list[ThoughtRow]()
-        while page := await self.store.thoughts(session_id, after_seq=after, limit=read.MAX_PAGE, **which):
+        while page := await self.store.thoughts(
+            session_id, after_seq=after, limit=session_calls.MAX_PAGE, **which
+        ):
             rows += page
             after = page[-1].seq
         return rows
 
-    async def search(self, arguments: Arguments | read.SearchThoughts) -> Document:
+    async def search(self, arguments: Arguments | session_calls.SearchThoughts) -> Document:
         """Return the thoughts that contain `query` in any case, in all sessions or one."""
-        call = read.read_call(read.SearchThoughts, arguments)
+        call = session_calls.read_call(session_calls.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
@@ -480,17 +483,19 @@ class Sessions:
         message = "No thought has these words in just this order; try one of them."
         notices = [Notice("no_match", message)] if has_words else []
         return {
-            "matches": [replies.match_document(owner, thought, query) for _, owner, thought in matches],
+            "matches": [
+                session_documents.match_document(owner, thought, query) for _, owner, thought in matches
+            ],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
             "notices": msgspec.to_builtins(notices),
         }
 
-    async def resume(self, arguments: Arguments | read.ResumeSession) -> Document:
+    async def resume(self, arguments: Arguments | session_calls.ResumeSession) -> Document:
         """Resume a session, which counts as use. Returns its state and its latest thoughts.
 
         Without `session_id` it is the latest unfinished session, preferably of this directory.
         """
-        call, at = read.read_call(read.ResumeSession, arguments), self._clock()
+        call, at = session_calls.read_call(session_calls.ResumeSession, arguments), self._clock()
         count = RESUMED if call.history is None else call.history
         chars = self.settings.max_history_chars or SHOWN_CHARS
         wanted = call.session_id
@@ -515,19 +520,19 @@ class Sessions:
 
         row, thoughts = await self.store.change(session_id, decide)
         return {
-            **replies.resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
+            **session_documents.resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
             **await self._document(row),
-            **replies.position_document(row),
-            **replies.history_document(cut_history(thoughts, count, chars), row.thoughts),
+            **session_documents.position_document(row),
+            **session_documents.history_document(cut_history(thoughts, count, chars), row.thoughts),
             **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in
 
-    async def export(self, arguments: Arguments | read.ExportSession) -> Document:
+    async def export(self, arguments: Arguments | session_calls.ExportSession) -> Document:
         """Export a whole session: as JSON data, or in `text` as `markdown` or `mermaid`."""
-        call = read.read_call(read.ExportSession, arguments)
-        document, shown = await self.get_all(read.GetSession(session_id=call.session_id))
+        call = session_calls.read_call(session_calls.ExportSession, arguments)
+        document, shown = await self.get_all(session_calls.GetSession(session_id=call.session_id))
         thoughts = [*shown]
         whole = {**document, "thought_history_length": len(thoughts), "thoughts": thoughts}
         return export.export(whole, call.format)
@@ -555,9 +560,9 @@ class Sessions:
 
     # -- keeping and forgetting
 
-    async def pin(self, arguments: Arguments | read.PinSession) -> Document:
+    async def pin(self, arguments: Arguments | session_calls.PinSession) -> Document:
         """Pin a session so that it never expires, or unpin it. This does not count as use."""
-        call = read.read_call(read.PinSession, arguments)
+        call = session_calls.read_call(session_calls.PinSession, arguments)
         session_id = await self.session_id(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
@@ -584,9 +589,11 @@ class Sessions:
 
         await self.store.change(session_id, decide)
 
-    async def delete(self, arguments: Arguments | read.OneSession) -> Document:
+    async def delete(self, arguments: Arguments | session_calls.OneSession) -> Document:
         """Delete a session with its thoughts, and the run that wrote it, if any."""
-        session_id = await self.session_id(read.read_call(read.OneSession, arguments).session_id)
+        session_id = await self.session_id(
+            session_calls.read_call(session_calls.OneSession, arguments).session_id
+        )
         try:
             run_id = (await self._row(session_id)).run_id
         except StoreError as error:
@@ -618,7 +625,7 @@ class Sessions:
                 field="confirm",
             )
         count = 0
-        while rows := await self.store.sessions(limit=read.MAX_PAGE, guided=True):
+        while rows := await self.store.sessions(limit=session_calls.MAX_PAGE, guided=True):
             for row in rows:
                 await self.store.delete_session(row.session_id)
             count += len(rows)
@@ -645,7 +652,7 @@ class Sessions:
             with contextlib.suppress(NotFoundError, StoreError):
                 run = await self.store.run(row.run_id)
                 status = status if run.status == "active" else run.outcome or run.status
-        return replies.session_document(row, status)
+        return session_documents.session_document(row, status)
 
     def _is_archived(self, row: SessionRow) -> bool:
         return row.status == "archived" or is_over(row, self.settings, self._clock())

@@ -23,15 +23,14 @@ from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, Usage
 from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow
 from ..text import first_words, show_value
-from .arguments import plain_json, read_text
 from .export import KIND, VERSION
 from .lines import Head, RowsView, ThoughtLine, encode
-from .moves import shortest_way
-from .read_calls import read_call, read_thought
-from .replies import thought_document
+from .placement import shortest_path, submit
+from .session_calls import read_call, read_thought
+from .session_documents import thought_document
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
-from .thought import submit
+from .tool_arguments import plain_json, read_text
 from .turn import PURPOSE_CHARS, Find
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
@@ -94,7 +93,7 @@ class _Walk:
         try:
             self._add(call, at)
         except IllegalTransitionError as error:
-            way = shortest_way(self._strategy, error.details["stage"], str(call.stage))
+            way = shortest_path(self._strategy, error.details["stage"], str(call.stage))
             if way is not None:
                 self._add(replace(call, stage=list(way)), at)
             else:

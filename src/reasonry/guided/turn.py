@@ -14,13 +14,13 @@ from ..core.strategy import Strategy
 from ..errors import StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from ..text import first_words
-from .findings import before_the_end, consequences, false_claims, keep, left_open
+from .fields import settle_fields
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
-from .moves import shortest_way
+from .placement import Placed, shortest_path, submit, with_guidance_given
+from .session_choice import KnownSession, SessionChoice, SessionRequest
+from .session_review import before_the_end, consequences, false_claims, keep, left_open
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
-from .thought import Placed, settle_fields, submit, with_guidance_given
-from .which_session import KnownSession, SessionChoice, SessionRequest
 
 PURPOSE_CHARS = 100
 LEAST_ASKED = 3
@@ -254,7 +254,7 @@ def placed_notices(taken: Taken) -> Iterator[Notice]:
     strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
     stages = placed.record.stages
     if stages and not earlier.thoughts and stages[0] != strategy.first:
-        way = shortest_way(strategy, strategy.first, stages[0])
+        way = shortest_path(strategy, strategy.first, stages[0])
         skipped = [strategy.first, *(() if way is None else way[:-1])]
         yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
     if placed.expected:

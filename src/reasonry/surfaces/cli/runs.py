@@ -19,7 +19,7 @@ from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
-from ...guided.replies import instant
+from ...guided.session_documents import instant
 from ...ids import shorten_ids
 from ...records import ANSWERED, JobOptions, RunRow
 from ...supervisor import Supervisor

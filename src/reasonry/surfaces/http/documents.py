@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from ...core.budget import MAX_INT
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
-from ...guided.arguments import not_a_choice
+from ...guided.tool_arguments import not_a_choice
 from ...ids import now_ms
 from ...masking import SECRETS
 from ...names import did_you_mean

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...app.agent_app import AgentApp
-from ...guided.which_session import Thinker
+from ...guided.session_choice import Thinker
 from ..mcp.connection import STATELESS_VERSION
 from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server

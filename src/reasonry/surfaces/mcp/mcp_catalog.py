@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
 from ...extras import check_extra
-from ...guided.read_calls import ACTIONS
+from ...guided.session_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from .. import sequential_thinking

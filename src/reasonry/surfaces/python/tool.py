@@ -24,9 +24,9 @@ from ...app.installed import installed_strategies
 from ...core.registry import Registry, add_strategies, strategy_names
 from ...core.strategy import Strategy
 from ...errors import NotFoundError, UsageError
-from ...guided.arguments import read_text
 from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
 from ...guided.sessions import Sessions
+from ...guided.tool_arguments import read_text
 from ...records import SessionStore, Store
 from ...stores import open_store
 from ...text import show_value

@@ -12,10 +12,10 @@ from msgspec.structs import astuple, replace
 from ..core.describe import required_fields
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
-from .findings import digest, keep, scoreboard
 from .lines import Head, decode_head, decode_record
+from .placement import guidance_due
+from .session_review import digest, keep, scoreboard
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
-from .thought import guidance_due
 from .turn import Taken
 
 Document = dict[str, Any]
@@ -145,7 +145,7 @@ def position_document(row: SessionRow) -> Document:
         {
             "branch_id": name,
             "stage": branch.stage,
-            "branch_from_thought": branch.left,
+            "branch_from_thought": branch.branch_from,
             "parent_branch_id": branch.parent,
             "thoughts": branch.thoughts,
             "latest_thought_number": branch.number,

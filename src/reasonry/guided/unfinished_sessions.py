@@ -14,7 +14,7 @@ from ..errors import StoreError
 from ..records import SessionRow, Store
 from ..text import first_words
 from .lines import MAIN, Head, decode_head
-from .replies import instant
+from .session_documents import instant
 
 _LOOKED_AT = 200
 _SHOWN = 3

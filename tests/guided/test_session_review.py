@@ -12,9 +12,9 @@ import pytest
 from reasonry.app.agent_calls import RefuteClaims
 from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
-from reasonry.guided.findings import false_claims, keep, open_questions
 from reasonry.guided.lines import ThoughtRecord, encode
-from reasonry.guided.which_session import Thinker
+from reasonry.guided.session_choice import Thinker
+from reasonry.guided.session_review import false_claims, keep, open_questions
 from reasonry.records import ThoughtRow
 
 from .desk import Desk, desk

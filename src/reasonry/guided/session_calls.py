@@ -16,10 +16,10 @@ from msgspec import Meta, Struct, field
 from ..errors import UsageError
 from ..masking import SECRETS
 from ..reading.json_in_text import json_value
-from .arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
 from .export import Format
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
+from .tool_arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
 
 Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from reasonry.app.wiring import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
+from reasonry.guided.session_choice import KnownSession, SessionRequest, Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import KnownSession, SessionRequest, Thinker
 from reasonry.records import SessionRow, ThoughtRow
 
 from ..engine.answering import order
