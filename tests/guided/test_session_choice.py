@@ -103,11 +103,11 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
         strategy=thought.strategy,
         mark=thought.thought_number,
     )
-    choice = request.choose(known)
+    choice = request.choose_among(known)
     found = None if choice.session is None else choice.session.id
     assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
     told = {frozenset(pair) for pair in choice.pairs}
-    again = replace(request, thinker=Thinker(pairs=told)).choose(known)
+    again = replace(request, thinker=Thinker(pairs=told)).choose_among(known)
     assert again.notices == ([] if told else choice.notices)
     for notice in choice.notices:
         assert all(f'"{name}"' in notice.message for pair in told for name in pair)

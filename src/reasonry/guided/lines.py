@@ -202,7 +202,7 @@ def decode_record(thought: ThoughtRow) -> ThoughtRecord:
     return decode_stored(_records, thought.body, f"thought {thought.seq}")
 
 
-def find_kept(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
+def find_repeated(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
     """Return the thought that the same call submitted earlier, for a client that repeats a call."""
     there = view.with_number(number) if mark and number <= head.highest else ()
     return next((row for row in there if row.text == text and decode_record(row).mark == mark), None)

@@ -21,7 +21,7 @@ from ..errors import ConflictError, UsageError
 from ..ids import LAST, no_session
 from ..records import SessionRow, SessionView
 from ..text import show_value
-from .lines import Head, decode_head, find_kept
+from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
@@ -124,12 +124,12 @@ class KnownSession:
     """A session in the store.
 
     Attributes:
-        is_over: Whether it has expired for good.
+        has_expired: Whether it has expired for good.
     """
 
     row: SessionRow
     view: SessionView
-    is_over: bool = False
+    has_expired: bool = False
 
     @property
     def id(self) -> str:
@@ -173,7 +173,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         mark: Identifies the call; with 0 an identical call is a separate thought.
         exact: Whether a new session gets exactly the requested id.
         begins: Whether a new session may replace a named session that does not exist.
-        keeps: Whether a cleared session is archived rather than deleted.
+        archives: Whether a cleared session is archived rather than deleted.
     """
 
     call: ThinkingCall
@@ -185,7 +185,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     mark: int
     exact: bool = False
     begins: bool = True
-    keeps: bool = True
+    archives: bool = True
 
     @property
     def is_lost(self) -> bool:
@@ -193,7 +193,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         knows = self.session_id is not None or (self.thinker is not None and self.thinker.ids)
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
-    def which_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
+    def choose_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
         """Choose the session of the call.
 
         Args:
@@ -211,7 +211,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         elif self.thinker is None or not self.thinker.ids:
             return self._begin(there)
         elif not clears:
-            choice = self.choose(known)
+            choice = self.choose_among(known)
             if choice.session is not None:
                 return choice
             if known and known[0].id == self.thinker.ids[0]:
@@ -224,7 +224,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             return self._begin(None, *([] if is_wanted else [Notice("unknown", message, self.target)]))
         if clears:
             return self._clear(there)
-        if is_named and not there.is_over:
+        if is_named and not there.has_expired:
             return SessionChoice(there)
         notice = Notice("expired", "This session has expired; a new session was started.", there.id)
         return self._begin(there, notice, delete=self.exact or there.row.status == "active")
@@ -232,7 +232,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     def _check_name(self, there: KnownSession | None) -> None:
         """Refuse a name that cannot be the id of a session."""
         name = self.target
-        if not self.begins and (there is None or there.is_over):
+        if not self.begins and (there is None or there.has_expired):
             raise no_session(name)
         if there is None and not self.exact and ("/" in name or "\\" in name or not name.isprintable()):
             raise UsageError(
@@ -247,7 +247,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             )
 
     def _clear(self, there: KnownSession) -> SessionChoice:
-        if not self.keeps:
+        if not self.archives:
             return self._begin(there, delete=True)
         kept_as = self.new_id() if self.exact else there.id
         message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
@@ -268,66 +268,122 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     # -- which of several
 
-    def choose(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id; None for a new one.
+    def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
+        """Choose the session of a call without a session id by the first row of `_RULES` that applies.
 
         Args:
             known: The caller's sessions, the current one first.
         """
-        if not known:
-            return SessionChoice(None)
-        call, strategy, current, number = self.call, self.strategy, known[0], self.call.thought_number
-        for found in known:
-            if find_kept(found.view, found.head, number, call.thought, self.mark):
-                return SessionChoice(found)
-        if number == 1 and not _refers(call) and not call.branch_id:
-            return SessionChoice(None, notices=[_begun("it is thought number 1", current)])
-        able = [
-            found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
-        ]
-        fitting = [found for found in able if self._fits(found, is_current=found is current)]
-        if not fitting and current in able and not current.head.ended:
-            # Its number fits nowhere, so the estimate decides; else it stays.
-            estimate = max(call.total_thoughts, number)
-            others = [] if _refers(call) else [found for found in able if not found.head.ended]
-            fitting = [found for found in others if found.total == estimate] or [current]
-        if not fitting:
-            why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
-            return SessionChoice(None, notices=[_begun(why, current)])
-        # Branch, estimate and strategy decide where they can, else the first.
-        taken = max(
-            fitting,
-            key=lambda found: (
-                call.branch_id in found.head.branches,
-                found.total == call.total_thoughts,
-                found.head.has_stage and found.row.strategy == strategy,
+        for rule in _RULES:
+            if found := rule.question(self, known):
+                if rule.why:
+                    return SessionChoice(None, notices=[_begun(rule.why, known[0])])
+                return self._choose_best(found, known[0]) if rule.is_told else SessionChoice(found[0])
+        notices = [_begun(f"the strategy is {self.strategy}", known[0])] if known else []
+        return SessionChoice(None, notices=notices)
+
+    def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
+        """Choose the session with the call's branch, estimate and strategy, else the first."""
+        call = self.call
+        best = max(
+            found,
+            key=lambda known: (
+                call.branch_id in known.head.branches,
+                known.total == call.total_thoughts,
+                known.head.has_stage and known.row.strategy == self.strategy,
             ),
         )
-        ids = dict.fromkeys([current.id, *(found.id for found in fitting)])
+        ids = dict.fromkeys([current.id, *(known.id for known in found)])
         named = self.thinker.pairs if self.thinker else ()
-        new = [other for other in ids if other != taken.id and Pair((taken.id, other)) not in named]
-        notices = [_chosen(number, taken.id, current.id, new)] if new else []
-        return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
+        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in named]
+        notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
+        return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
 
-    def _fits(self, found: KnownSession, *, is_current: bool) -> bool:
-        """Whether a session has everything a thought refers to, and the thought's number or the previous number.
 
-        A session that is not current must also be open, and expect the thought's number or have the same estimate.
-        """
-        call, head, has = self.call, found.head, found.view.with_number
-        if head.ended and not is_current:
-            return False
-        references = call.revises_thought, call.branch_from_thought
-        merges_other = bool(call.merge_branch) and call.merge_branch not in head.branches
-        if merges_other or not all(number is None or has(number) for number in references):
-            return False
-        line = head.branches.get(call.branch_id) if call.branch_id else head.main
-        if call.thought_number in {there.number + 1 for there in (line, head.line(head.latest)) if there}:
-            return True
-        if not is_current:
-            return found.total == call.total_thoughts and bool(has(call.thought_number))
-        is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
-        return is_own or bool(has(call.thought_number))
+# -- the rules
+
+
+class Rule(NamedTuple):
+    """A row of the table by which a session is chosen.
+
+    Attributes:
+        question: Finds the sessions to which the rule applies.
+        why: The reason for a new session. Empty if the thought goes to one of the sessions found.
+        is_told: Whether a notice names the sessions that were not chosen.
+    """
+
+    question: Callable[[SessionRequest, Sequence[KnownSession]], Sequence[KnownSession]]
+    why: str = ""
+    is_told: bool = True
+
+
+def _find_repeated(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    number, text = request.call.thought_number, request.call.thought
+    return [found for found in known if find_repeated(found.view, found.head, number, text, request.mark)]
+
+
+def _find_left(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    """Return the current session if the call begins another one."""
+    call = request.call
+    begins = call.thought_number == 1 and not _refers(call) and not call.branch_id
+    return known[:1] if begins else ()
+
+
+def _find_able(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    """Return the sessions that have the call's strategy, or none yet."""
+    strategy = request.strategy
+    return [found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage]
+
+
+def _find_fitting(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    able = _find_able(request, known)
+    return [found for found in able if _fits(request.call, found, is_current=found is known[0])]
+
+
+def _find_expecting(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    """Return the sessions with the call's estimate, else the current one, if that has not ended."""
+    call, able = request.call, _find_able(request, known)
+    if not able or able[0] is not known[0] or able[0].head.ended:
+        return ()
+    estimate = max(call.total_thoughts, call.thought_number)
+    others = () if _refers(call) else able
+    return [found for found in others if found.total == estimate and not found.head.ended] or able[:1]
+
+
+def _find_ended(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
+    """Return the current session if it has ended."""
+    return [found for found in _find_able(request, known[:1]) if found.head.ended]
+
+
+_RULES = (
+    Rule(_find_repeated, is_told=False),
+    Rule(_find_left, "it is thought number 1"),
+    Rule(_find_fitting),
+    Rule(_find_expecting),
+    Rule(_find_ended, "the earlier one has ended"),
+)
+"""The rules in order: the first with sessions decides. Without any, the strategy is another one."""
+
+
+def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
+    """Whether a session has everything a thought refers to, and the thought's number or the previous number.
+
+    A session that is not current must also be open, and expect the thought's number or have the same estimate.
+    """
+    head, has = found.head, found.view.with_number
+    if head.ended and not is_current:
+        return False
+    references = call.revises_thought, call.branch_from_thought
+    merges_other = bool(call.merge_branch) and call.merge_branch not in head.branches
+    if merges_other or not all(number is None or has(number) for number in references):
+        return False
+    line = head.branches.get(call.branch_id) if call.branch_id else head.main
+    if call.thought_number in {there.number + 1 for there in (line, head.line(head.latest)) if there}:
+        return True
+    if not is_current:
+        return found.total == call.total_thoughts and bool(has(call.thought_number))
+    is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
+    return is_own or bool(has(call.thought_number))
 
 
 def _refers(call: ThinkingCall) -> bool:

@@ -34,7 +34,7 @@ from .session_settings import SessionSettings
 from .thinking_tool import Notice, actions_schema
 from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import continuation_id, copy_run, read_session
-from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
+from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, has_expired
 from .unfinished_sessions import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
 
 Arguments = Mapping[str, Any]
@@ -154,7 +154,7 @@ class Sessions:
                 mark=session_calls.call_mark(call, others) if forgives else 0,
                 exact=exact_id is not None,
                 begins=begins,
-                keeps=self.store.durable,
+                archives=self.store.durable,
                 others=others,
                 lapses=self._lapses,
                 directory=self._directory,
@@ -279,7 +279,7 @@ class Sessions:
             found = [
                 (row, head)
                 for row, head in await begun_here(self.store, self._directory)
-                if row.status == "active" and not is_over(row, self.settings, self._clock())
+                if row.status == "active" and not has_expired(row, self.settings, self._clock())
             ]
             if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
                 found = found if self.strategy(strategy).name == found[0][0].strategy else []
@@ -655,7 +655,7 @@ class Sessions:
         return session_documents.session_document(row, status)
 
     def _is_archived(self, row: SessionRow) -> bool:
-        return row.status == "archived" or is_over(row, self.settings, self._clock())
+        return row.status == "archived" or has_expired(row, self.settings, self._clock())
 
     async def _row(self, text: str) -> SessionRow:
         if self._lapses:
@@ -664,6 +664,6 @@ class Sessions:
 
     def _present(self, view: SessionView, session_id: str) -> SessionRow:
         """Return the row unless the session is missing, or has expired and waits to be swept."""
-        if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
+        if view.row is None or (self._lapses and has_expired(view.row, self.settings, self._clock())):
             raise no_session(session_id)
         return view.row

@@ -15,7 +15,7 @@ from ..errors import StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from ..text import first_words
 from .fields import settle_fields
-from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
+from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_repeated, spans
 from .placement import Placed, shortest_path, submit, with_guidance_given
 from .session_choice import KnownSession, SessionChoice, SessionRequest
 from .session_review import before_the_end, consequences, false_claims, keep, left_open
@@ -82,8 +82,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         Raises:
             UsageError: The call breaks a rule.
         """
-        there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
-        choice = self.which_session(there, list(self._candidates(view)))
+        there = None if view.row is None else KnownSession(view.row, view, self._is_gone(view.row))
+        choice = self.choose_session(there, list(self._candidates(view)))
         try:
             if self.fault:
                 raise self.fault
@@ -107,7 +107,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             head, view = Head(ThoughtLine(""), directory=self.directory), RowsView()
         else:
             row, head, view = choice.session.row, choice.session.head, choice.session.view
-            if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
+            if (kept := find_repeated(view, head, call.thought_number, call.thought, self.mark)) is not None:
                 return SessionChange(value=self._keep_once(choice, choice.session, kept))
             strategy = self._strategy_of(row, head)
         call, dropped = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
@@ -183,8 +183,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             taken.left_open = left_open(head, taken.strategy, keep(rows))
         return taken
 
-    def _has_lapsed(self, row: SessionRow) -> bool:
-        return self.lapses and is_over(row, self.settings, self.now_ms)
+    def _is_gone(self, row: SessionRow) -> bool:
+        return self.lapses and has_expired(row, self.settings, self.now_ms)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
         """Return the sessions that a call without a session id may continue."""
@@ -193,7 +193,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             with contextlib.suppress(StoreError):
                 seen = view if session_id == self.target else view.other(session_id)
                 known = None if seen.row is None or seen.row.run_id else KnownSession(seen.row, seen)
-                if known and known.head and not self._has_lapsed(known.row):
+                if known and known.head and not self._is_gone(known.row):
                     yield known
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
@@ -229,7 +229,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             )
 
 
-def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
+def has_expired(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
     """Whether a session's time to live has run out."""
     ttl_ms = settings.ttl_s * 1_000 if row.ttl_ms is None else row.ttl_ms
     return not row.pinned and row.used_at_ms + ttl_ms < now_ms
