@@ -97,7 +97,7 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
     request = SessionRequest(
         call=thought,
         session_id=None,
-        thinker=None,
+        thinker=Thinker(),
         target="new",
         new_id=str,
         strategy=thought.strategy,

@@ -14,7 +14,7 @@ from reasonry.app.use_cases import RunRequest
 from reasonry.app.wiring import App
 from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.session_choice import Thinker
-from reasonry.guided.session_review import false_claims, keep, open_questions
+from reasonry.guided.session_review import false_claims, open_questions, with_records
 from reasonry.records import ThoughtRow
 
 from .desk import Desk, desk
@@ -245,7 +245,7 @@ def test_a_question_of_two_parts_is_open_while_one_is() -> None:
             ThoughtRow(place, place, text, None, encode(ThoughtRecord()))
             for place, text in enumerate(texts, 1)
         ]
-        return [number for number, _ in open_questions(keep(rows))]
+        return [number for number, _ in open_questions(with_records(rows))]
 
     assert open_in("Plan it.", *texts) == [2]
     assert open_in("Plan it.", *texts[:2], "The application does no DDL then.") == []

@@ -60,7 +60,7 @@ def _text_of(thought: ThoughtRow) -> str:
         f"branch {thought.branch}" if thought.branch else "",
         f"revises thought {record.revises_thought}" if record.revises_thought is not None else "",
         f"takes branch {record.merge_branch} back in" if record.merge_branch else "",
-        str(record.said.get("evidence") or ""),
+        str(record.facts.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))
     text = cut(thought.text, MAX_QUOTED_THOUGHT_CHARS)

@@ -20,6 +20,7 @@ from ..engine.run import Run
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..guided.session_settings import SessionSettings
 from ..guided.sessions import Sessions
+from ..guided.stored_sessions import continues_run
 from ..masking import SECRETS
 from ..records import Store
 from .installed import installed_strategies
@@ -157,14 +158,14 @@ class App(UseCases):
                 wanted = "what to refute: a problem, claims or a session" if task else "the problem to solve"
                 raise UsageError(f"problem is missing; give {wanted}", field="problem")
             return problem, None
-        sessions = self.sessions()
-        session_id = await sessions.session_id(request.session)
-        thoughts = await sessions.read_thoughts(session_id)
+        sessions = self.sessions().stored
+        row = await sessions.row(request.session)
+        session_id, thoughts = row.session_id, await sessions.thoughts(row.session_id)
         if not thoughts:
             raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
         if problem is not None or task:
             return with_quoted(problem or task, quote_thoughts(thoughts)), session_id
-        if await sessions.continues_run(session_id):
+        if continues_run(row):
             message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
             raise UsageError(message, field="problem")
         return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
@@ -178,7 +179,7 @@ class App(UseCases):
             and (claims := conclusion.document.get("claims"))
         ):
             with contextlib.suppress(NotFoundError, StoreError):
-                await self.sessions().take_verdicts(session_id, claims)
+                await self.sessions().stored.take_verdicts(session_id, claims)
 
 
 def _working_directory() -> str:

@@ -168,7 +168,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     """Identifies the call that submitted it, or 0."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """The flattened data."""
         return flatten_data(self.data)
 

@@ -9,11 +9,11 @@ Rule 3: among several possible sessions the branch, the estimate and the strateg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -29,6 +29,8 @@ MAX_OPEN = 16
 _MAX_NAMED = 3
 
 Pair = frozenset[str]
+Verdict = Literal["first", "best", "new"]
+"""A thought goes to the first or the best of several sessions, or begins a new one."""
 
 
 # -- what a caller has in mind
@@ -178,7 +180,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     call: ThinkingCall
     session_id: str | None
-    thinker: Thinker | None
+    thinker: Thinker
     target: str
     new_id: Callable[[], str]
     strategy: str | None = None
@@ -190,7 +192,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     @property
     def is_lost(self) -> bool:
         """Whether the call continues thoughts without naming a session, and no known session fits."""
-        knows = self.session_id is not None or (self.thinker is not None and self.thinker.ids)
+        knows = self.session_id is not None or self.thinker.ids
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
     def choose_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
@@ -208,7 +210,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         is_named, clears = self.session_id is not None, self.call.clear_session
         if is_named:
             self._check_name(there)
-        elif self.thinker is None or not self.thinker.ids:
+        elif not self.thinker.ids:
             return self._begin(there)
         elif not clears:
             choice = self.choose_among(known)
@@ -269,18 +271,43 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- which of several
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id by the first row of `_RULES` that applies.
+        """Choose the session of a call without a session id by the first row of the table that finds any.
 
         Args:
             known: The caller's sessions, the current one first.
         """
-        for rule in _RULES:
-            if found := rule.question(self, known):
-                if rule.why:
-                    return SessionChoice(None, notices=[_begun(rule.why, known[0])])
-                return self._choose_best(found, known[0]) if rule.is_told else SessionChoice(found[0])
-        notices = [_begun(f"the strategy is {self.strategy}", known[0])] if known else []
-        return SessionChoice(None, notices=notices)
+        for found, verdict, why in self._rows(known) if known else ():
+            if found and verdict == "new":
+                return SessionChoice(None, notices=[_begun(why, known[0])])
+            if found:
+                return self._choose_best(found, known[0]) if verdict == "best" else SessionChoice(found[0])
+        return SessionChoice(None)
+
+    def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
+        """Yield the table: the sessions that answer a question, the verdict, and the reason for a new session."""
+        call, strategy, number, current = self.call, self.strategy, self.call.thought_number, known[0]
+        yield (
+            [
+                found
+                for found in known
+                if find_repeated(found.view, found.head, number, call.thought, self.mark)
+            ],
+            "first",
+            "",
+        )
+        begins = number == 1 and not _refers(call) and not call.branch_id
+        yield known[:begins], "new", "it is thought number 1"
+        able = [
+            found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
+        ]
+        yield [found for found in able if _fits(call, found, is_current=found is current)], "best", ""
+        if current in able:
+            # The number fits nowhere, so the estimate decides; else the thought stays.
+            estimate, others = max(call.total_thoughts, number), [] if _refers(call) else able
+            expecting = [found for found in others if found.total == estimate and not found.head.ended]
+            yield [] if current.head.ended else expecting or [current], "best", ""
+            yield [current], "new", "the earlier one has ended"
+        yield known, "new", f"the strategy is {strategy}"
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
         """Choose the session with the call's branch, estimate and strategy, else the first."""
@@ -294,75 +321,11 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             ),
         )
         ids = dict.fromkeys([current.id, *(known.id for known in found)])
-        named = self.thinker.pairs if self.thinker else ()
-        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in named]
+        new = [
+            other for other in ids if other != best.id and Pair((best.id, other)) not in self.thinker.pairs
+        ]
         notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
         return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
-
-
-# -- the rules
-
-
-class Rule(NamedTuple):
-    """A row of the table by which a session is chosen.
-
-    Attributes:
-        question: Finds the sessions to which the rule applies.
-        why: The reason for a new session. Empty if the thought goes to one of the sessions found.
-        is_told: Whether a notice names the sessions that were not chosen.
-    """
-
-    question: Callable[[SessionRequest, Sequence[KnownSession]], Sequence[KnownSession]]
-    why: str = ""
-    is_told: bool = True
-
-
-def _find_repeated(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    number, text = request.call.thought_number, request.call.thought
-    return [found for found in known if find_repeated(found.view, found.head, number, text, request.mark)]
-
-
-def _find_left(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    """Return the current session if the call begins another one."""
-    call = request.call
-    begins = call.thought_number == 1 and not _refers(call) and not call.branch_id
-    return known[:1] if begins else ()
-
-
-def _find_able(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    """Return the sessions that have the call's strategy, or none yet."""
-    strategy = request.strategy
-    return [found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage]
-
-
-def _find_fitting(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    able = _find_able(request, known)
-    return [found for found in able if _fits(request.call, found, is_current=found is known[0])]
-
-
-def _find_expecting(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    """Return the sessions with the call's estimate, else the current one, if that has not ended."""
-    call, able = request.call, _find_able(request, known)
-    if not able or able[0] is not known[0] or able[0].head.ended:
-        return ()
-    estimate = max(call.total_thoughts, call.thought_number)
-    others = () if _refers(call) else able
-    return [found for found in others if found.total == estimate and not found.head.ended] or able[:1]
-
-
-def _find_ended(request: SessionRequest, known: Sequence[KnownSession]) -> Sequence[KnownSession]:
-    """Return the current session if it has ended."""
-    return [found for found in _find_able(request, known[:1]) if found.head.ended]
-
-
-_RULES = (
-    Rule(_find_repeated, is_told=False),
-    Rule(_find_left, "it is thought number 1"),
-    Rule(_find_fitting),
-    Rule(_find_expecting),
-    Rule(_find_ended, "the earlier one has ended"),
-)
-"""The rules in order: the first with sessions decides. Without any, the strategy is another one."""
 
 
 def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:

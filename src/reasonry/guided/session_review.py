@@ -48,16 +48,16 @@ they them their those these about because after before thought thoughts step sti
 _EMPTY_WORDS: Final = frozenset(_EMPTY.split())
 
 
-class Kept(NamedTuple):
+class RecordedThought(NamedTuple):
     """A thought of a session, with its record."""
 
     row: ThoughtRow
     record: ThoughtRecord
 
 
-def keep(thoughts: Iterable[ThoughtRow]) -> list[Kept]:
+def with_records(thoughts: Iterable[ThoughtRow]) -> list[RecordedThought]:
     """Return thoughts with their records."""
-    return [Kept(row, decode_record(row)) for row in thoughts]
+    return [RecordedThought(row, decode_record(row)) for row in thoughts]
 
 
 # -- revisions
@@ -71,7 +71,7 @@ class Consequence(NamedTuple):
     numbers: tuple[int, ...]
 
 
-def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
+def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Consequence]:
     """Return the unchecked consequences of each thought's latest revision."""
     places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
@@ -105,11 +105,11 @@ def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
 
 def _read_confirms(record: ThoughtRecord) -> list[int]:
     """Return the numbers of the thoughts confirmed in `data.confirms`."""
-    written = record.said.get("confirms", ())
+    written = record.facts.get("confirms", ())
     return [number for number in (written if isinstance(written, list) else [written]) if type(number) is int]
 
 
-def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
+def _find_standing(thoughts: Sequence[RecordedThought]) -> list[RecordedThought]:
     """Return the unrevised thoughts."""
     revised = {kept.record.revises_seq for kept in thoughts}
     return [kept for kept in thoughts if kept.row.seq not in revised]
@@ -118,7 +118,7 @@ def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
 # -- what is open
 
 
-def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> str:
+def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
     """List the open points in a line: unused corrections, unmerged branches, unsupported claims. Empty without any.
 
     Args:
@@ -141,7 +141,7 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]
     )
 
 
-def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
+def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
     """Return the questions to an agent before it ends its session."""
     own = thoughts[head.from_run :]
     open_steps, dropped_steps = _open_steps(own)
@@ -162,7 +162,7 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
     return text + _QUESTION
 
 
-def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> dict[str, Any]:
+def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> dict[str, Any]:
     """Summarise a session's thoughts: the decided, open, assumed and refuted points."""
     own = thoughts[head.from_run :]
     found = {
@@ -174,10 +174,10 @@ def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -
     return {name: value for name, value in found.items() if value}
 
 
-def _decisions(thoughts: Sequence[Kept]) -> Iterator[str]:
+def _decisions(thoughts: Sequence[RecordedThought]) -> Iterator[str]:
     hypothesis = ""
     for row, record in thoughts:
-        data = record.said
+        data = record.facts
         hypothesis = str(data.get("hypothesis") or hypothesis)
         if isinstance(data.get("selected"), str):
             yield f"{row.number}: {_short(data['selected'])} was selected"
@@ -210,7 +210,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
     ]
 
 
-def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
+def _unused_corrections(thoughts: Sequence[RecordedThought]) -> list[str]:
     """Return the corrections after which their line did not continue."""
     return [
         f"revision {kept.row.number}" + (f" of {revised}" if (revised := kept.record.revises_thought) else "")
@@ -220,7 +220,7 @@ def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
     ]
 
 
-def _follows(kept: Kept, correction: Kept) -> bool:
+def _follows(kept: RecordedThought, correction: RecordedThought) -> bool:
     """Whether a later thought continues from a correction, or corrects it again."""
     record = kept.record
     if record.is_revision:
@@ -231,7 +231,7 @@ def _follows(kept: Kept, correction: Kept) -> bool:
     return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
 
 
-def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> list[int]:
+def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
     """Return the claims whose testing stage has no later thought."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
@@ -249,10 +249,10 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> 
     return [number for number, _ in waiting.values()]
 
 
-def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
+def _assumptions(thoughts: Sequence[RecordedThought]) -> list[str]:
     """Return the numbers of unrevised assumptions."""
     marked = [
-        row.number for row, record in _find_standing(thoughts) if record.said.get("evidence") == "assumed"
+        row.number for row, record in _find_standing(thoughts) if record.facts.get("evidence") == "assumed"
     ]
     return [spans(marked)] if marked else []
 
@@ -279,7 +279,7 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
     return replace(head, verdicts=tuple([*earlier, *found][-_MOST_VERDICTS:]))
 
 
-def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
+def _refutations(head: Head, thoughts: Sequence[RecordedThought]) -> list[ClaimVerdict]:
     """Return the verdicts on refuted, unrevised thoughts."""
     revised = {kept.record.revises_thought for kept in thoughts}
     return [
@@ -287,12 +287,12 @@ def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
     ]
 
 
-def _open_steps(thoughts: Sequence[Kept]) -> tuple[list[str], list[str]]:
+def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[str]]:
     """Return the open steps of the latest plan, and earlier open steps that are missing in it."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
         for kept in thoughts
-        if isinstance(plan := kept.record.said.get("planning"), list)
+        if isinstance(plan := kept.record.facts.get("planning"), list)
     ]
     latest = plans[-1] if plans else {}
     conclusion, known = next(reversed(latest), ""), {name: plan[name] for plan in plans for name in plan}
@@ -311,13 +311,13 @@ def false_claims(text: str, about: str = "") -> list[str]:
     return false_equations(text, about=about)[:_MAX_EQUATIONS]
 
 
-def _unrevised_faults(thoughts: Sequence[Kept]) -> Iterator[str]:
+def _unrevised_faults(thoughts: Sequence[RecordedThought]) -> Iterator[str]:
     for row, _ in _find_standing(thoughts):
         if "=" in row.text:
             yield from (f"{row.number}: {fault}" for fault in false_claims(row.text)[:1])
 
 
-def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
+def open_questions(thoughts: Sequence[RecordedThought]) -> Iterator[tuple[int, str]]:
     """Yield the agent's own questions that no later thought seems to answer, latest first."""
     later: list[set[str]] = []
     for place in reversed(range(len(thoughts))):

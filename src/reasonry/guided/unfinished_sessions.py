@@ -19,6 +19,8 @@ from .session_documents import instant
 _LOOKED_AT = 200
 _SHOWN = 3
 _WORDS_CHARS = 50
+_PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
+"""Arguments of a command that name the line of its thought."""
 
 Unfinished = tuple[SessionRow, Head]
 
@@ -69,13 +71,29 @@ def list_unfinished(found: Sequence[Unfinished]) -> str:
 # -- what a command leaves out
 
 
-def next_number(head: Head, call: Mapping[str, Any]) -> int:
-    """Return the number of a thought on its line, derived from the other arguments of the thinking tool."""
-    branch, left = call.get("branch_id"), str(call.get("branch_from_thought", ""))
+def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
+    """Add the numbers and the line that a command left out.
+
+    Args:
+        head: The state of the session to continue, or None for a new session.
+    """
+    number = 1 if head is None else _next_number(head, call)
+    total = max(0 if head is None else head.line(head.latest).total, number + 1)
+    if not call.get("next_thought_needed", True):
+        total = number
+    completed = {"thought_number": number, "total_thoughts": total, **call}
+    if head is not None and head.branches and not call.keys() & _PLACING:
+        # The number is the main line's next, whatever comes next on a branch.
+        completed["branch_id"] = head.main_name
+    return completed
+
+
+def _next_number(head: Head, call: Mapping[str, Any]) -> int:
+    branch, parent = call.get("branch_id"), str(call.get("branch_from_thought", ""))
     if branch and branch in head.branches:
         return head.branches[branch].number + 1
-    if left.isdecimal():
-        return int(left) + 1
+    if parent.isdecimal():
+        return int(parent) + 1
     if branch and branch != MAIN:
         return head.line(head.latest).number + 1
     return head.main.number + 1

@@ -100,7 +100,9 @@ def _tool_over(
 
     async def think(**arguments: Any) -> Document:
         call = {name: value for name, value in arguments.items() if value is not None or name in required}
-        return await think_in_camel_case(sessions, call, exact_id=session_id, history=history, forgives=False)
+        return await think_in_camel_case(
+            sessions, call, exact_id=session_id, history=history, deduplicates=False
+        )
 
     think.__name__ = think.__qualname__ = THINKING
     think.__doc__ = THINKING_DESCRIPTION
