@@ -347,11 +347,6 @@ class Submission(NamedTuple):
         stays = any(base == stages[0] or base not in self.strategy.by_name for base in legal)
         return (stages, None if stays else legal[0]) if legal else None
 
-    def _shortest_path(self, bases: Sequence[str]) -> Stages | None:
-        """Return the shortest path to the named stages from any legal start."""
-        found = [complete_path(self.strategy, base, self.stages) for base in bases]
-        return min(filter(None, found), key=len, default=None)
-
     # -- the line
 
     def _line_continued(self) -> str | None:
@@ -459,7 +454,8 @@ class Submission(NamedTuple):
             is_other = name not in (branch, call.merge_branch or branch)
             if is_other and is_legal(strategy, head.line(name).stage, self.stages):
                 yield {"branch_id": name or head.main_name}
-        if (way := self._shortest_path(bases)) is not None:
+        ways = filter(None, (complete_path(strategy, base, self.stages) for base in bases))
+        if way := min(ways, key=len, default=None):
             yield {"stage": list(way)}
         for thought in reversed(self.view.latest(head.thoughts)):
             way = complete_path(strategy, decode_record(thought).stage, self.stages)

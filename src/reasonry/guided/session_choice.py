@@ -88,7 +88,7 @@ class Thinker:
             self.forget(self.current)
         is_lone = self.current is None or not before.is_open or before.is_stray
         if named is None or choice.session is None or is_lone:
-            self.bind(session_id)
+            self.resume(session_id)
         elif session_id not in self.ids:
             self.ids.append(session_id)
         if named not in (None, session_id, LAST) and not call.clear_session:
@@ -97,14 +97,10 @@ class Thinker:
         if self.seen is not None:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
-    def bind(self, session_id: str) -> None:
-        """Make a session the current one. Other unfinished sessions are kept."""
+    def resume(self, session_id: str) -> None:
+        """Make an open session the current one. Other unfinished sessions are kept."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
-
-    def resume(self, session_id: str) -> None:
-        """Make an open session the current one."""
-        self.bind(session_id)
         if self.seen is not None:
             self.seen[session_id] = Seen()
 
@@ -232,7 +228,6 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return self._begin(there, notice, delete=self.exact or there.row.status == "active")
 
     def _check_name(self, there: KnownSession | None) -> None:
-        """Refuse a name that cannot be the id of a session."""
         name = self.target
         if not self.begins and (there is None or there.has_expired):
             raise no_session(name)

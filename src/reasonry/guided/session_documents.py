@@ -42,7 +42,7 @@ def reply_document(result: TurnResult) -> Document:
         left_open=result.left_open,
     )
     if record.stage in result.strategy.by_name:
-        reply = replace(reply, **_place(result))
+        reply = replace(reply, **_stage_part(result))
     if not record.next_thought_needed:
         done = f"{head.thoughts} thoughts processed across {len(head.branches)} branches"
         reply = replace(reply, summary=f"Sequential thinking complete: {done}.")
@@ -50,19 +50,14 @@ def reply_document(result: TurnResult) -> Document:
     return document if result.history is None else document | history_document(result.history, head.thoughts)
 
 
-def _place(result: TurnResult) -> Document:
+def _stage_part(result: TurnResult) -> Document:
     """Return the part of a reply about the stage, in full on entering it or on a new connection."""
-    strategy, record, earlier, head = (
-        result.strategy,
-        result.placed.record,
-        result.earlier,
-        result.placed.head,
-    )
+    strategy, record, earlier = result.strategy, result.placed.record, result.earlier
     line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
     entered = record.from_stage is not None or bool(record.path) or had_no_stage
     guided = () if result.recalls else earlier.guided
-    members = _stage_members(strategy, head, record.stage, guided, entered)
+    members = _stage_members(strategy, result.placed.head, record.stage, guided, entered)
     if not earlier.has_stage or result.recalls:
         members["strategy"] = strategy.name
     return members
@@ -106,9 +101,8 @@ def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
     record = decode_record(thought)
-    names = ("is_revision", "revises_thought", "branch_from_thought", "merge_branch")
-    shown = {name: getattr(record, name) for name in names}
-    return ShownThought(thought.number, thought.text, thought.branch, **shown)
+    references = record.is_revision, record.revises_thought, record.branch_from_thought, record.merge_branch
+    return ShownThought(thought.number, thought.text, thought.branch, *references)
 
 
 # -- sessions

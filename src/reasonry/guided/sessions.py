@@ -21,22 +21,21 @@ from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..ids import may_be_short, now_ms
 from ..ids import new_id as new_uuid
-from ..records import SessionChange, SessionFilters, SessionRow, SessionView, Store, ThoughtRow
+from ..records import SessionChange, SessionFilters, SessionView, Store, ThoughtRow
 from ..text import show_value
 from . import export
 from . import session_calls as calls
 from . import session_documents as documents
-from .lines import Head, RowsView, ancestry, decode_head, encode, find_thought
+from .lines import RowsView, ancestry, decode_head, encode, find_thought
 from .placement import with_guidance_given
 from .session_choice import Thinker
 from .session_documents import Document
 from .session_settings import SessionSettings
-from .stored_sessions import StoredSessions
+from .stored_sessions import StoredSessions, Unfinished, begun_here, find_unfinished, list_unfinished
 from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import continuation_id, copy_run, read_session
 from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
-from .unfinished_sessions import Unfinished, begun_here, complete_call, find_unfinished, list_unfinished
 
 Arguments = Mapping[str, Any]
 
@@ -164,11 +163,10 @@ class Sessions:
             more = f" This call would begin a new session. {list_unfinished(here)}"
             raise type(error)(error.message + more, code=error.code, **error.details) from None
         if turn.is_lost:
-            reason = "unfinished_sessions" if here else "session_begun"
-            others = (
-                list_unfinished(here) if here else "To continue another, pass the session id of its reply."
-            )
-            message = f"Thought {call.thought_number} began a new session. {others}"
+            reason, how = "session_begun", "To continue another, pass the session id of its reply."
+            if here:
+                reason, how = "unfinished_sessions", list_unfinished(here)
+            message = f"Thought {call.thought_number} began a new session. {how}"
             result.notices.append(Notice(reason, message))
         if turn.exact and call.session_id not in (None, turn.session_id):
             message = "This tool thinks in one session of its own, whatever session a call names."
@@ -255,13 +253,20 @@ class Sessions:
             The reply, and the beginning of a continued session that the command did not name.
         """
         found = await self._find_here(call, begins=begins)
-        if found and "revises_thought" in call and not call.keys() & _ON_A_LINE:
+        revised = str(call.get("revises_thought"))
+        if found and revised.isdecimal() and not call.keys() & _ON_A_LINE:
+            row, head = found[0]
+            view, lines = (
+                RowsView(row, await self.stored.thoughts(row.session_id)),
+                ancestry(head, head.latest),
+            )
             with contextlib.suppress(UsageError):
-                call = {**call, "branch_id": await self._line_of(*found[0], call["revises_thought"])}
+                thought = find_thought(view, "revises_thought", int(revised), lines)
+                call = {**call, "branch_id": thought.branch or head.main_name}
         # Without a number there is nothing to tell the sessions apart by.
         open_here = [] if "session_id" in call else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
-        completed = complete_call(call, found[0][1] if found else None)
+        completed = calls.complete_call(call, found[0][1] if found else None)
         reply = await self.think(completed, thinker=Thinker([*purposes], seen=None), refuter=refuter)
         return reply, purposes.get(reply["session_id"])
 
@@ -281,17 +286,6 @@ class Sessions:
         if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
             return found if self.stored.strategy(strategy).name == found[0][0].strategy else []
         return found
-
-    async def _line_of(self, row: SessionRow, head: Head, number: object) -> str:
-        """Return the branch id of a thought by its number, looked up from the latest thought's line.
-
-        Raises:
-            UsageError: The thought does not exist.
-        """
-        thoughts = await self.stored.thoughts(row.session_id) if str(number).isdecimal() else ()
-        meant = int(str(number)) if thoughts else 0
-        found = find_thought(RowsView(row, thoughts), "revises_thought", meant, ancestry(head, head.latest))
-        return found.branch or head.main_name
 
     # -- looking
 
@@ -372,13 +366,12 @@ class Sessions:
     async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
         call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
-        document, rows = await self._select(call, None)
+        document, rows = await self._select(call)
         return document, map(documents.thought_document, rows)
 
     async def _select(
-        self, call: calls.GetSession, count: int | None
+        self, call: calls.GetSession, count: int | None = None
     ) -> tuple[Document, Sequence[ThoughtRow]]:
-        """Return a session, and a limited number of the requested thoughts."""
         row = await self.stored.row(call.session_id)
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
         rows = await self.stored.thoughts(row.session_id, position_of(call.cursor), count, **chosen)
@@ -471,16 +464,16 @@ class Sessions:
             UsageError: The content is not a session, or breaks the rules of a session.
             TooLargeError: A thought or the session exceeds the limits.
         """
-        brought = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
-        wanted, notices = brought.row.session_id if self._chooses_ids else "", [*brought.notices]
-        row = replace(brought.row, session_id=wanted or self._new_id())
+        transcript = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
+        wanted, notices = transcript.row.session_id if self._chooses_ids else "", [*transcript.notices]
+        row = replace(transcript.row, session_id=wanted or self._new_id())
         try:
-            await self.store.import_session(row, brought.thoughts)
+            await self.store.import_session(row, transcript.thoughts)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
             notices.append(Notice("exists", message, row.session_id))
             row = replace(row, session_id=self._new_id())
-            await self.store.import_session(row, brought.thoughts)
+            await self.store.import_session(row, transcript.thoughts)
         return {**await self.stored.document(row), "notices": msgspec.to_builtins(notices)}
 
     # -- keeping and forgetting
@@ -509,7 +502,7 @@ class Sessions:
             with contextlib.suppress(NotFoundError):
                 async with self.store.drive(run_id):
                     await self.store.delete_run(run_id)
-        # Deleting the run may have result the session along.
+        # Deleting the run may have taken the session along.
         with contextlib.suppress(NotFoundError):
             await self.store.delete_session(session_id)
         return {"session_id": session_id, "deleted": True}

@@ -1,4 +1,8 @@
-"""The sessions of a store: found by their ids, read, and swept once they have expired."""
+"""The sessions of a store: found by their ids or as unfinished ones of a directory, read, swept once they expire.
+
+A directory is to commands what a connection is to MCP: a thought continues the session last used there, unless that
+session has ended, has expired, or uses another strategy than the named one.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,19 @@ from ..core.strategy import Strategy
 from ..errors import NotFoundError, StoreError
 from ..ids import find_id, no_session, now_ms
 from ..records import SessionChange, SessionRow, SessionView, Store, Sweep, ThoughtRow
-from .lines import decode_head, encode
+from ..text import first_words
+from .lines import Head, decode_head, encode
 from .session_calls import MAX_PAGE
-from .session_documents import Document, session_document
+from .session_documents import Document, instant, session_document
 from .session_review import with_verdicts
 from .session_settings import SessionSettings
 
 SWEEP_EVERY_MS = 60_000
+_LOOKED_AT = 200
+_SHOWN = 3
+_PURPOSE_CHARS = 50
+
+Unfinished = tuple[SessionRow, Head]
 
 
 class StoredSessions:
@@ -165,3 +175,43 @@ class StoredSessions:
 def continues_run(row: SessionRow) -> bool:
     """Whether a session is the record of a run, or begins with copied thoughts of a run."""
     return row.run_id is not None or decode_head(row).from_run > 0
+
+
+# -- unfinished sessions
+
+
+async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
+    """Return the latest unfinished sessions of agents, sessions of this directory first.
+
+    The last used sessions come first. Sessions with a single thought numbered above 1 come last: an agent started them
+    after it had lost the id of its session.
+    """
+    found = list[Unfinished]()
+    for row in await store.sessions(limit=_LOOKED_AT, guided=True):
+        with contextlib.suppress(StoreError):
+            if row.thoughts and not (head := decode_head(row)).ended:
+                found.append((row, head))
+
+    def rank(session: Unfinished) -> tuple[bool, bool]:
+        row, head = session
+        is_stray = row.thoughts == 1 and head.line(head.latest).number > 1
+        return not directory or head.directory != directory, is_stray
+
+    return sorted(found, key=rank)
+
+
+async def begun_here(store: Store, directory: str) -> list[Unfinished]:
+    """Return the latest unfinished sessions of this directory."""
+    found = await find_unfinished(store, directory) if directory else []
+    return [session for session in found if session[1].directory == directory][:_SHOWN]
+
+
+def list_unfinished(found: Sequence[Unfinished]) -> str:
+    """List the sessions in a sentence, each with its id."""
+    listed: list[str] = []
+    for row, head in found:
+        line, words = head.line(head.latest), first_words(row.purpose, _PURPOSE_CHARS)
+        place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
+        listed.append(f'"{row.session_id}" ({place}: {words!r})')
+    how = "To continue one, send the thought again with its session id."
+    return f"Unfinished sessions begun here: {'; '.join(listed)}. {how}"

@@ -1,9 +1,8 @@
-"""Thoughts that were had elsewhere, walked again into a session: our own export, a think-strategies file, a run.
+"""Replays thoughts into a session: from our own export, a think-strategies file, or a run.
 
-Rule 1: they are walked thought by thought, by the same rules as when they are thought, so nothing gets in that could
-        not have been handed in. Our own export must hold in full.
-Rule 2: think-strategies lets its thinkers break the rules, and a run passes through stages without a thought. There a
-        path leads to a stage where the table has one; else what cannot be followed is kept in the thought's `data`.
+Rule 1: thoughts are replayed one by one under the rules for new thoughts. Our own export must follow all of them.
+Rule 2: a think-strategies file may break rules, and a run passes through stages without a thought. A path then leads to
+        the stage if the table has one; parts that still break a rule are kept in the thought's `data`.
 """
 
 from __future__ import annotations
@@ -48,17 +47,17 @@ class Transcript(NamedTuple):
     notices: Sequence[Notice] = ()
 
 
-# -- the walk
+# -- replaying
 
 
-class _Walk:
+class _Replay:
     """A session being replayed: its thoughts so far, and its state."""
 
     def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
         self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
-    def take_all(self, thoughts: Sequence[Document], take: Callable[[Document], None]) -> None:
+    def add_all(self, thoughts: Sequence[Document], add: Callable[[Document], None]) -> None:
         """Add thoughts one by one within the limits. An error names its thought."""
         limit = self._settings.max_thoughts
         if len(thoughts) > limit:
@@ -67,7 +66,7 @@ class _Walk:
             )
         for place, thought in enumerate(thoughts, 1):
             try:
-                take(thought)
+                add(thought)
             except ReasonryError as error:
                 kind: Callable[..., ReasonryError] = type(error)
                 message = f"thought {place} of the session: {error.message}"
@@ -76,20 +75,20 @@ class _Walk:
         if there > limit:
             raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
 
-    def take(self, thought: Document) -> None:
+    def add(self, thought: Document) -> None:
         """Add an exported thought. Raises if it breaks a rule."""
         self._add(self._read(thought), thought.get("at"), thought)
 
-    def take_loosely(self, thought: Document) -> None:
+    def add_loosely(self, thought: Document) -> None:
         """Add a thought. Parts that break a rule are kept in its `data`."""
-        known, aside = dict(thought), dict[str, Any]()
+        known, broken = dict(thought), dict[str, Any]()
         if thought.get("branch_id") in self.head.branches:
             known.pop("branch_from_thought", None)
         for name in _REFERENCES:
             number = known.get(name)
             if number is not None and not self.view.with_number(number):
-                aside[name] = known.pop(name)
-        call, at = self._with_data(self._read(known), aside), thought.get("at")
+                broken[name] = known.pop(name)
+        call, at = self._with_data(self._read(known), broken), thought.get("at")
         try:
             self._add(call, at)
         except IllegalTransitionError as error:
@@ -99,14 +98,14 @@ class _Walk:
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
-    def row(self, *, from_run: int = 0, **about: Any) -> SessionRow:
+    def row(self, *, from_run: int = 0, **members: Any) -> SessionRow:
         """Return the row of the session."""
         return SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
             thoughts=len(self.view.rows),
             head=encode(replace(self.head, from_run=from_run)),
-            **about,
+            **members,
         )
 
     def _read(self, thought: Document) -> ThinkingCall:
@@ -185,32 +184,28 @@ def read_session(
         strategy, named = find(None), show_value(about.strategy)
         message = f"Strategy {named} is not known here; the session was imported as {strategy.name}."
         notices.append(Notice("strategy", message))
-    walk = _Walk(strategy, settings, now_ms)
-    walk.take_all(thoughts, walk.take if is_own else walk.take_loosely)
-    row = walk.row(
+    replay = _Replay(strategy, settings, now_ms)
+    replay.add_all(thoughts, replay.add if is_own else replay.add_loosely)
+    row = replay.row(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
         purpose=about.purpose[:PURPOSE_CHARS],
     )
-    return Transcript(row, walk.view.rows, notices)
+    return Transcript(row, replay.view.rows, notices)
 
 
 def _document(content: str | bytes | Document) -> Document:
     try:
-        document = SECRETS.mask_data(
-            content if isinstance(content, Mapping) else msgspec.json.decode(content)
-        )
+        decoded = content if isinstance(content, Mapping) else msgspec.json.decode(content)
+        document = SECRETS.mask_data(decoded)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"This is no session: it is not JSON ({error})") from None
-    if not isinstance(document, Mapping) or not (
-        document.get("kind") == KIND or "thoughtHistory" in document
-    ):
-        raise UsageError(
-            "This is no session: expected a session that was exported as JSON, "
-            "or a session.json of think-strategies"
-        )
-    return document
+    if isinstance(document, Mapping) and (document.get("kind") == KIND or "thoughtHistory" in document):
+        return document
+    raise UsageError(
+        "This is no session: expected a session that was exported as JSON, or a session.json of think-strategies"
+    )
 
 
 def _objects(document: Document, name: str) -> list[dict[str, Any]]:
@@ -225,11 +220,8 @@ def _own_form(document: Document) -> Document:
 
     Behind the history come the branches whose thoughts it lacks.
     """
-    thoughts, branches, at = (
-        _objects(document, "thoughtHistory"),
-        document.get("branches"),
-        document.get("timestamp"),
-    )
+    thoughts = _objects(document, "thoughtHistory")
+    branches, at = document.get("branches"), document.get("timestamp")
     there = [thought.get("branchId") for thought in thoughts]
     for name, own in (branches if isinstance(branches, dict) else {}).items():
         if name not in there and isinstance(own, list):
@@ -299,22 +291,22 @@ def copy_run(
         own: The session written by the run.
     """
     copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
-    walk = _Walk(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
+    replay = _Replay(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
     for thought in copied:
         document = thought_document(thought)
         if document.get("stage") == last:
             del document["stage"]
-        walk.take_loosely(document)
+        replay.add_loosely(document)
     if answer:
         number = copied[-1].number + 1 if copied else 1
-        walk.take_loosely({"thought": answer, "thought_number": number, "stage": last})
-    row = walk.row(
+        replay.add_loosely({"thought": answer, "thought_number": number, "stage": last})
+    row = replay.row(
         session_id=continuation_id(own.session_id),
         created_at_ms=now_ms,
         purpose=own.purpose,
-        from_run=len(walk.view.rows),
+        from_run=len(replay.view.rows),
     )
-    return Transcript(row, walk.view.rows)
+    return Transcript(row, replay.view.rows)
 
 
 def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:

@@ -99,8 +99,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             lost = [notice.message for notice in choice.notices if notice.reason in ("expired", "unknown")]
             if not lost:
                 raise
-            about = f"{lost[0].partition(';')[0]}; this call would begin a new session."
-            raise type(error)(f"{about} {error.message}", code=error.code, **error.details) from None
+            fate = f"{lost[0].partition(';')[0]}; this call would begin a new session."
+            raise type(error)(f"{fate} {error.message}", code=error.code, **error.details) from None
 
     def _take(self, view: SessionView, choice: SessionChoice) -> SessionChange:
         known = choice.session or self._new_session(choice)
@@ -116,21 +116,21 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
         after_reply = replace(placed.head, asked=head.asked or asks, verdicts=verdicts)
         placed = replace(placed, head=with_guidance_given(strategy, after_reply))
-        thoughts = row.thoughts + 1
+        seq, body = row.thoughts + 1, encode(placed.record)
+        thought = ThoughtRow(seq, call.thought_number, call.thought, placed.branch, body)
         after = replace(
-            row, strategy=strategy.name, used_at_ms=self.now_ms, status="active", thoughts=thoughts
+            row,
+            strategy=strategy.name,
+            used_at_ms=self.now_ms,
+            status="active",
+            thoughts=seq,
+            head=encode(placed.head),
         )
-        after = replace(after, head=encode(placed.head))
-        body = encode(placed.record)
-        thought = ThoughtRow(thoughts, call.thought_number, call.thought, placed.branch, body)
         result = TurnResult(strategy, after, thought, placed, head, choice, [*choice.notices])
         result.notices += [*call_notices(result, call, dropped, view), *placed_notices(result)]
         self._review(result, view, asks=asks)
-        elsewhere = choice.session is not None and row.session_id != self.target
-        instead = row.session_id if elsewhere else None
-        return SessionChange(
-            after, thought, choice.delete, result, archive_as=choice.archive_as, instead=instead
-        )
+        instead = row.session_id if choice.session and row.session_id != self.target else None
+        return SessionChange(after, thought, choice.delete, result, choice.archive_as, instead)
 
     def _new_session(self, choice: SessionChoice) -> KnownSession:
         row = SessionRow(
@@ -149,13 +149,12 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         head, record, there = result.placed.head, result.placed.record, result.earlier.thoughts
         seen = None if result.choice.session is None else self.thinker.seen
         result.recalls = seen is not None and result.row.session_id not in seen
-        count = self._count_shown(recalls=result.recalls)
+        # A reply shows no thoughts but those asked for, except on a connection that sees the session first.
+        count = None if result.recalls and self.history == 0 else self.history
+        count = count if self.call.history is None else self.call.history
         is_end, revises = not record.next_thought_needed, record.revises_seq is not None
         needs_all = is_end or revises or asks
-        rows = [
-            *view.latest(there if needs_all or count is None else min(count, there)),
-            result.thought,
-        ]
+        rows = [*view.latest(there if needs_all or count is None else min(count, there)), result.thought]
         if count != 0:
             chars = self.settings.max_history_chars or (None if self.history is None else SHOWN_CHARS)
             result.history = cut_history(rows, count, chars)
@@ -166,12 +165,6 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             result.before_end = before_the_end(head, () if is_end else thoughts)
         if is_end:
             result.left_open = left_open(head, result.strategy, thoughts)
-
-    def _count_shown(self, *, recalls: bool) -> int | None:
-        """Return the number of thoughts to show: by the call, else by default, or all if recalled."""
-        if self.call.history is not None:
-            return self.call.history
-        return None if recalls and self.history == 0 else self.history
 
     def _repeat(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> TurnResult:
         """Return the result of the same call when it first arrived."""
@@ -261,8 +254,8 @@ def placed_notices(result: TurnResult) -> Iterator[Notice]:
     new = [verdict for verdict in earlier.verdicts if verdict.is_new]
     for verdict in new:
         if verdict.verdict != "confirmed":
-            about = "" if verdict.number is None else f"Thought {verdict.number}, "
-            yield Notice(verdict.verdict, f'{about}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
+            where = "" if verdict.number is None else f"Thought {verdict.number}, "
+            yield Notice(verdict.verdict, f'{where}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
     if new and all(verdict.verdict == "confirmed" for verdict in new):
         yield Notice("confirmed", f"Fresh readers confirmed all {len(new)} claims.")
 
@@ -288,7 +281,7 @@ def call_notices(
         message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
         yield Notice("number_repeated", message)
     elif number > 1 and latest not in (number, number - 1) and not view.with_number(number - 1):
-        message = f"TurnResult as thought {number}, though no thought here has number {number - 1}."
+        message = f"Taken as thought {number}, though no thought here has number {number - 1}."
         yield Notice("number_gap", f"{message} The latest on this line is {latest}.")
 
 
