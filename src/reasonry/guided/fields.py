@@ -111,7 +111,6 @@ def _add_arguments(
 
 
 def _read_groups(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:
-    """Convert the groups of data that belong to stages."""
     by_name = {stage.name: stage for stage in stages}
     found: dict[str, Any] = {}
     for key, value in data.items():

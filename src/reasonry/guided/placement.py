@@ -428,7 +428,7 @@ class Submission(NamedTuple):
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
         instead = next(self._find_ways_out(branch, bases), {})
         if instead:
-            message += self._required_data(instead)
+            message += self._say_required_fields(instead)
         elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
@@ -464,8 +464,7 @@ class Submission(NamedTuple):
                 stage = way[0] if len(way) == 1 else list(way)
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
 
-    def _required_data(self, instead: Mapping[str, Any]) -> str:
-        """Return a sentence about the fields required by the path, if any."""
+    def _say_required_fields(self, instead: Mapping[str, Any]) -> str:
         path = instead.get("stage")
         named = dict.fromkeys(path) if isinstance(path, list) else ()
         parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]

@@ -20,9 +20,8 @@ from .export import Format
 from .lines import MAIN, Head
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
-from .tool_arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
+from .tool_arguments import MAX_NAME_CHARS, Arguments, name_arguments, read_argument, read_arguments
 
-Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)
 
 _NOT_COMPARED = frozenset({"thought", "session_id", "clear_session", "history"})

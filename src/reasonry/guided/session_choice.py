@@ -290,7 +290,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             "first",
             "",
         )
-        begins = number == 1 and not _refers(call) and not call.branch_id
+        begins = number == 1 and not _refers_to_thoughts(call) and not call.branch_id
         yield known[:begins], "new", "it is thought number 1"
         able = [
             found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
@@ -298,7 +298,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         yield [found for found in able if _fits(call, found, is_current=found is current)], "best", ""
         if current in able:
             # The number fits nowhere, so the estimate decides; else the thought stays.
-            estimate, others = max(call.total_thoughts, number), [] if _refers(call) else able
+            estimate, others = max(call.total_thoughts, number), [] if _refers_to_thoughts(call) else able
             expecting = [found for found in others if found.total == estimate and not found.head.ended]
             yield [] if current.head.ended else expecting or [current], "best", ""
             yield [current], "new", "the earlier one has ended"
@@ -340,12 +340,11 @@ def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
         return True
     if not is_current:
         return found.total == call.total_thoughts and bool(has(call.thought_number))
-    is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
+    is_own = _refers_to_thoughts(call) or call.needs_more_thoughts or call.branch_id in head.branches
     return is_own or bool(has(call.thought_number))
 
 
-def _refers(call: ThinkingCall) -> bool:
-    """Whether a thought refers to other thoughts of its session."""
+def _refers_to_thoughts(call: ThinkingCall) -> bool:
     return bool(call.is_revision or call.revises_thought or call.branch_from_thought or call.merge_branch)
 
 

@@ -28,6 +28,7 @@ from . import session_calls as calls
 from . import session_documents as documents
 from .lines import RowsView, ancestry, decode_head, encode, find_thought
 from .placement import with_guidance_given
+from .session_calls import Arguments
 from .session_choice import Thinker
 from .session_documents import Document
 from .session_settings import SessionSettings
@@ -36,8 +37,6 @@ from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import continuation_id, copy_run, read_session
 from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
-
-Arguments = Mapping[str, Any]
 
 MOST_LOOKED_AT = 500
 """The most sessions read for a page."""
@@ -419,9 +418,9 @@ class Sessions:
         wanted = call.session_id
         if wanted is None:
             found = await find_unfinished(self.store, self._directory)
-            wanted = next((row.session_id for row, _ in found), None)
-        if wanted is None:
-            raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
+            if not found:
+                raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
+            wanted = found[0][0].session_id
         row, notices = await self.stored.row(wanted), builtins.list[Notice]()
         session_id = row.session_id
         if row.run_id is not None:
