@@ -7,7 +7,7 @@ lines up to the branching thought, then anywhere.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 from typing import Any, TypeVar
 
@@ -220,7 +220,7 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 # -- numbers
 
 
-Search = Iterator[tuple[str | None, int | None]]
+Search = Iterable[tuple[str | None, int | None]]
 """The lines to search for a number, in order, each with the highest valid number (None for any)."""
 
 
@@ -243,7 +243,7 @@ def find_thought(
     view: SessionView,
     field: str,
     number: int,
-    search: Iterable[tuple[str | None, int | None]],
+    search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
     """Find the thought for a number.
@@ -258,12 +258,8 @@ def find_thought(
     if not there:
         exists = spans(thought.number for thought in view.latest(sys.maxsize))
         has = f"it has: {exists}" if exists else "it has none yet"
-        raise UsageError(
-            f"There is no thought {number} in this session; {has}.",
-            field=field,
-            number=number,
-            exists=exists,
-        )
+        message = f"There is no thought {number} in this session; {has}."
+        raise UsageError(message, field=field, number=number, exists=exists)
     on_record = [thought for thought in there if thought.seq == seq]
     lines = (branch for branch, bound in search if bound is None or number <= bound)
     nearest = (thought for branch in lines for thought in there if thought.branch == branch)

@@ -167,9 +167,8 @@ class Move(NamedTuple):
     def record(self, at_ms: int, mark: int) -> Placed:
         """Build the record and the state after the thought."""
         call, own, data = self.call, self.own, flatten_data(self.call.data)
-        observes = "observation" in data or any(
-            self.stages[-1] == stage.tested_by for stage in self.strategy.stages
-        )
+        tests = {stage.tested_by for stage in self.strategy.stages}
+        observes = "observation" in data or self.stages[-1] in tests
         line = self._line_after(data, "" if observes else own.line.predicted)
         record = ThoughtRecord(
             stage=line.stage,
@@ -277,16 +276,11 @@ class Submission(NamedTuple):
     def _check_merge(self, merged: str, branch: str | None) -> None:
         head = self.head
         if merged not in head.branches:
-            known = (
-                f"where its lines stand: {show_lines(head)}"
-                if head.branches
-                else "it has no branches; leave it out"
-            )
-            raise UsageError(
-                f"There is no branch {merged!r} in this session; {known}.",
-                field="merge_branch",
-                choices=list(head.branches),
-            )
+            known = "it has no branches; leave it out"
+            if head.branches:
+                known = f"where its lines stand: {show_lines(head)}"
+            message = f"There is no branch {merged!r} in this session; {known}."
+            raise UsageError(message, field="merge_branch", choices=list(head.branches))
         if merged == branch:
             name, parent = show_value(branch), head.branches[merged].parent or head.main_name
             raise UsageError(
@@ -310,9 +304,8 @@ class Submission(NamedTuple):
             name = self._line_continued()
         base = None if branch_from is None else self._find_branching_thought(branch_from, branch_from_seq)
         if name is None and branch_from is not None:
-            name = next(
-                free for count in itertools.count(1) if (free := f"branch-{count}") not in head.branches
-            )
+            names = (f"branch-{count}" for count in itertools.count(1))
+            name = next(free for free in names if free not in head.branches)
         if not name or (name == MAIN and name not in head.branches and branch_from is None):
             return OwnLine(None, head.main, branch_from)
         if name in head.branches:

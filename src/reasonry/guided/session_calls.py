@@ -219,23 +219,19 @@ def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
     Args:
         head: The state of the session to continue, or None for a new session.
     """
-    number = 1 if head is None else _next_number(head, call)
-    total = max(0 if head is None else head.line(head.latest).total, number + 1)
-    if not call.get("next_thought_needed", True):
-        total = number
-    completed = {"thought_number": number, "total_thoughts": total, **call}
-    if head is not None and head.branches and not call.keys() & _PLACING:
-        # The number is the main line's next, whatever comes next on a branch.
-        completed["branch_id"] = head.main_name
-    return completed
-
-
-def _next_number(head: Head, call: Mapping[str, Any]) -> int:
-    branch, parent = call.get("branch_id"), str(call.get("branch_from_thought", ""))
-    if branch and branch in head.branches:
-        return head.branches[branch].number + 1
-    if parent.isdecimal():
-        return int(parent) + 1
-    if branch and branch != MAIN:
-        return head.line(head.latest).number + 1
-    return head.main.number + 1
+    number, total, line = 1, 2, {}
+    if head is not None:
+        latest, branch = head.line(head.latest), call.get("branch_id")
+        before, parent = head.main.number, str(call.get("branch_from_thought", ""))
+        if branch and branch in head.branches:
+            before = head.branches[branch].number
+        elif parent.isdecimal():
+            before = int(parent)
+        elif branch and branch != MAIN:
+            before = latest.number
+        number, total = before + 1, max(latest.total, before + 2)
+        if head.branches and not call.keys() & _PLACING:
+            # The number is the main line's next, whatever comes next on a branch.
+            line = {"branch_id": head.main_name}
+    follows = call.get("next_thought_needed", True)
+    return {"thought_number": number, "total_thoughts": total if follows else number, **call, **line}

@@ -281,15 +281,9 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
         """Yield the table: the sessions that answer a question, the verdict, and the reason for a new session."""
         call, strategy, number, current = self.call, self.strategy, self.call.thought_number, known[0]
-        yield (
-            [
-                found
-                for found in known
-                if find_repeated(found.view, found.head, number, call.thought, self.mark)
-            ],
-            "first",
-            "",
-        )
+        text, mark = call.thought, self.mark
+        repeated = [each for each in known if find_repeated(each.view, each.head, number, text, mark)]
+        yield repeated, "first", ""
         begins = number == 1 and not _refers_to_thoughts(call) and not call.branch_id
         yield known[:begins], "new", "it is thought number 1"
         able = [
@@ -316,9 +310,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             ),
         )
         ids = dict.fromkeys([current.id, *(known.id for known in found)])
-        new = [
-            other for other in ids if other != best.id and Pair((best.id, other)) not in self.thinker.pairs
-        ]
+        told = self.thinker.pairs
+        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in told]
         notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
         return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
 

@@ -214,11 +214,10 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 def _unused_corrections(thoughts: Sequence[RecordedThought]) -> list[str]:
     """Return the corrections after which their line did not continue."""
     return [
-        f"revision {thought.row.number}"
-        + (f" of {revised}" if (revised := thought.record.revises_thought) else "")
-        for place, thought in enumerate(thoughts, 1)
-        if thought.record.is_revision
-        and not any(_follows(later, thought) for later in islice(thoughts, place, None))
+        f"revision {row.number}" + (f" of {record.revises_thought}" if record.revises_thought else "")
+        for place, (row, record) in enumerate(thoughts, 1)
+        if record.is_revision
+        and not any(_follows(later, thoughts[place - 1]) for later in islice(thoughts, place, None))
     ]
 
 

@@ -159,8 +159,8 @@ class Sessions:
         except UsageError as error:
             if not here:
                 raise
-            more = f" This call would begin a new session. {list_unfinished(here)}"
-            raise type(error)(error.message + more, code=error.code, **error.details) from None
+            message = f"{error.message} This call would begin a new session. {list_unfinished(here)}"
+            raise type(error)(message, code=error.code, **error.details) from None
         if turn.is_lost:
             reason, how = "session_begun", "To continue another, pass the session id of its reply."
             if here:
@@ -394,9 +394,8 @@ class Sessions:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
             session_id = (await self.stored.row(session_id)).session_id
-        found = await self.store.search_thoughts(
-            query, session_id=session_id, after=after, limit=call.limit + 1
-        )
+        limit = call.limit + 1
+        found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit)
         matches = found[: call.limit]
         has_words = not matches and after == 0 and len(query.split()) > 1
         message = "No thought has these words in just this order; try one of them."

@@ -22,7 +22,7 @@ from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, Usage
 from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow
 from ..text import first_words, show_value
-from .export import KIND, VERSION
+from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode
 from .placement import shortest_path, submit
 from .session_calls import read_call, read_thought
@@ -34,8 +34,6 @@ from .turn import PURPOSE_CHARS, Find
 
 _FOREIGN_DATA = ("action", "observation", "finalAnswer", "plannedActions", "actionResults", "hypothesis")
 _REFERENCES = ("revises_thought", "branch_from_thought")
-
-Document = Mapping[str, Any]
 
 
 class Transcript(NamedTuple):
@@ -59,11 +57,7 @@ class _Replay:
 
     def add_all(self, thoughts: Sequence[Document], add: Callable[[Document], None]) -> None:
         """Add thoughts one by one within the limits. An error names its thought."""
-        limit = self._settings.max_thoughts
-        if len(thoughts) > limit:
-            raise TooLargeError(
-                f"The session has {len(thoughts):,} thoughts; the limit is {limit:,}", limit=limit
-            )
+        _check_count("thoughts", len(thoughts), self._settings.max_thoughts)
         for place, thought in enumerate(thoughts, 1):
             try:
                 add(thought)
@@ -71,9 +65,7 @@ class _Replay:
                 kind: Callable[..., ReasonryError] = type(error)
                 message = f"thought {place} of the session: {error.message}"
                 raise kind(message, thought=place, **error.details) from None
-        there, limit = len(self.head.branches), self._settings.max_branches
-        if there > limit:
-            raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
+        _check_count("branches", len(self.head.branches), self._settings.max_branches)
 
     def add(self, thought: Document) -> None:
         """Add an exported thought. Raises if it breaks a rule."""
@@ -134,6 +126,11 @@ class _Replay:
         seq, record = len(self.view.rows) + 1, encode(placed.record)
         self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
         self.head = placed.head
+
+
+def _check_count(kind: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise TooLargeError(f"The session has {count:,} {kind}; the limit is {limit:,}", limit=limit)
 
 
 def instant_ms(written: Any, default: int) -> int:

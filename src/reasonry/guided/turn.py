@@ -170,13 +170,11 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         """Return the result of the same call when it first arrived."""
         message = f"This is thought {thought.number} of session {known.id} already; nothing was added."
         row, head, notices = known.row, known.head, [Notice("already_kept", message)]
-        placed = Placed(head, thought.branch, decode_record(thought))
-        result = TurnResult(
-            self.find(row.strategy), row, thought, placed, head, choice, notices, recalls=True
-        )
+        strategy, placed = self.find(row.strategy), Placed(head, thought.branch, decode_record(thought))
+        result = TurnResult(strategy, row, thought, placed, head, choice, notices, recalls=True)
         if not placed.record.next_thought_needed:
             rows = known.view.latest(head.thoughts)[: thought.seq]
-            result.left_open = left_open(head, result.strategy, with_records(rows))
+            result.left_open = left_open(head, strategy, with_records(rows))
         return result
 
     def _is_gone(self, row: SessionRow) -> bool:
