@@ -128,11 +128,11 @@ def submit(
         UsageError: Another rule is broken; `field` names the part of the call.
     """
     submission = Submission(strategy, head, call, view, stages_named(call))
-    move = submission.place(recorded)
+    placement = submission.place(recorded)
     if demand_fields and submission.stages:
-        stages = [strategy.by_name[name] for name in move.stages if name in strategy.by_name]
+        stages = [strategy.by_name[name] for name in placement.stages if name in strategy.by_name]
         check_fields(stages, call.data or {})
-    return move.record(at_ms, mark)
+    return placement.record(at_ms, mark)
 
 
 class OwnLine(NamedTuple):
@@ -144,7 +144,7 @@ class OwnLine(NamedTuple):
     branch_from_seq: int | None = None
 
 
-class Move(NamedTuple):
+class Placement(NamedTuple):
     """A thought in its place.
 
     Attributes:
@@ -249,7 +249,7 @@ class Submission(NamedTuple):
     view: SessionView
     stages: Stages
 
-    def place(self, recorded: Mapping[str, Any]) -> Move:
+    def place(self, recorded: Mapping[str, Any]) -> Placement:
         """Find the line and the path of the thought, the branch it merges, and the thought it revises.
 
         A branch named in `data.selected` on the main line is merged, unless it already was. Raises like `submit`.
@@ -271,7 +271,7 @@ class Submission(NamedTuple):
         if is_alone and _BRANCHES in stages and head.chosen is not None:
             own = own._replace(line=replace(own.line, score=None, score_before=None))
             head = replace(head, chosen=None)
-        return Move(self.strategy, head, call, own, stages, from_stage, selected, revised)
+        return Placement(self.strategy, head, call, own, stages, from_stage, selected, revised)
 
     def _check_merge(self, merged: str, branch: str | None) -> None:
         head = self.head

@@ -310,8 +310,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             ),
         )
         ids = dict.fromkeys([current.id, *(known.id for known in found)])
-        told = self.thinker.pairs
-        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in told]
+        earlier_pairs = self.thinker.pairs
+        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in earlier_pairs]
         notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
         return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
 
