@@ -14,7 +14,7 @@ PURE = sorted(
         SOURCE / "errors.py",
         SOURCE / "machine.py",
         SOURCE / "stages.py",
-        SOURCE / "guided" / "which_session.py",
+        SOURCE / "guided" / "session_choice.py",
         *(path for room in ROOMS for path in (SOURCE / room).rglob("*.py")),
     ]
 )
@@ -29,7 +29,7 @@ def test_a_pure_module_calls_nothing_that_touches_the_world() -> None:
 
 
 def test_which_session_a_call_means_is_decided_without_a_store_or_a_loop() -> None:
-    tree = tree_of(SOURCE / "guided" / "which_session.py")
+    tree = tree_of(SOURCE / "guided" / "session_choice.py")
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
     } | {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

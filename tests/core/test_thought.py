@@ -1,4 +1,4 @@
-"""The rules of a guided session, one by one; the laws of moves are in tests/guided/test_moves.py."""
+"""The rules of a guided session, one by one; the laws of moves are in tests/guided/test_placement.py."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_line_keeps_the_latest_score_given_on_it() -> None:
 def test_a_head_stored_before_lines_had_scores_is_read() -> None:
     old = b'{"main":["start",3,5,3,null,null],"branches":{"a":["work",2,5,1,1,null]},"thoughts":4}'
     head = msgspec.json.decode(old, type=Head)
-    assert (head.main.score, head.branches["a"].merged, head.branches["a"].left) == (None, False, 1)
+    assert (head.main.score, head.branches["a"].merged, head.branches["a"].branch_from) == (None, False, 1)
 
 
 # -- branches

@@ -71,11 +71,11 @@ def test_only_required_fields_must_be_there_and_others_are_no_fault() -> None:
     stage: Stage[Any] = Stage(
         "s", fields=(Field("must", {}), Field("may", {"type": "integer"}, required=False))
     )
-    check_fields([(stage, {"must": None, "other": object()}, "data")])
+    check_fields([stage], {"must": None, "other": object()})
     with pytest.raises(UsageError, match=r"Stage s needs data\.must"):
-        check_fields([(stage, {"may": 1}, "data")])
+        check_fields([stage], {"may": 1})
     with pytest.raises(UsageError, match=r"Stage s: data\.may must be of type integer") as caught:
-        check_fields([(stage, {"must": 1, "may": "1"}, "data")])
+        check_fields([stage], {"must": 1, "may": "1"})
     assert caught.value.details["schema"] == {"type": "integer"}
 
 
@@ -89,7 +89,7 @@ def test_all_that_is_missing_or_wrong_is_in_one_error() -> None:
         ),
     )
     with pytest.raises(UsageError) as caught:
-        check_fields([(stage, {"sure": "perhaps"}, "data")])
+        check_fields([stage], {"sure": "perhaps"})
     assert caught.value.message == (
         "Stage s needs data.what (text): What to do; Stage s needs data.score (number, 0 to 1); "
         "Stage s: data.sure must be of type boolean"

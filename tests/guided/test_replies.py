@@ -16,12 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from reasonry.app.strategy_table import describe, describe_stage
 from reasonry.errors import UsageError
 from reasonry.guided.fields import required_fields
-from reasonry.guided.read_calls import ACTIONS
+from reasonry.guided.session_calls import ACTIONS
+from reasonry.guided.session_choice import Seen, Thinker
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
 from reasonry.guided.turn import cut_history
-from reasonry.guided.which_session import Seen, Thinker
 from reasonry.records import ThoughtRow
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES

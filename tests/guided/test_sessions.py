@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from reasonry.app.run_thoughts import thought_rows
 from reasonry.core.bodies import Thought
 from reasonry.errors import ConflictError, IllegalTransitionError, NotFoundError, TooLargeError, UsageError
+from reasonry.guided.session_choice import Thinker
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import Thinker
 from reasonry.records import RunRow, SessionRow, new_id
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
@@ -258,7 +258,7 @@ async def test_clearing_begins_a_session_with_a_new_id_and_in_memory_forgets_the
 
 
 async def test_clearing_archives_the_session_in_a_durable_store_until_retention(durable: Desk) -> None:
-    durable.sessions.settings = SessionSettings(retention_days=30)
+    durable.sessions.stored.settings = SessionSettings(retention_days=30)
     old = (await durable.think(1, "kept", strategy="react"))["session_id"]
     new = await durable.think(1, "Fresh", session_id=old, clear_session=True)
     assert (new["thought_history_length"], _reasons(new)) == (1, ["archived"])
@@ -269,7 +269,7 @@ async def test_clearing_archives_the_session_in_a_durable_store_until_retention(
     assert (again["session_id"], again["thought_history_length"]) == (old, 2)
     await durable.think(1, session_id=old, clear_session=True)
     durable.clock.pass_minutes(31 * 24 * 60)
-    await durable.sessions.sweep(now=True)
+    await durable.sessions.stored.sweep(now=True)
     with pytest.raises(NotFoundError):
         await durable.sessions.get({"session_id": old})
 
@@ -389,18 +389,18 @@ async def test_archived_sessions_are_kept_until_retention_is_asked_for(durable: 
     old = (await durable.think(1))["session_id"]
     for days in (1, 1_000):
         durable.clock.pass_minutes(days * 24 * 60)
-        await durable.sessions.sweep(now=True)
+        await durable.sessions.stored.sweep(now=True)
         assert (await durable.sessions.get({"session_id": old}))["status"] == "archived"
 
 
 async def test_retention_deletes_archived_sessions_but_never_pinned_ones(durable: Desk) -> None:
-    durable.sessions.settings = SessionSettings(retention_days=30)
+    durable.sessions.stored.settings = SessionSettings(retention_days=30)
     kept, lost = (await durable.think(1))["session_id"], (await durable.think(1))["session_id"]
     assert (await durable.sessions.pin({"session_id": kept}))["pinned"] is True
     durable.clock.pass_minutes(60)
-    await durable.sessions.sweep(now=True)
+    await durable.sessions.stored.sweep(now=True)
     durable.clock.pass_minutes(31 * 24 * 60)
-    await durable.sessions.sweep(now=True)
+    await durable.sessions.stored.sweep(now=True)
     with pytest.raises(NotFoundError):
         await durable.sessions.get({"session_id": lost})
     assert (await durable.sessions.get({"session_id": kept}))["status"] == "active"
@@ -549,7 +549,7 @@ async def run_session(store: Any) -> tuple[Sessions, str]:
         Thought("b", stage="branch_development", branch="n1"),
     ]
     sessions, sid = Sessions(store, STRATEGIES), new_id()
-    now = sessions._clock()  # pyright: ignore[reportPrivateUsage]
+    now = sessions.stored.clock()
     row = SessionRow(sid, "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
     await store.create_run(
         RunRow("r1", sid, "tree_of_thoughts", "offline", "make 24", "active", now, now), []
@@ -641,7 +641,7 @@ async def test_a_refused_call_with_an_expired_id_says_first_that_it_has_expired(
     ):
         await fleeting.think(2, session_id=sid, **refers)
     # It is refused before it is swept, and after.
-    await fleeting.sessions.sweep(now=True)
+    await fleeting.sessions.stored.sweep(now=True)
     with pytest.raises(
         UsageError, match=r"^No session has this id \(expired or deleted, perhaps\); this call"
     ):

@@ -6,8 +6,8 @@ from typing import Any
 
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, encode
+from reasonry.guided.placement import Placed, submit
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.thought import Placed, submit
 from reasonry.records import ThoughtRow
 
 

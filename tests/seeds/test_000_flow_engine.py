@@ -13,7 +13,7 @@ import pytest
 from reasonry.core.machine import begin
 from reasonry.core.registry import resolve
 from reasonry.errors import IllegalTransitionError
-from reasonry.guided.moves import shortest_way
+from reasonry.guided.placement import shortest_path
 from reasonry.stages import StageManager, from_mapping, to_mapping
 from reasonry.strategies import STRATEGIES
 from tests.guided.desk import desk
@@ -203,7 +203,7 @@ def test_creating_branches_from_any_thought_at_any_stage(name: str) -> None:
     """ "Creating branches from any thought": the branch stands where that thought stood, numbered from 1 or on."""
     strategy = STRATEGIES[name]
     session, last = Session(strategy), strategy.stages[-1].name
-    way = shortest_way(strategy, strategy.first, last)
+    way = shortest_path(strategy, strategy.first, last)
     walked = [strategy.first, *(way or ())]
     for number, stage in enumerate(walked, 1):
         session.think(number, stage=stage, data=filled(strategy.by_name[stage]))

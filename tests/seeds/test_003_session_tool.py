@@ -227,7 +227,7 @@ async def test_the_ttl_can_be_customized_for_different_environments(
     minutes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REASONRY_SESSION_TTL_S", str(minutes * 60))
-    settings = thinking.sessions_of(MemoryStore()).settings
+    settings = thinking.sessions_of(MemoryStore()).stored.settings
     at = Desk(MemoryStore(), settings)
     sid = (await at.think(1))["session_id"]
     at.clock.pass_minutes(minutes - 1)
@@ -346,7 +346,7 @@ async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
     store = MemoryStore()
     reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
     (opened,) = thinking._sessions[store].values()
-    at = Desk(store, opened.settings)
+    at = Desk(store, opened.stored.settings)
     sid = (await at.think(1))["session_id"]
     at.clock.pass_minutes(minutes - 1)
     assert (await at.think(2, session_id=sid))["session_id"] == sid

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import reasonry
 from reasonry import Budget, Policy, UsageError
 from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall
-from reasonry.guided.read_calls import read_form
+from reasonry.guided.session_calls import read_form
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]

@@ -15,8 +15,8 @@ from msgspec import Meta, Struct, structs
 
 from ..core.budget import Amount, Budget, Count
 from ..errors import UsageError
-from ..guided.arguments import name_arguments, unknown_arguments
-from ..guided.read_calls import read_action, read_form
+from ..guided.session_calls import read_action, read_form
+from ..guided.tool_arguments import name_arguments, unknown_arguments
 from ..strategies import DEFAULT_STRATEGY, REFUTER
 from .participants import Participants
 from .requests import RunRequest

@@ -21,8 +21,8 @@ from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.record import Record
 from ..errors import ReasonryError, UsageError
-from ..guided.arguments import position_of
-from ..guided.replies import instant, thought_document
+from ..guided.session_documents import instant, thought_document
+from ..guided.tool_arguments import position_of
 from ..records import RunRow, Store
 from ..text import clip, cut
 from .agent_calls import ListRuns, ReadTrace

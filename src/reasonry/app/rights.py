@@ -13,7 +13,7 @@ from ..engine.journal import CALLER, ParticipantNames
 from ..engine.named_prices import Prices
 from ..engine.run import Run
 from ..errors import UsageError
-from ..guided.arguments import not_a_choice
+from ..guided.tool_arguments import not_a_choice
 from .allow_list import OFFLINE, AllowList
 from .participants import Participants, PerformerPool
 

@@ -12,6 +12,7 @@ from ..engine.run import Run
 from ..errors import NotFoundError, StoreError, UsageError
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..guided.sessions import Sessions
+from ..guided.stored_sessions import continues_run
 from ..records import ThoughtRow
 from ..text import cut
 from .requests import RunRequest
@@ -66,7 +67,7 @@ def _text_of(thought: ThoughtRow) -> str:
         f"branch {thought.branch}" if thought.branch else "",
         f"revises thought {record.revises_thought}" if record.revises_thought is not None else "",
         f"takes branch {record.merge_branch} back in" if record.merge_branch else "",
-        str(record.said.get("evidence") or ""),
+        str(record.facts.get("evidence") or ""),
     ]
     shown = ", ".join(filter(None, about))
     text = cut(thought.text, MAX_QUOTED_THOUGHT_CHARS)
@@ -94,14 +95,14 @@ async def problem_after(
             wanted = "what to refute: a problem, claims or a session" if task else "the problem to solve"
             raise UsageError(f"problem is missing; give {wanted}", field="problem")
         return problem, None
-    opened = sessions()
-    session_id = await opened.session_id(request.session)
-    thoughts = await opened.read_thoughts(session_id)
+    stored = sessions().stored
+    row = await stored.row(request.session)
+    session_id, thoughts = row.session_id, await stored.thoughts(row.session_id)
     if not thoughts:
         raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
     if problem is not None or task:
         return with_quoted(problem or task, quote_thoughts(thoughts)), session_id
-    if await opened.continues_run(session_id):
+    if continues_run(row):
         message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
         raise UsageError(message, field="problem")
     return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
@@ -113,4 +114,4 @@ async def tell_verdicts(run: Run, sessions: Callable[[], Sessions]) -> None:
     claims = conclusion and conclusion.document.get("claims")
     if session_id is not None and claims:
         with suppress(NotFoundError, StoreError):
-            await sessions().take_verdicts(session_id, claims)
+            await sessions().stored.take_verdicts(session_id, claims)

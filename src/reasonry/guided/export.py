@@ -104,7 +104,9 @@ def mermaid(session: Document) -> str:
     ends: dict[str | None, str] = {}
     for thought in session["thoughts"]:
         node, branch = f"t{thought['seq']}", thought.get("branch_id")
-        lines.append(f'    {node}["{_label(thought)}"]')
+        stages = _safe(" → ".join(stages_of(thought)))
+        label = f"{thought['thought_number']}{stages and f' {stages}'}"
+        lines.append(f'    {node}["{label}<br/>{_safe(clip(thought["thought"], _LABEL_CHARS))}"]')
         lines += _arrows(thought, node, ends)
         ends[branch] = node
     return "\n".join(lines) + "\n"
@@ -125,12 +127,6 @@ def _arrows(thought: Document, node: str, ends: Mapping[Any, str]) -> Iterator[s
 def stages_of(thought: Document) -> Sequence[str]:
     """Return the stages of a thought: none, one, or a path."""
     return thought.get("stages") or [*filter(None, [thought.get("stage")])]
-
-
-def _label(thought: Document) -> str:
-    text = clip(thought["thought"], _LABEL_CHARS)
-    stages = _safe(" → ".join(stages_of(thought)))
-    return f"{thought['thought_number']}{stages and f' {stages}'}<br/>{_safe(text)}"
 
 
 def _safe(text: str) -> str:

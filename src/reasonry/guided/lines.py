@@ -7,7 +7,7 @@ lines up to the branching thought, then anywhere.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, groupby
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class ThoughtLine(Struct, frozen=True, array_like=True):
     total: int = 0
     """The expected number of thoughts, by its latest thought."""
     thoughts: int = 0
-    left: int | None = None
+    branch_from: int | None = None
     """The number of the thought from which a branch begins."""
     parent: str | None = None
     """The parent branch, or None for the main line."""
@@ -168,9 +168,9 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
     """Identifies the call that submitted it, or 0."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """The flattened data."""
-        return without_stages(self.data)
+        return flatten_data(self.data)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class ThoughtRecord(Struct, frozen=True, omit_defaults=True):
         return self.path or ((self.stage,) if self.stage else ())
 
 
-def without_stages(data: Mapping[str, Any] | None) -> dict[str, Any]:
+def flatten_data(data: Mapping[str, Any] | None) -> dict[str, Any]:
     """Flatten the data of a thought that is grouped by stage. The last value of a name counts."""
     parts = [part for part in (data or {}).values() if isinstance(part, dict)]
     return {name: value for part in (data or {}, *parts) for name, value in part.items()}
@@ -202,7 +202,7 @@ def decode_record(thought: ThoughtRow) -> ThoughtRecord:
     return decode_stored(_records, thought.body, f"thought {thought.seq}")
 
 
-def find_kept(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
+def find_repeated(view: SessionView, head: Head, number: int, text: str, mark: int) -> ThoughtRow | None:
     """Return the thought that the same call submitted earlier, for a client that repeats a call."""
     there = view.with_number(number) if mark and number <= head.highest else ()
     return next((row for row in there if row.text == text and decode_record(row).mark == mark), None)
@@ -220,7 +220,7 @@ def decode_stored(decoder: msgspec.json.Decoder[T], body: bytes, subject: str) -
 # -- numbers
 
 
-Search = Iterator[tuple[str | None, int | None]]
+Search = Iterable[tuple[str | None, int | None]]
 """The lines to search for a number, in order, each with the highest valid number (None for any)."""
 
 
@@ -236,14 +236,14 @@ def ancestry(head: Head, branch: str | None, line: ThoughtLine | None = None) ->
         if branch is None:
             return
         line = line or head.branches[branch]
-        branch, bound, line = line.parent, line.left, None
+        branch, bound, line = line.parent, line.branch_from, None
 
 
 def find_thought(
     view: SessionView,
     field: str,
     number: int,
-    search: Iterable[tuple[str | None, int | None]],
+    search: Search,
     seq: int | None = None,
 ) -> ThoughtRow:
     """Find the thought for a number.
@@ -258,12 +258,8 @@ def find_thought(
     if not there:
         exists = spans(thought.number for thought in view.latest(sys.maxsize))
         has = f"it has: {exists}" if exists else "it has none yet"
-        raise UsageError(
-            f"There is no thought {number} in this session; {has}.",
-            field=field,
-            number=number,
-            exists=exists,
-        )
+        message = f"There is no thought {number} in this session; {has}."
+        raise UsageError(message, field=field, number=number, exists=exists)
     on_record = [thought for thought in there if thought.seq == seq]
     lines = (branch for branch, bound in search if bound is None or number <= bound)
     nearest = (thought for branch in lines for thought in there if thought.branch == branch)

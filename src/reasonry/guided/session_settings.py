@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import UsageError
-from .arguments import read_argument
+from ..records import SessionRow
 from .thinking_tool import tool_schema
+from .tool_arguments import read_argument
 
 OnExpiry = Literal["archive", "delete"]
 Count = Annotated[int, Meta(ge=1, le=999_999_999)]
@@ -34,6 +35,11 @@ class SessionSettings(Struct, frozen=True):
     """The limit for a thought. Its `data`, as JSON, has the same limit."""
     max_history_chars: Count | None = None
     """The limit for thoughts shown in a reply. By default none for the Python tool, else 20,000 characters."""
+
+    def has_expired(self, row: SessionRow, now_ms: int) -> bool:
+        """Whether the time to live of a session has run out."""
+        ttl_ms = self.ttl_s * 1_000 if row.ttl_ms is None else row.ttl_ms
+        return not row.pinned and row.used_at_ms + ttl_ms < now_ms
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> SessionSettings:

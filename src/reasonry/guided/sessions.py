@@ -17,43 +17,36 @@ from typing import Any, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from ..core.registry import resolve
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
     SessionChange,
     SessionFilters,
-    SessionRow,
     SessionView,
     Store,
-    Sweep,
     ThoughtRow,
-    find_id,
     may_be_short,
-    no_session,
     now_ms,
 )
 from ..records import (
     new_id as new_uuid,
 )
 from ..text import show_value
-from . import export, replies
-from . import read_calls as read
-from .arguments import name_arguments, position_of, unknown_arguments
-from .directory import Unfinished, begun_here, find_unfinished, list_unfinished, next_number
-from .findings import with_verdicts
-from .lines import Head, RowsView, ancestry, decode_head, encode, find_thought
-from .replies import Document
+from . import export
+from . import session_calls as calls
+from . import session_documents as documents
+from .lines import RowsView, ancestry, decode_head, encode, find_thought
+from .placement import with_guidance_given
+from .session_calls import Arguments
+from .session_choice import Thinker
+from .session_documents import Document
 from .session_settings import SessionSettings
-from .thinking_tool import Notice, actions_schema
-from .thought import with_guidance_given
+from .stored_sessions import StoredSessions, Unfinished, begun_here, find_unfinished, list_unfinished
+from .thinking_tool import Notice, ThinkingCall, actions_schema
+from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import continuation_id, copy_run, read_session
-from .turn import SHOWN_CHARS, Taken, ThinkingTurn, cut_history, is_over
-from .which_session import Thinker
+from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
 
-Arguments = Mapping[str, Any]
-
-SWEEP_EVERY_MS = 60_000
 MOST_LOOKED_AT = 500
 """The most sessions read for a page."""
 RESUMED = 3
@@ -61,8 +54,6 @@ RESUMED = 3
 _MAIN_LINE = ("branch_id",)
 """The argument of `get` whose empty text means the main line."""
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
-_PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
-"""Arguments of a command that name the line of its thought."""
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
 """Arguments with which a revision may be on another line than the revised thought."""
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
@@ -92,26 +83,11 @@ class Sessions:
         directory: str = "",
         chooses_ids: bool = True,
     ) -> None:
+        self.stored = StoredSessions(store, strategies, settings or SessionSettings(), clock)
         self.store = store
-        self.settings = settings or SessionSettings()
-        self._strategies = strategies
-        self._clock = clock
         self._new_id = new_id
         self._directory = directory
         self._chooses_ids = chooses_ids
-        self._swept_at_ms = 0
-        default = "archive" if store.durable else "delete"
-        self._lapses = (self.settings.on_expiry or default) == "delete"
-
-    def strategy(self, name: str | None) -> Strategy[Any, Any]:
-        """Find a strategy by its name in any spelling. None means the first strategy.
-
-        Raises:
-            UsageError: The strategy is unknown; `choices` has the names.
-        """
-        if name is None:
-            return next(iter(self._strategies.values()))
-        return resolve(name, self._strategies, field="strategy")
 
     # -- thinking
 
@@ -123,7 +99,7 @@ class Sessions:
         exact_id: str | None = None,
         history: int | None = 0,
         begins: bool = True,
-        forgives: bool = True,
+        deduplicates: bool = True,
         refuter: str = "A coached run with the strategy `refute`",
     ) -> Document:
         """Submit a thought and return the state of its session.
@@ -135,46 +111,36 @@ class Sessions:
             history: The default number of thoughts shown in the reply; None for all.
             begins: Whether a new session may replace a named session that is unknown or is the record of a run.
                 Otherwise a session must be named by its complete id.
-            forgives: Whether a repeated call is the same thought rather than another one.
+            deduplicates: Whether a repeated call is the same thought rather than another one.
             refuter: The caller's way to start a refutation of a session.
 
         Raises:
             UsageError: The call breaks a rule. Nothing has changed.
         """
-        fault: UsageError | None = None
-        try:
-            call, others = read.read_thought(arguments, self.settings)
-            strategy = None if call.strategy is None else self.strategy(call.strategy).name
-        except UsageError as error:
-            call, others, strategy, fault = (
-                read.read_session_only(arguments, error, exact_id),
-                {},
-                None,
-                error,
-            )
-        async with nullcontext() if thinker is None else thinker.gate:
-            named = exact_id or (call.session_id if thinker is None else thinker.session_of(call))
+        thinker = thinker or Thinker(seen=None)
+        call, others, strategy, fault = self._read(arguments, exact_id)
+        async with thinker.gate:
+            named = exact_id or thinker.session_of(call)
             if named and begins and exact_id is None and may_be_short(named):
-                named = await self._id_of_guided(named)
-            current = None if thinker is None else thinker.current
+                named = await self.stored.find_guided_id(named)
             turn = ThinkingTurn(
                 call=call,
                 session_id=named,
                 thinker=thinker,
-                target=named or current or self._new_id(),
+                target=named or thinker.current or self._new_id(),
                 new_id=self._new_id,
                 strategy=strategy,
                 fault=fault,
-                mark=read.call_mark(call, others) if forgives else 0,
+                mark=calls.call_mark(call, others) if deduplicates else 0,
                 exact=exact_id is not None,
                 begins=begins,
-                keeps=self.store.durable,
+                archives=self.store.durable,
                 others=others,
-                lapses=self._lapses,
+                deletes_expired=self.stored.deletes_expired,
                 directory=self._directory,
-                now_ms=self._clock(),
-                settings=self.settings,
-                find=self.strategy,
+                now_ms=self.stored.clock(),
+                settings=self.stored.settings,
+                find=self.stored.strategy,
                 history=history,
             )
             document = await self._think(turn)
@@ -182,35 +148,45 @@ class Sessions:
             document["before_you_end"] += f" {refuter} tries to refute the session."
         return document
 
+    def _read(
+        self, arguments: Arguments, exact_id: str | None
+    ) -> tuple[ThinkingCall, Arguments, str | None, UsageError | None]:
+        """Return the call, its unknown arguments, its strategy, and the fault of the arguments, if any."""
+        try:
+            call, others = calls.read_thought(arguments, self.stored.settings)
+            strategy = None if call.strategy is None else self.stored.strategy(call.strategy).name
+        except UsageError as fault:
+            return calls.read_session_only(arguments, fault, exact_id), {}, None, fault
+        return call, others, strategy, None
+
     async def _think(self, turn: ThinkingTurn) -> Document:
-        call, thinker = turn.call, turn.thinker
+        call = turn.call
         # A new session cannot have what the call refers to; one of this directory may.
         here = await begun_here(self.store, self._directory) if turn.is_lost else []
         try:
-            taken = await self._take(turn)
+            result = await self._take(turn)
         except UsageError as error:
             if not here:
                 raise
-            more = f" This call would begin a new session. {list_unfinished(here)}"
-            raise type(error)(error.message + more, code=error.code, **error.details) from None
+            message = f"{error.message} This call would begin a new session. {list_unfinished(here)}"
+            raise type(error)(message, code=error.code, **error.details) from None
         if turn.is_lost:
-            reason = "unfinished_sessions" if here else "session_begun"
-            others = (
-                list_unfinished(here) if here else "To continue another, pass the session id of its reply."
-            )
-            message = f"Thought {call.thought_number} began a new session. {others}"
-            taken.notices.append(Notice(reason, message))
+            reason, how = "session_begun", "To continue another, pass the session id of its reply."
+            if here:
+                reason, how = "unfinished_sessions", list_unfinished(here)
+            message = f"Thought {call.thought_number} began a new session. {how}"
+            result.notices.append(Notice(reason, message))
         if turn.exact and call.session_id not in (None, turn.session_id):
             message = "This tool thinks in one session of its own, whatever session a call names."
-            taken.notices.append(Notice("bound", message, call.session_id))
-        if thinker is not None and taken.placed.head is not taken.earlier:
-            thinker.learn(call, taken.row.session_id, taken.placed.head, taken.choice)
+            result.notices.append(Notice("bound", message, call.session_id))
+        if result.placed.head is not result.earlier:
+            turn.thinker.learn(call, result.row.session_id, result.placed.head, result.choice)
         # The thought is kept; a sweep that fails now is made up for by the next one.
         with contextlib.suppress(StoreError):
-            await self.sweep()
-        return replies.reply_document(taken)
+            await self.stored.sweep()
+        return documents.reply_document(result)
 
-    async def _take(self, turn: ThinkingTurn) -> Taken:
+    async def _take(self, turn: ThinkingTurn) -> TurnResult:
         try:
             return await self.store.change(turn.target, turn.decide)
         except ConflictError as error:
@@ -218,16 +194,16 @@ class Sessions:
                 raise
         # It names the record of a run.
         if turn.call.clear_session:
-            turn = replace(turn, session_id=None, thinker=None, target=self._new_id())
+            turn = replace(turn, session_id=None, thinker=Thinker(seen=None), target=self._new_id())
             return await self.store.change(turn.target, turn.decide)
         own_id, target = turn.target, continuation_id(turn.target)
         turn = replace(turn, session_id=target, target=target)
         notice = await self._continue_run(own_id, turn.decide)
-        taken = await self.store.change(target, turn.decide)
-        taken.notices.append(notice)
-        if turn.thinker is not None and target not in turn.thinker.ids:
-            taken.choice = taken.choice._replace(session=None)
-        return taken
+        result = await self.store.change(target, turn.decide)
+        result.notices.append(notice)
+        if target not in turn.thinker.ids:
+            result.choice = result.choice._replace(session=None)
+        return result
 
     async def _continue_run(self, own_id: str, check: Callable[[SessionView], object] = id) -> Notice:
         """Create the session that continues a run, unless it exists, and return the notice about it.
@@ -253,11 +229,11 @@ class Sessions:
         try:
             await self.store.session(target)
         except NotFoundError:
-            thoughts, strategy = await self._thoughts(own_id), self.strategy(None)
+            thoughts, strategy = await self.stored.thoughts(own_id), self.stored.strategy(None)
             with contextlib.suppress(UsageError):
-                strategy = self.strategy(own.strategy)
+                strategy = self.stored.strategy(own.strategy)
             copy = await asyncio.to_thread(
-                copy_run, own, thoughts, run.answer, strategy, self.settings, self._clock()
+                copy_run, own, thoughts, run.answer, strategy, self.stored.settings, self.stored.clock()
             )
             left_out = len(thoughts) + bool(run.answer) - len(copy.thoughts)
             check(RowsView(copy.row, copy.thoughts))
@@ -284,85 +260,40 @@ class Sessions:
         Returns:
             The reply, and the beginning of a continued session that the command did not name.
         """
-        found, is_named = list[Unfinished](), "session_id" in call
-        if is_named:
-            with contextlib.suppress(NotFoundError, StoreError):
-                row = await self.store.session(await self._id_of_guided(call["session_id"]))
-                found = [(row, decode_head(row))] if row.run_id is None else []
-        elif not begins:
-            found = [
-                (row, head)
-                for row, head in await begun_here(self.store, self._directory)
-                if row.status == "active" and not is_over(row, self.settings, self._clock())
-            ]
-            if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
-                found = found if self.strategy(strategy).name == found[0][0].strategy else []
-        head, follows = found[0][1] if found else None, bool(call.get("next_thought_needed", True))
-        if found and "revises_thought" in call and not call.keys() & _ON_A_LINE:
+        found = await self._find_here(call, begins=begins)
+        revised = str(call.get("revises_thought"))
+        if found and revised.isdecimal() and not call.keys() & _ON_A_LINE:
+            row, head = found[0]
+            view, lines = (
+                RowsView(row, await self.stored.thoughts(row.session_id)),
+                ancestry(head, head.latest),
+            )
             with contextlib.suppress(UsageError):
-                call = {**call, "branch_id": await self._line_of(*found[0], call["revises_thought"])}
-        number = 1 if head is None else next_number(head, call)
-        total = max(0 if head is None else head.line(head.latest).total, number + 1) if follows else number
+                thought = find_thought(view, "revises_thought", int(revised), lines)
+                call = {**call, "branch_id": thought.branch or head.main_name}
         # Without a number there is nothing to tell the sessions apart by.
-        open_here = [] if is_named else found if "thought_number" in call else found[:1]
+        open_here = [] if "session_id" in call else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
-        numbered = {"thought_number": number, "total_thoughts": total, **call}
-        if head is not None and head.branches and not call.keys() & _PLACING:
-            # The number is the main line's next, whatever comes next on a branch.
-            numbered["branch_id"] = head.main_name
-        reply = await self.think(numbered, thinker=Thinker([*purposes], seen=None), refuter=refuter)
+        completed = calls.complete_call(call, found[0][1] if found else None)
+        reply = await self.think(completed, thinker=Thinker([*purposes], seen=None), refuter=refuter)
         return reply, purposes.get(reply["session_id"])
 
-    async def _line_of(self, row: SessionRow, head: Head, number: object) -> str:
-        """Return the branch id of a thought by its number, looked up from the latest thought's line.
-
-        Raises:
-            UsageError: The thought does not exist.
-        """
-        thoughts = await self._thoughts(row.session_id) if str(number).isdecimal() else ()
-        meant = int(str(number)) if thoughts else 0
-        found = find_thought(RowsView(row, thoughts), "revises_thought", meant, ancestry(head, head.latest))
-        return found.branch or head.main_name
-
-    async def sweep(self, *, now: bool = False) -> None:
-        """Archive or delete expired sessions, and delete archived sessions past their retention.
-
-        Args:
-            now: Whether to sweep even within a minute of the last sweep.
-        """
-        at = self._clock()
-        if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
-            return
-        self._swept_at_ms = at
-        days = self.settings.retention_days
-        retention_ms = None if days is None else int(days * 86_400_000)
-        sweep = Sweep(at, int(self.settings.ttl_s * 1_000), retention_ms, self._lapses)
-        await self.store.sweep_sessions(sweep)
-
-    # -- ids
-
-    async def session_id(self, text: str, *, guided: bool | None = None) -> str:
-        """Find the id of a session by the id, its beginning, or `last` for the last used.
-
-        Args:
-            guided: Whether `last` excludes sessions of runs; None for any session.
-
-        Raises:
-            UsageError: Several ids begin with the text; `choices` has them.
-            NotFoundError: The text is `last`, and there is no session.
-        """
-
-        async def last() -> str | None:
-            rows = await self.store.sessions(limit=1, guided=guided)
-            return rows[0].session_id if rows else None
-
-        return await find_id(text, "session", self.store.session_ids, last)
-
-    async def _id_of_guided(self, text: str) -> str:
-        """Find the id of a session for new thoughts. The session may not exist yet."""
-        with contextlib.suppress(NotFoundError):
-            return await self.session_id(text, guided=True)
-        return text
+    async def _find_here(self, call: Arguments, *, begins: bool) -> Sequence[Unfinished]:
+        """Find the named session, else the sessions of this directory that a command may continue."""
+        if "session_id" in call:
+            with contextlib.suppress(NotFoundError, StoreError):
+                row = await self.store.session(await self.stored.find_guided_id(call["session_id"]))
+                return [(row, decode_head(row))] if row.run_id is None else []
+        if "session_id" in call or begins:
+            return []
+        found = [
+            session
+            for session in await begun_here(self.store, self._directory)
+            if not self.stored.is_archived(session[0])
+        ]
+        if found and found[0][1].has_stage and (strategy := call.get("strategy")) is not None:
+            return found if self.stored.strategy(strategy).name == found[0][0].strategy else []
+        return found
 
     # -- looking
 
@@ -372,20 +303,20 @@ class Sessions:
         Args:
             thinker: The caller whose current session is the default.
         """
-        schema = actions_schema(read.ACTIONS)
+        thinker, schema = thinker or Thinker(seen=None), actions_schema(calls.ACTIONS)
         named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
-        action = read.read_action(read.ACTIONS, named)
+        action = calls.read_action(calls.ACTIONS, named)
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
             raise UsageError(" ".join(unknown), choices=builtins.list(schema["properties"]))
-        if thinker is not None and action in _OF_THE_CURRENT and thinker.current is not None:
+        if action in _OF_THE_CURRENT and thinker.current is not None:
             named = {"session_id": thinker.current, **named}
-        call, perform = read.read_form(read.ACTIONS[action], named), getattr(self, action)
-        async with thinker.gate if thinker is not None and action == "resume" else nullcontext():
+        call, perform = calls.read_form(calls.ACTIONS[action], named), getattr(self, action)
+        async with thinker.gate if action == "resume" else nullcontext():
             document = await perform(call)
-            if thinker is not None and action == "resume":
+            if action == "resume":
                 thinker.resume(document["session_id"])
-        if thinker is not None and action == "delete":
+        if action == "delete":
             thinker.forget(document["session_id"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
         if action == "get" and named.get("branch_id") == "" and document.get("branches"):
@@ -393,35 +324,35 @@ class Sessions:
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
     async def list(
-        self, arguments: Arguments | read.ListSessions, **which: Unpack[SessionFilters]
+        self, arguments: Arguments | calls.ListSessions, **which: Unpack[SessionFilters]
     ) -> Document:
         """Return sessions, last used first: `status` (active, archived, unfinished, all), `limit`, `cursor`.
 
         The session of an ended run has the run's outcome and is not active. Unfinished are agents' sessions, active or
         archived, that have not ended. If a page would need too many reads it is shorter and has a cursor.
         """
-        call = read.read_call(read.ListSessions, arguments)
+        call = calls.read_call(calls.ListSessions, arguments)
         limit, status = call.limit, call.status
         if (name := which.get("strategy")) is not None:
-            which["strategy"] = self.strategy(name).name
+            which["strategy"] = self.stored.strategy(name).name
         which["status"] = "active" if status == "active" else None
         if status == "unfinished":
             if which.get("guided") is False:
                 return {"sessions": [], "next_cursor": None}
             which["guided"] = True
-        if self._lapses:
-            await self.sweep(now=True)
+        if self.stored.deletes_expired:
+            await self.stored.sweep(now=True)
         looked_at = limit if status == "all" else MOST_LOOKED_AT
         rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
         shown = builtins.list[Document]()
         for row in rows[:looked_at]:
-            entry = await self._document(row)
+            entry = await self.stored.document(row)
             with contextlib.suppress(StoreError):
                 if row.run_id is None and decode_head(row).ended:
                     entry["ended"] = True
             if not (
                 (status == "active" and entry["status"] != "active")
-                or (status == "archived" and not self._is_archived(row))
+                or (status == "archived" and not self.stored.is_archived(row))
                 or (status == "unfinished" and "ended" in entry)
             ):
                 shown.append(entry)
@@ -430,31 +361,30 @@ class Sessions:
         more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
         return {"sessions": shown, "next_cursor": more}
 
-    async def get(self, arguments: Arguments | read.GetSession) -> Document:
+    async def get(self, arguments: Arguments | calls.GetSession) -> Document:
         """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
-        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call, call.limit + 1)
         return {
             **document,
-            "thoughts": [replies.thought_document(row) for row in rows[: call.limit]],
+            "thoughts": [documents.thought_document(row) for row in rows[: call.limit]],
             "next_cursor": str(rows[call.limit - 1].seq) if len(rows) > call.limit else None,
         }
 
-    async def get_all(self, arguments: Arguments | read.GetSession) -> tuple[Document, Iterator[Document]]:
+    async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
-        call = read.read_call(read.GetSession, arguments, keep_empty=_MAIN_LINE)
-        document, rows = await self._select(call, None)
-        return document, map(replies.thought_document, rows)
+        call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
+        document, rows = await self._select(call)
+        return document, map(documents.thought_document, rows)
 
     async def _select(
-        self, call: read.GetSession, count: int | None
+        self, call: calls.GetSession, count: int | None = None
     ) -> tuple[Document, Sequence[ThoughtRow]]:
-        """Return a session, and a limited number of the requested thoughts."""
-        row = await self._row(call.session_id)
+        row = await self.stored.row(call.session_id)
         chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
-        rows = await self._thoughts(row.session_id, position_of(call.cursor), count, **chosen)
+        rows = await self.stored.thoughts(row.session_id, position_of(call.cursor), count, **chosen)
         if call.branch_id and not rows:
-            thoughts = await self._thoughts(row.session_id)
+            thoughts = await self.stored.thoughts(row.session_id)
             known = [*dict.fromkeys(there.branch for there in thoughts if there.branch)]
             if call.branch_id not in known:
                 raise NotFoundError(
@@ -463,84 +393,71 @@ class Sessions:
                     field="branch_id",
                     choices=known,
                 )
-        return {**await self._document(row), **replies.position_document(row)}, rows
+        return {**await self.stored.document(row), **documents.position_document(row)}, rows
 
-    async def _thoughts(
-        self, session_id: str, after: int = 0, count: int | None = None, **which: Any
-    ) -> Sequence[ThoughtRow]:
-        """Return at most `count` thoughts after `after`."""
-        if count is not None:
-            return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
-        rows = builtins.list[ThoughtRow]()
-        while page := await self.store.thoughts(session_id, after_seq=after, limit=read.MAX_PAGE, **which):
-            rows += page
-            after = page[-1].seq
-        return rows
-
-    async def search(self, arguments: Arguments | read.SearchThoughts) -> Document:
+    async def search(self, arguments: Arguments | calls.SearchThoughts) -> Document:
         """Return the thoughts that contain `query` in any case, in all sessions or one."""
-        call = read.read_call(read.SearchThoughts, arguments)
+        call = calls.read_call(calls.SearchThoughts, arguments)
         query, session_id, after = call.query, call.session_id, position_of(call.cursor)
         if not query:
             raise UsageError("query is empty; give the text to look for", field="query")
         if session_id is not None:
-            session_id = (await self._row(session_id)).session_id
-        found = await self.store.search_thoughts(
-            query, session_id=session_id, after=after, limit=call.limit + 1
-        )
+            session_id = (await self.stored.row(session_id)).session_id
+        limit = call.limit + 1
+        found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit)
         matches = found[: call.limit]
         has_words = not matches and after == 0 and len(query.split()) > 1
         message = "No thought has these words in just this order; try one of them."
         notices = [Notice("no_match", message)] if has_words else []
         return {
-            "matches": [replies.match_document(owner, thought, query) for _, owner, thought in matches],
+            "matches": [documents.match_document(owner, thought, query) for _, owner, thought in matches],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
             "notices": msgspec.to_builtins(notices),
         }
 
-    async def resume(self, arguments: Arguments | read.ResumeSession) -> Document:
+    async def resume(self, arguments: Arguments | calls.ResumeSession) -> Document:
         """Resume a session, which counts as use. Returns its state and its latest thoughts.
 
         Without `session_id` it is the latest unfinished session, preferably of this directory.
         """
-        call, at = read.read_call(read.ResumeSession, arguments), self._clock()
+        call, at = calls.read_call(calls.ResumeSession, arguments), self.stored.clock()
         count = RESUMED if call.history is None else call.history
-        chars = self.settings.max_history_chars or SHOWN_CHARS
+        chars = self.stored.settings.max_history_chars or SHOWN_CHARS
         wanted = call.session_id
         if wanted is None:
             found = await find_unfinished(self.store, self._directory)
-            wanted = next((row.session_id for row, _ in found), None)
-        if wanted is None:
-            raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
-        row, notices = await self._row(wanted), builtins.list[Notice]()
+            if not found:
+                raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
+            wanted = found[0][0].session_id
+        row, notices = await self.stored.row(wanted), builtins.list[Notice]()
         session_id = row.session_id
         if row.run_id is not None:
             notices.append(await self._continue_run(session_id))
             session_id = continuation_id(session_id)
 
         def decide(view: SessionView) -> SessionChange:
-            row = self._present(view, session_id)
+            row = self.stored.present(view, session_id)
             # One that has ended is continued by the next thought that names no session.
-            head = with_guidance_given(self.strategy(row.strategy), decode_head(row))
+            head = with_guidance_given(self.stored.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)
             return SessionChange(row, value=(row, view.latest(row.thoughts)))
 
         row, thoughts = await self.store.change(session_id, decide)
         return {
-            **replies.resumed_document(self.strategy(row.strategy), decode_head(row), thoughts),
-            **await self._document(row),
-            **replies.position_document(row),
-            **replies.history_document(cut_history(thoughts, count, chars), row.thoughts),
+            **documents.resumed_document(self.stored.strategy(row.strategy), decode_head(row), thoughts),
+            **await self.stored.document(row),
+            **documents.position_document(row),
+            **documents.history_document(cut_history(thoughts, count, chars), row.thoughts),
             **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in
 
-    async def export(self, arguments: Arguments | read.ExportSession) -> Document:
+    async def export(self, arguments: Arguments | calls.ExportSession) -> Document:
         """Export a whole session: as JSON data, or in `text` as `markdown` or `mermaid`."""
-        call = read.read_call(read.ExportSession, arguments)
-        document, shown = await self.get_all(read.GetSession(session_id=call.session_id))
+        call = calls.read_call(calls.ExportSession, arguments)
+        document, shown = await self.get_all(calls.GetSession(session_id=call.session_id))
         thoughts = [*shown]
         whole = {**document, "thought_history_length": len(thoughts), "thoughts": thoughts}
         return export.export(whole, call.format)
@@ -554,54 +471,36 @@ class Sessions:
             UsageError: The content is not a session, or breaks the rules of a session.
             TooLargeError: A thought or the session exceeds the limits.
         """
-        brought = read_session(content, self.strategy, self.settings, self._clock())
-        wanted, notices = brought.row.session_id if self._chooses_ids else "", list[Notice]()
-        row = replace(brought.row, session_id=wanted or self._new_id())
+        transcript = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
+        wanted, notices = transcript.row.session_id if self._chooses_ids else "", builtins.list[Notice]()
+        row = replace(transcript.row, session_id=wanted or self._new_id())
         try:
-            await self.store.import_session(row, brought.thoughts)
+            await self.store.import_session(row, transcript.thoughts)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
             notices.append(Notice("exists", message, row.session_id))
             row = replace(row, session_id=self._new_id())
-            await self.store.import_session(row, brought.thoughts)
-        return {**await self._document(row), "notices": msgspec.to_builtins(notices)}
+            await self.store.import_session(row, transcript.thoughts)
+        return {**await self.stored.document(row), "notices": msgspec.to_builtins(notices)}
 
     # -- keeping and forgetting
 
-    async def pin(self, arguments: Arguments | read.PinSession) -> Document:
+    async def pin(self, arguments: Arguments | calls.PinSession) -> Document:
         """Pin a session so that it never expires, or unpin it. This does not count as use."""
-        call = read.read_call(read.PinSession, arguments)
-        session_id = await self.session_id(call.session_id)
+        call = calls.read_call(calls.PinSession, arguments)
+        session_id = await self.stored.find_id(call.session_id)
 
         def decide(view: SessionView) -> SessionChange:
-            row = replace(self._present(view, session_id), pinned=call.pinned)
+            row = replace(self.stored.present(view, session_id), pinned=call.pinned)
             return SessionChange(row, value=row)
 
-        return await self._document(await self.store.change(session_id, decide))
+        return await self.stored.document(await self.store.change(session_id, decide))
 
-    async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record readers' verdicts on the claims of a session, for its next reply. This does not count as use.
-
-        Args:
-            claims: Claims with `claim`, `thought`, `verdict` and `reason`.
-
-        Raises:
-            NotFoundError: The session does not exist.
-        """
-
-        def decide(view: SessionView) -> SessionChange:
-            row = self._present(view, session_id)
-            if row.run_id is not None:
-                return SessionChange()
-            return SessionChange(replace(row, head=encode(with_verdicts(decode_head(row), claims))))
-
-        await self.store.change(session_id, decide)
-
-    async def delete(self, arguments: Arguments | read.OneSession) -> Document:
+    async def delete(self, arguments: Arguments | calls.OneSession) -> Document:
         """Delete a session with its thoughts, and the run that wrote it, if any."""
-        session_id = await self.session_id(read.read_call(read.OneSession, arguments).session_id)
+        session_id = await self.stored.find_id(calls.read_call(calls.OneSession, arguments).session_id)
         try:
-            run_id = (await self._row(session_id)).run_id
+            run_id = (await self.stored.row(session_id)).run_id
         except StoreError as error:
             if error.code != "store_corrupt":
                 raise
@@ -631,45 +530,8 @@ class Sessions:
                 field="confirm",
             )
         count = 0
-        while rows := await self.store.sessions(limit=read.MAX_PAGE, guided=True):
+        while rows := await self.store.sessions(limit=calls.MAX_PAGE, guided=True):
             for row in rows:
                 await self.store.delete_session(row.session_id)
             count += len(rows)
         return count
-
-    # -- rows
-
-    async def read_thoughts(self, session_id: str) -> Sequence[ThoughtRow]:
-        """Return all thoughts of a session in order. This does not count as use.
-
-        Raises:
-            NotFoundError: The session does not exist.
-        """
-        return await self._thoughts((await self._row(session_id)).session_id)
-
-    async def continues_run(self, session_id: str) -> bool:
-        """Whether a session is the record of a run, or begins with copied thoughts of a run."""
-        row = await self._row(session_id)
-        return row.run_id is not None or decode_head(row).from_run > 0
-
-    async def _document(self, row: SessionRow) -> Document:
-        status = "archived" if self._is_archived(row) else row.status
-        if row.run_id is not None:
-            with contextlib.suppress(NotFoundError, StoreError):
-                run = await self.store.run(row.run_id)
-                status = status if run.status == "active" else run.outcome or run.status
-        return replies.session_document(row, status)
-
-    def _is_archived(self, row: SessionRow) -> bool:
-        return row.status == "archived" or is_over(row, self.settings, self._clock())
-
-    async def _row(self, text: str) -> SessionRow:
-        if self._lapses:
-            await self.sweep(now=True)
-        return await self.store.session(await self.session_id(text))
-
-    def _present(self, view: SessionView, session_id: str) -> SessionRow:
-        """Return the row unless the session is missing, or has expired and waits to be swept."""
-        if view.row is None or (self._lapses and is_over(view.row, self.settings, self._clock())):
-            raise no_session(session_id)
-        return view.row

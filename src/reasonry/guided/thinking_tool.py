@@ -148,8 +148,8 @@ def _compact(schema: dict[str, Any]) -> dict[str, Any]:
             forms = [_compact(form) for form in (inner, *others)]
             return {"anyOf": forms, "description": schema["description"]}
         kept = {} if "default" in schema else {"type": [inner["type"], "null"]}
-        about = {"description": schema["description"]} if "description" in schema else {}
-        return _compact({**inner, **kept, **about})
+        described = {"description": schema["description"]} if "description" in schema else {}
+        return _compact({**inner, **kept, **described})
     if "properties" in schema:
         members = {name: _compact(part) for name, part in schema["properties"].items()}
         return {"type": "object", "properties": members, "required": schema.get("required", [])}

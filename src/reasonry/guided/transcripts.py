@@ -1,9 +1,8 @@
-"""Thoughts that were had elsewhere, walked again into a session: an export, a run.
+"""Replays thoughts into a session: from an export or from a run.
 
-Rule 1: they are walked thought by thought, by the same rules as when they are thought, so nothing gets in that could
-        not have been handed in. An export must hold in full.
-Rule 2: a run passes through stages without a thought. There a path leads to a stage where the table has one; else what
-        cannot be followed is kept in the thought's `data`.
+Rule 1: thoughts are replayed one by one under the rules for new thoughts. An export must follow all of them.
+Rule 2: a run passes through stages without a thought. A path then leads to the stage if the table has one; parts that
+        still break a rule are kept in the thought's `data`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,17 @@ from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, Usage
 from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow
 from ..text import show_value
-from .arguments import plain_json, read_text
-from .export import KIND, VERSION
+from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode
-from .moves import shortest_way
-from .read_calls import read_call, read_thought
-from .replies import thought_document
+from .placement import shortest_path, submit
+from .session_calls import read_call, read_thought
+from .session_documents import thought_document
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall
-from .thought import submit
+from .tool_arguments import plain_json, read_text
 from .turn import PURPOSE_CHARS, Find
 
 _REFERENCES = ("revises_thought", "branch_from_thought")
-
-Document = Mapping[str, Any]
 
 
 class Transcript(NamedTuple):
@@ -47,65 +43,59 @@ class Transcript(NamedTuple):
     thoughts: list[ThoughtRow]
 
 
-# -- the walk
+# -- replaying
 
 
-class _Walk:
+class _Replay:
     """A session being replayed: its thoughts so far, and its state."""
 
     def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
         self.head, self.view = Head(ThoughtLine("")), RowsView()
         self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
-    def take_all(self, thoughts: Sequence[Document]) -> None:
+    def add_all(self, thoughts: Sequence[Document]) -> None:
         """Add thoughts one by one within the limits. An error names its thought."""
-        limit = self._settings.max_thoughts
-        if len(thoughts) > limit:
-            raise TooLargeError(
-                f"The session has {len(thoughts):,} thoughts; the limit is {limit:,}", limit=limit
-            )
+        _check_count("thoughts", len(thoughts), self._settings.max_thoughts)
         for place, thought in enumerate(thoughts, 1):
             try:
-                self.take(thought)
+                self.add(thought)
             except ReasonryError as error:
                 kind: Callable[..., ReasonryError] = type(error)
                 message = f"thought {place} of the session: {error.message}"
                 raise kind(message, thought=place, **error.details) from None
-        there, limit = len(self.head.branches), self._settings.max_branches
-        if there > limit:
-            raise TooLargeError(f"The session has {there:,} branches; the limit is {limit:,}", limit=limit)
+        _check_count("branches", len(self.head.branches), self._settings.max_branches)
 
-    def take(self, thought: Document) -> None:
+    def add(self, thought: Document) -> None:
         """Add an exported thought. Raises if it breaks a rule."""
         self._add(self._read(thought), thought.get("at"), thought)
 
-    def take_loosely(self, thought: Document) -> None:
+    def add_loosely(self, thought: Document) -> None:
         """Add a thought. Parts that break a rule are kept in its `data`."""
-        known, aside = dict(thought), dict[str, Any]()
+        known, broken = dict(thought), dict[str, Any]()
         if thought.get("branch_id") in self.head.branches:
             known.pop("branch_from_thought", None)
         for name in _REFERENCES:
             number = known.get(name)
             if number is not None and not self.view.with_number(number):
-                aside[name] = known.pop(name)
-        call, at = self._with_data(self._read(known), aside), thought.get("at")
+                broken[name] = known.pop(name)
+        call, at = self._with_data(self._read(known), broken), thought.get("at")
         try:
             self._add(call, at)
         except IllegalTransitionError as error:
-            way = shortest_way(self._strategy, error.details["stage"], str(call.stage))
+            way = shortest_path(self._strategy, error.details["stage"], str(call.stage))
             if way is not None:
                 self._add(replace(call, stage=list(way)), at)
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
-    def row(self, *, from_run: int = 0, **about: Any) -> SessionRow:
+    def row(self, *, from_run: int = 0, **members: Any) -> SessionRow:
         """Return the row of the session."""
         return SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
             thoughts=len(self.view.rows),
             head=encode(replace(self.head, from_run=from_run)),
-            **about,
+            **members,
         )
 
     def _read(self, thought: Document) -> ThinkingCall:
@@ -134,6 +124,11 @@ class _Walk:
         seq, record = len(self.view.rows) + 1, encode(placed.record)
         self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
         self.head = placed.head
+
+
+def _check_count(kind: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise TooLargeError(f"The session has {count:,} {kind}; the limit is {limit:,}", limit=limit)
 
 
 def instant_ms(written: Any, default: int) -> int:
@@ -173,22 +168,21 @@ def read_session(
             f"this Reasonry reads version {VERSION}"
         )
     about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
-    walk = _Walk(find(about.strategy), settings, now_ms)
-    walk.take_all(thoughts)
-    row = walk.row(
+    replay = _Replay(find(about.strategy), settings, now_ms)
+    replay.add_all(thoughts)
+    row = replay.row(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
         purpose=about.purpose[:PURPOSE_CHARS],
     )
-    return Transcript(row, walk.view.rows)
+    return Transcript(row, replay.view.rows)
 
 
 def _document(content: str | bytes | Document) -> Document:
     try:
-        document = SECRETS.mask_data(
-            content if isinstance(content, Mapping) else msgspec.json.decode(content)
-        )
+        decoded = content if isinstance(content, Mapping) else msgspec.json.decode(content)
+        document = SECRETS.mask_data(decoded)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(f"This is no session: it is not JSON ({error})") from None
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
@@ -232,22 +226,22 @@ def copy_run(
         own: The session written by the run.
     """
     copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
-    walk = _Walk(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
+    replay = _Replay(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
     for thought in copied:
         document = thought_document(thought)
         if document.get("stage") == last:
             del document["stage"]
-        walk.take_loosely(document)
+        replay.add_loosely(document)
     if answer:
         number = copied[-1].number + 1 if copied else 1
-        walk.take_loosely({"thought": answer, "thought_number": number, "stage": last})
-    row = walk.row(
+        replay.add_loosely({"thought": answer, "thought_number": number, "stage": last})
+    row = replay.row(
         session_id=continuation_id(own.session_id),
         created_at_ms=now_ms,
         purpose=own.purpose,
-        from_run=len(walk.view.rows),
+        from_run=len(replay.view.rows),
     )
-    return Transcript(row, walk.view.rows)
+    return Transcript(row, replay.view.rows)
 
 
 def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:

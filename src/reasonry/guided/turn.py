@@ -14,13 +14,20 @@ from ..core.strategy import Strategy
 from ..errors import StoreError, TooLargeError, UsageError
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from ..text import first_words
-from .findings import before_the_end, consequences, false_claims, keep, left_open
-from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_kept, spans
-from .moves import shortest_way
+from .fields import settle_fields
+from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_repeated, spans
+from .placement import Placed, shortest_path, submit, with_guidance_given
+from .session_choice import KnownSession, SessionChoice, SessionRequest
+from .session_review import (
+    RecordedThought,
+    before_the_end,
+    consequences,
+    false_claims,
+    left_open,
+    with_records,
+)
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
-from .thought import Placed, settle_fields, submit, with_guidance_given
-from .which_session import KnownSession, SessionChoice, SessionRequest
 
 PURPOSE_CHARS = 100
 LEAST_ASKED = 3
@@ -32,7 +39,7 @@ Find = Callable[[str | None], Strategy[Any, Any]]
 """Finds a strategy by name or alias. None means the default strategy of sessions."""
 
 
-class Taken(Struct):
+class TurnResult(Struct):
     """The result of a turn: the session and the thought as written.
 
     Attributes:
@@ -61,14 +68,14 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
 
     Args:
         others: Unknown arguments, which may be fields of the thought's stage.
-        lapses: Whether an expired session ends rather than continues.
+        deletes_expired: Whether an expired session ends rather than continues.
         directory: The working directory of a new session.
         fault: The fault of the arguments, reported after the fate of the session.
         history: The default number of thoughts shown in the reply; None for all.
     """
 
     others: Mapping[str, Any]
-    lapses: bool
+    deletes_expired: bool
     directory: str
     fault: UsageError | None = None
     now_ms: int
@@ -82,8 +89,8 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         Raises:
             UsageError: The call breaks a rule.
         """
-        there = None if view.row is None else KnownSession(view.row, view, self._has_lapsed(view.row))
-        choice = self.which_session(there, list(self._candidates(view)))
+        there = None if view.row is None else KnownSession(view.row, view, self._is_gone(view.row))
+        choice = self.choose_session(there, list(self._candidates(view)))
         try:
             if self.fault:
                 raise self.fault
@@ -92,108 +99,95 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             lost = [notice.message for notice in choice.notices if notice.reason in ("expired", "unknown")]
             if not lost:
                 raise
-            about = f"{lost[0].partition(';')[0]}; this call would begin a new session."
-            raise type(error)(f"{about} {error.message}", code=error.code, **error.details) from None
+            fate = f"{lost[0].partition(';')[0]}; this call would begin a new session."
+            raise type(error)(f"{fate} {error.message}", code=error.code, **error.details) from None
 
     def _take(self, view: SessionView, choice: SessionChoice) -> SessionChange:
-        call = self.call
-        if choice.session is None:
-            strategy = self.find(call.strategy)
-            purpose = first_words(call.thought, PURPOSE_CHARS)
-            ttl_ms = int(self.settings.ttl_s * 1_000)
-            row = SessionRow(
-                choice.new_id, strategy.name, self.now_ms, self.now_ms, purpose=purpose, ttl_ms=ttl_ms
-            )
-            head, view = Head(ThoughtLine(""), directory=self.directory), RowsView()
-        else:
-            row, head, view = choice.session.row, choice.session.head, choice.session.view
-            if (kept := find_kept(view, head, call.thought_number, call.thought, self.mark)) is not None:
-                return SessionChange(value=self._keep_once(choice, choice.session, kept))
-            strategy = self._strategy_of(row, head)
-        call, dropped = settle_fields(strategy, call, self.others, self.settings.max_thought_chars)
+        known = choice.session or self._new_session(choice)
+        row, head, view = known.row, known.head, known.view
+        repeated = find_repeated(view, head, self.call.thought_number, self.call.thought, self.mark)
+        if repeated is not None:
+            return SessionChange(value=self._repeat(choice, known, repeated))
+        strategy = self._strategy_of(row, head)
+        call, dropped = settle_fields(strategy, self.call, self.others, self.settings.max_thought_chars)
         placed = submit(strategy, head, call, view, at_ms=self.now_ms, mark=self.mark)
+        self._check_limits(row, head, placed)
         asks = ends_soon(strategy, head, placed)
         verdicts = tuple(replace(verdict, is_new=False) for verdict in head.verdicts)
         after_reply = replace(placed.head, asked=head.asked or asks, verdicts=verdicts)
         placed = replace(placed, head=with_guidance_given(strategy, after_reply))
-        self._check_limits(row, head, placed)
+        seq, body = row.thoughts + 1, encode(placed.record)
+        thought = ThoughtRow(seq, call.thought_number, call.thought, placed.branch, body)
         after = replace(
             row,
             strategy=strategy.name,
             used_at_ms=self.now_ms,
             status="active",
-            thoughts=row.thoughts + 1,
+            thoughts=seq,
             head=encode(placed.head),
         )
-        thought = ThoughtRow(
-            after.thoughts, call.thought_number, call.thought, placed.branch, encode(placed.record)
-        )
-        taken = Taken(strategy, after, thought, placed, head, choice, [*choice.notices])
-        taken.notices += [*call_notices(taken, call, dropped, view), *placed_notices(taken)]
-        self._complete(taken, view, asks=asks)
-        elsewhere = choice.session is not None and row.session_id != self.target
-        return SessionChange(
-            after,
-            thought,
-            choice.delete,
-            taken,
-            archive_as=choice.archive_as,
-            instead=row.session_id if elsewhere else None,
-        )
+        result = TurnResult(strategy, after, thought, placed, head, choice, [*choice.notices])
+        result.notices += [*call_notices(result, call, dropped, view), *placed_notices(result)]
+        self._review(result, view, asks=asks)
+        instead = row.session_id if choice.session and row.session_id != self.target else None
+        return SessionChange(after, thought, choice.delete, result, choice.archive_as, instead)
 
-    def _complete(self, taken: Taken, view: SessionView, *, asks: bool) -> None:
-        """Read the earlier thoughts that the reply needs, and add the findings about them."""
-        head, record, there = taken.placed.head, taken.placed.record, taken.earlier.thoughts
-        seen = None if self.thinker is None or taken.choice.session is None else self.thinker.seen
-        taken.recalls = seen is not None and taken.row.session_id not in seen
+    def _new_session(self, choice: SessionChoice) -> KnownSession:
+        row = SessionRow(
+            choice.new_id,
+            self.find(self.call.strategy).name,
+            self.now_ms,
+            self.now_ms,
+            purpose=first_words(self.call.thought, PURPOSE_CHARS),
+            head=encode(Head(ThoughtLine(""), directory=self.directory)),
+            ttl_ms=int(self.settings.ttl_s * 1_000),
+        )
+        return KnownSession(row, RowsView())
+
+    def _review(self, result: TurnResult, view: SessionView, *, asks: bool) -> None:
+        """Add the earlier thoughts that the reply shows, and the open points in them."""
+        head, record, there = result.placed.head, result.placed.record, result.earlier.thoughts
+        seen = None if result.choice.session is None else self.thinker.seen
+        result.recalls = seen is not None and result.row.session_id not in seen
         # A reply shows no thoughts but those asked for, except on a connection that sees the session first.
-        count = None if taken.recalls and self.history == 0 else self.history
+        count = None if result.recalls and self.history == 0 else self.history
         count = count if self.call.history is None else self.call.history
         is_end, revises = not record.next_thought_needed, record.revises_seq is not None
-        needs_all = is_end or revises or asks or count is None
-        rows = [*view.latest(there if needs_all or count is None else min(count, there)), taken.thought]
+        needs_all = is_end or revises or asks
+        rows = [*view.latest(there if needs_all or count is None else min(count, there)), result.thought]
         if count != 0:
             chars = self.settings.max_history_chars or (None if self.history is None else SHOWN_CHARS)
-            taken.history = cut_history(rows, count, chars)
-        thoughts = keep(rows if is_end or revises or asks else ())
+            result.history = cut_history(rows, count, chars)
+        thoughts = with_records(rows if needs_all else ())
         if revises:
-            # Only what this revision leaves, not what earlier ones left.
-            taken.notices += [
-                Notice(
-                    "stands_on_revised",
-                    f"{spans(found.numbers)} came after {found.revised} on its line. Say whether each still holds: "
-                    "revise it, or name it in data.confirms.",
-                )
-                for found in consequences(head, thoughts)
-                if found.revision == taken.thought.number
-            ]
+            result.notices += revision_notices(head, thoughts)
         if asks:
-            taken.before_end = before_the_end(head, () if is_end else thoughts)
+            result.before_end = before_the_end(head, () if is_end else thoughts)
         if is_end:
-            taken.left_open = left_open(head, taken.strategy, thoughts)
+            result.left_open = left_open(head, result.strategy, thoughts)
 
-    def _keep_once(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> Taken:
+    def _repeat(self, choice: SessionChoice, known: KnownSession, thought: ThoughtRow) -> TurnResult:
         """Return the result of the same call when it first arrived."""
         message = f"This is thought {thought.number} of session {known.id} already; nothing was added."
         row, head, notices = known.row, known.head, [Notice("already_kept", message)]
-        placed = Placed(head, thought.branch, decode_record(thought))
-        taken = Taken(self.find(row.strategy), row, thought, placed, head, choice, notices, recalls=True)
+        strategy, placed = self.find(row.strategy), Placed(head, thought.branch, decode_record(thought))
+        result = TurnResult(strategy, row, thought, placed, head, choice, notices, recalls=True)
         if not placed.record.next_thought_needed:
             rows = known.view.latest(head.thoughts)[: thought.seq]
-            taken.left_open = left_open(head, taken.strategy, keep(rows))
-        return taken
+            result.left_open = left_open(head, strategy, with_records(rows))
+        return result
 
-    def _has_lapsed(self, row: SessionRow) -> bool:
-        return self.lapses and is_over(row, self.settings, self.now_ms)
+    def _is_gone(self, row: SessionRow) -> bool:
+        return self.deletes_expired and self.settings.has_expired(row, self.now_ms)
 
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
         """Return the sessions that a call without a session id may continue."""
-        for session_id in self.thinker.ids if self.thinker is not None and self.session_id is None else ():
+        for session_id in self.thinker.ids if self.session_id is None else ():
             # One that is damaged must not stand in the way of the others.
             with contextlib.suppress(StoreError):
                 seen = view if session_id == self.target else view.other(session_id)
                 known = None if seen.row is None or seen.row.run_id else KnownSession(seen.row, seen)
-                if known and known.head and not self._has_lapsed(known.row):
+                if known and known.head and not self._is_gone(known.row):
                     yield known
 
     def _strategy_of(self, row: SessionRow, head: Head) -> Strategy[Any, Any]:
@@ -229,12 +223,6 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
             )
 
 
-def is_over(row: SessionRow, settings: SessionSettings, now_ms: int) -> bool:
-    """Whether a session's time to live has run out."""
-    ttl_ms = settings.ttl_s * 1_000 if row.ttl_ms is None else row.ttl_ms
-    return not row.pinned and row.used_at_ms + ttl_ms < now_ms
-
-
 def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bool:
     """Whether to ask the questions before the end: this thought or the next may be the last."""
     head, record = placed.head, placed.record
@@ -249,36 +237,36 @@ def ends_soon(strategy: Strategy[Any, Any], earlier: Head, placed: Placed) -> bo
 # -- notices
 
 
-def placed_notices(taken: Taken) -> Iterator[Notice]:
+def placed_notices(result: TurnResult) -> Iterator[Notice]:
     """Yield the notices about an accepted thought: stages, predictions, findings of readers."""
-    strategy, placed, earlier = taken.strategy, taken.placed, taken.earlier
+    strategy, placed, earlier = result.strategy, result.placed, result.earlier
     stages = placed.record.stages
     if stages and not earlier.thoughts and stages[0] != strategy.first:
-        way = shortest_way(strategy, strategy.first, stages[0])
+        way = shortest_path(strategy, strategy.first, stages[0])
         skipped = [strategy.first, *(() if way is None else way[:-1])]
         yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
     if placed.expected:
         yield Notice("predicted", f'You expected: "{placed.expected}". Does what you observed fit?')
-    for fault in false_claims(taken.thought.text, taken.row.purpose if earlier.thoughts else ""):
+    for fault in false_claims(result.thought.text, result.row.purpose if earlier.thoughts else ""):
         yield Notice("arithmetic", f"{fault}.")
     new = [verdict for verdict in earlier.verdicts if verdict.is_new]
     for verdict in new:
         if verdict.verdict != "confirmed":
-            about = "" if verdict.number is None else f"Thought {verdict.number}, "
-            yield Notice(verdict.verdict, f'{about}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
+            where = "" if verdict.number is None else f"Thought {verdict.number}, "
+            yield Notice(verdict.verdict, f'{where}"{verdict.claim}" is {verdict.verdict}: {verdict.reason}')
     if new and all(verdict.verdict == "confirmed" for verdict in new):
         yield Notice("confirmed", f"Fresh readers confirmed all {len(new)} claims.")
 
 
 def call_notices(
-    taken: Taken, call: ThinkingCall, dropped: Sequence[str], view: SessionView
+    result: TurnResult, call: ThinkingCall, dropped: Sequence[str], view: SessionView
 ) -> Iterator[Notice]:
     """Yield the notices about parts of a call that may not mean what the agent intended.
 
     Args:
         dropped: A sentence for each dropped argument.
     """
-    number, head, branch = call.thought_number, taken.earlier, taken.placed.branch
+    number, head, branch = call.thought_number, result.earlier, result.placed.branch
     if not call.thought.strip() and not call.data:
         yield Notice("empty_thought", "The thought is empty; it was kept as it is.")
     for sentence in dropped:
@@ -286,13 +274,24 @@ def call_notices(
     if not head.thoughts:
         return
     line = head.main if branch is None else head.branches.get(branch)
-    latest = taken.placed.record.branch_from_thought or 0 if line is None else line.number
+    latest = result.placed.record.branch_from_thought or 0 if line is None else line.number
     if number == latest and not call.is_revision and call.revises_thought is None:
         message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
         yield Notice("number_repeated", message)
     elif number > 1 and latest not in (number, number - 1) and not view.with_number(number - 1):
         message = f"Taken as thought {number}, though no thought here has number {number - 1}."
         yield Notice("number_gap", f"{message} The latest on this line is {latest}.")
+
+
+def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
+    """Yield the notices about the thoughts that the last thought, a revision, leaves unchecked."""
+    for found in consequences(head, thoughts):
+        if found.revision == thoughts[-1].row.number:
+            yield Notice(
+                "stands_on_revised",
+                f"{spans(found.numbers)} came after {found.revised} on its line. Say whether each still holds: "
+                "revise it, or name it in data.confirms.",
+            )
 
 
 # -- history

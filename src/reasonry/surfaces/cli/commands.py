@@ -13,7 +13,7 @@ from typing import Literal, get_args, get_origin
 from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
 
 from ...errors import UsageError
-from ...guided.arguments import not_a_choice
+from ...guided.tool_arguments import not_a_choice
 from ...text import inert
 from .output import print_text
 

@@ -21,7 +21,7 @@ from ...engine.record import Record, rungs_of
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
-from ...guided.replies import instant
+from ...guided.session_documents import instant
 from ...records import ANSWERED, JobOptions, RunRow, shorten_ids
 from ...supervisor import Supervisor
 from ...text import clip

@@ -56,7 +56,7 @@ def list_(
 
     async def work(app: App) -> dict[str, Any]:
         sessions = app.sessions()
-        last = None if cursor is None else await sessions.session_id(cursor)
+        last = None if cursor is None else await sessions.stored.find_id(cursor)
         call = {"status": status, "limit": limit, "cursor": last}
         return await sessions.list(call, **filters.read())
 
@@ -168,7 +168,7 @@ def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Com
     """
 
     async def find(app: App) -> SessionRow:
-        return await app.store.session(await app.sessions().session_id(session_id))
+        return await app.store.session(await app.sessions().stored.find_id(session_id))
 
     if not yes:
         row = common.do(find)

@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from ...core.budget import MAX_INT
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
-from ...guided.arguments import not_a_choice
+from ...guided.tool_arguments import not_a_choice
 from ...masking import SECRETS
 from ...records import RequestKey, now_ms
 from ...text import clip, did_you_mean

@@ -17,7 +17,7 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ...guided.which_session import Thinker
+from ...guided.session_choice import Thinker
 from ..mcp.connection import STATELESS_VERSION
 from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server

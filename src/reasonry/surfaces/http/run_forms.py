@@ -25,7 +25,7 @@ from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
 from ...engine.record import Record
 from ...errors import ConflictError
-from ...guided.arguments import position_of
+from ...guided.tool_arguments import position_of
 from ...records import RunRow
 from .documents import Document
 

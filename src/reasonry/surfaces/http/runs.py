@@ -19,7 +19,7 @@ from ...engine.journal import CALLER, Begun
 from ...engine.policy import Performers
 from ...engine.run_diff import diff_runs
 from ...errors import AnswerRefusedError, ConflictError, UsageError
-from ...guided.read_calls import PAGE, Limit
+from ...guided.session_calls import PAGE, Limit
 from ...records import JobOptions, Outcome
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument

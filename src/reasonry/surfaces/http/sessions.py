@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ...core.budget import MAX_INT
 from ...guided.export import Format
-from ...guided.read_calls import (
+from ...guided.session_calls import (
     MAX_QUERY_CHARS,
     ExportSession,
     GetSession,

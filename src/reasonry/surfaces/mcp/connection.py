@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import ReasonryError, UsageError, WorldError
-from ...guided.which_session import Thinker
+from ...guided.session_choice import Thinker
 from . import frames
 from .frames import RefusedError, read_params
 from .mcp_server import (

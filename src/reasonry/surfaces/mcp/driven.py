@@ -32,7 +32,7 @@ from ...app.runs import coach_answer, coach_take_over
 from ...engine.coach import Coach
 from ...engine.result import Result
 from ...errors import UsageError
-from ...guided.read_calls import read_form
+from ...guided.session_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ...supervisor import Supervisor
 from .run_tasks import RunTasks, without_search

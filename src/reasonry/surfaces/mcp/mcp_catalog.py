@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...core.registry import Registry, strategy_names
-from ...guided.read_calls import ACTIONS
+from ...guided.session_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from ...plugins import check_extra

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...app.app import App
-from ...guided.read_calls import read_call
+from ...guided.session_calls import read_call
 from ...guided.thinking_tool import tool_schema
 from ..web.find_page import find_page
 from ..web.html_page import html_page, page_folder, write_page

@@ -27,7 +27,7 @@ from ...engine.callers import result_events, waiting_calls
 from ...engine.engine import BY_USER
 from ...engine.run import Run
 from ...errors import ConflictError, NotFoundError, OverloadedError
-from ...guided.replies import instant
+from ...guided.session_documents import instant
 from ...records import JobOptions, RunRow, now_ms
 from ...strategies import INQUIRER
 from ...supervisor import Supervisor

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ...errors import ReasonryError, UsageError
-from ...guided.which_session import Thinker
+from ...guided.session_choice import Thinker
 from ...masking import SECRETS
 
 Document = dict[str, Any]

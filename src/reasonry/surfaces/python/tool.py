@@ -24,9 +24,9 @@ from ...app.installed import installed_strategies
 from ...core.registry import Registry, add_strategies, strategy_names
 from ...core.strategy import Strategy
 from ...errors import NotFoundError, UsageError
-from ...guided.arguments import read_text
 from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
 from ...guided.sessions import Sessions
+from ...guided.tool_arguments import read_text
 from ...records import SessionStore, Store
 from ...stores import open_store
 from ...text import show_value
@@ -100,7 +100,9 @@ def _tool_over(
 
     async def think(**arguments: Any) -> Document:
         call = {name: value for name, value in arguments.items() if value is not None or name in required}
-        return await think_in_camel_case(sessions, call, exact_id=session_id, history=history, forgives=False)
+        return await think_in_camel_case(
+            sessions, call, exact_id=session_id, history=history, deduplicates=False
+        )
 
     think.__name__ = think.__qualname__ = THINKING
     think.__doc__ = THINKING_DESCRIPTION

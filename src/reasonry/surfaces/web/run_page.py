@@ -19,7 +19,7 @@ from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...engine.journal import CALLER
 from ...engine.record import Record
-from ...guided.replies import thought_document
+from ...guided.session_documents import thought_document
 from ...text import first_words
 from ..run_report import TITLE_CHARS, outline
 from .page import (

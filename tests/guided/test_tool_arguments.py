@@ -20,8 +20,7 @@ from reasonry.app.agent_calls import (
     name_known_arguments,
 )
 from reasonry.errors import UsageError
-from reasonry.guided.arguments import name_arguments
-from reasonry.guided.read_calls import (
+from reasonry.guided.session_calls import (
     ACTIONS,
     ExportSession,
     GetSession,
@@ -36,6 +35,7 @@ from reasonry.guided.read_calls import (
 )
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.thinking_tool import ThinkingCall, actions_schema, tool_schema
+from reasonry.guided.tool_arguments import name_arguments
 from reasonry.text import plain_name
 
 THINKING = {"thought": "x", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from reasonry.app.app import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
+from reasonry.guided.session_choice import KnownSession, SessionRequest, Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.guided.which_session import KnownSession, SessionRequest, Thinker
 from reasonry.records import SessionRow, ThoughtRow
 
 from ..engine.answering import order
@@ -97,17 +97,17 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
     request = SessionRequest(
         call=thought,
         session_id=None,
-        thinker=None,
+        thinker=Thinker(),
         target="new",
         new_id=str,
         strategy=thought.strategy,
         mark=thought.thought_number,
     )
-    choice = request.choose(known)
+    choice = request.choose_among(known)
     found = None if choice.session is None else choice.session.id
     assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
     told = {frozenset(pair) for pair in choice.pairs}
-    again = replace(request, thinker=Thinker(pairs=told)).choose(known)
+    again = replace(request, thinker=Thinker(pairs=told)).choose_among(known)
     assert again.notices == ([] if told else choice.notices)
     for notice in choice.notices:
         assert all(f'"{name}"' in notice.message for pair in told for name in pair)

@@ -12,11 +12,11 @@ from msgspec.structs import astuple, replace
 from ..core.strategy import Strategy
 from ..records import SessionRow, ThoughtRow
 from .fields import required_fields
-from .findings import digest, keep, scoreboard
 from .lines import Head, decode_head, decode_record
+from .placement import guidance_due
+from .session_review import digest, scoreboard, with_records
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
-from .thought import guidance_due
-from .turn import Taken
+from .turn import TurnResult
 
 Document = dict[str, Any]
 _EXCERPT_CHARS = 100
@@ -26,39 +26,39 @@ _VERDICT = ("thought_number", "verdict", "claim", "reason")
 # -- the reply to a thought
 
 
-def reply_document(taken: Taken) -> Document:
+def reply_document(result: TurnResult) -> Document:
     """Return the thinking tool's reply."""
-    record, head = taken.placed.record, taken.placed.head
+    record, head = result.placed.record, result.placed.head
     reply = ThinkingReply(
-        thought_number=taken.thought.number,
+        thought_number=result.thought.number,
         total_thoughts=record.total_thoughts,
         next_thought_needed=record.next_thought_needed,
         branches=list(head.branches),
         thought_history_length=head.thoughts,
-        session_id=taken.row.session_id,
-        branch_id=taken.placed.branch or "",
-        notices=taken.notices,
-        before_you_end=taken.before_end,
-        left_open=taken.left_open,
+        session_id=result.row.session_id,
+        branch_id=result.placed.branch or "",
+        notices=result.notices,
+        before_you_end=result.before_end,
+        left_open=result.left_open,
     )
-    if record.stage in taken.strategy.by_name:
-        reply = replace(reply, **_place(taken))
+    if record.stage in result.strategy.by_name:
+        reply = replace(reply, **_stage_part(result))
     if not record.next_thought_needed:
         done = f"{head.thoughts} thoughts processed across {len(head.branches)} branches"
         reply = replace(reply, summary=f"Sequential thinking complete: {done}.")
     document = msgspec.to_builtins(reply)
-    return document if taken.history is None else document | history_document(taken.history, head.thoughts)
+    return document if result.history is None else document | history_document(result.history, head.thoughts)
 
 
-def _place(taken: Taken) -> Document:
+def _stage_part(result: TurnResult) -> Document:
     """Return the part of a reply about the stage, in full on entering it or on a new connection."""
-    strategy, record, earlier, head = taken.strategy, taken.placed.record, taken.earlier, taken.placed.head
-    line = earlier.main if taken.placed.branch is None else earlier.branches.get(taken.placed.branch)
+    strategy, record, earlier = result.strategy, result.placed.record, result.earlier
+    line = earlier.main if result.placed.branch is None else earlier.branches.get(result.placed.branch)
     had_no_stage = line is not None and not line.stage
     entered = record.from_stage is not None or bool(record.path) or had_no_stage
-    guided = () if taken.recalls else earlier.guided
-    members = _stage_members(strategy, head, record.stage, guided, entered)
-    if not earlier.has_stage or taken.recalls:
+    guided = () if result.recalls else earlier.guided
+    members = _stage_members(strategy, result.placed.head, record.stage, guided, entered)
+    if not earlier.has_stage or result.recalls:
         members["strategy"] = strategy.name
     return members
 
@@ -101,9 +101,8 @@ def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
 
 def _shown_thought(thought: ThoughtRow) -> ShownThought:
     record = decode_record(thought)
-    names = ("is_revision", "revises_thought", "branch_from_thought", "merge_branch")
-    shown = {name: getattr(record, name) for name in names}
-    return ShownThought(thought.number, thought.text, thought.branch, **shown)
+    references = record.is_revision, record.revises_thought, record.branch_from_thought, record.merge_branch
+    return ShownThought(thought.number, thought.text, thought.branch, *references)
 
 
 # -- sessions
@@ -111,7 +110,7 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
     """Return the facts an agent needs to continue: the results of the thoughts, and the stage, if named."""
-    members: Document = {"digest": digest(head, strategy, keep(thoughts))}
+    members: Document = {"digest": digest(head, strategy, with_records(thoughts))}
     if head.stage in strategy.by_name:
         members |= _stage_members(strategy, head, head.stage)
     return {name: value for name, value in msgspec.to_builtins(members).items() if value not in ("", {})}
@@ -145,7 +144,7 @@ def position_document(row: SessionRow) -> Document:
         {
             "branch_id": name,
             "stage": branch.stage,
-            "branch_from_thought": branch.left,
+            "branch_from_thought": branch.branch_from,
             "parent_branch_id": branch.parent,
             "thoughts": branch.thoughts,
             "latest_thought_number": branch.number,

@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from reasonry.errors import IllegalTransitionError, UsageError
 from reasonry.guided.lines import Head, decode_record
-from reasonry.guided.moves import MAX_PATH
-from reasonry.guided.thought import Placed
+from reasonry.guided.placement import MAX_PATH, Placed
 from reasonry.strategies import STRATEGIES
 
 from .walking import Session, filled
@@ -204,7 +203,7 @@ def valued_branches(*names: str) -> Session:
 
 def test_branches_named_alone_are_begun_side_by_side() -> None:
     session = valued_branches("A", "B", "C")
-    assert [(line.left, line.parent) for line in session.head.branches.values()] == [(2, None)] * 3
+    assert [(line.branch_from, line.parent) for line in session.head.branches.values()] == [(2, None)] * 3
     assert [line.score for line in session.head.branches.values()] == [0.0, 0.1, 0.2]
 
 

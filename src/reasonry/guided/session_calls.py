@@ -16,20 +16,23 @@ from msgspec import Meta, Struct, field
 from ..errors import UsageError
 from ..masking import SECRETS
 from ..reading.json_in_text import json_value
-from .arguments import MAX_NAME_CHARS, name_arguments, read_argument, read_arguments
 from .export import Format
+from .lines import MAIN, Head
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall, ThoughtNumber, tool_schema
+from .tool_arguments import MAX_NAME_CHARS, Arguments, name_arguments, read_argument, read_arguments
 
-Arguments = Mapping[str, Any]
 T = TypeVar("T", bound=Struct)
 
-_APART = frozenset({"thought", "session_id", "clear_session", "history"})
-_said = attrgetter(*(name for name in ThinkingCall.__struct_fields__ if name not in _APART))
+_NOT_COMPARED = frozenset({"thought", "session_id", "clear_session", "history"})
+_compared = attrgetter(*(name for name in ThinkingCall.__struct_fields__ if name not in _NOT_COMPARED))
 _encode = msgspec.json.Encoder().encode
 PAGE = 50
 MAX_PAGE = 500
 MAX_QUERY_CHARS = 1_000
+
+_PLACING = {"thought_number", "branch_id", "branch_from_thought", "revises_thought", "stage"}
+"""Arguments of a command that name the line of its thought."""
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE)]
 
@@ -155,7 +158,7 @@ def call_mark(call: ThinkingCall, others: Arguments) -> int:
     It is 0 for a call with a value that JSON cannot hold.
     """
     try:
-        return zlib.crc32(_encode((*_said(call), others))) or 1
+        return zlib.crc32(_encode((*_compared(call), others))) or 1
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         return 0
 
@@ -205,3 +208,30 @@ def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | No
         message = "session id is empty; leave it out, or give the id of a session"
         raise UsageError(message, field="session_id")
     return msgspec.convert(values, form)
+
+
+# -- arguments that a command leaves out
+
+
+def complete_call(call: Mapping[str, Any], head: Head | None) -> dict[str, Any]:
+    """Add the numbers and the line that a command left out.
+
+    Args:
+        head: The state of the session to continue, or None for a new session.
+    """
+    number, total, line = 1, 2, {}
+    if head is not None:
+        latest, branch = head.line(head.latest), call.get("branch_id")
+        before, parent = head.main.number, str(call.get("branch_from_thought", ""))
+        if branch and branch in head.branches:
+            before = head.branches[branch].number
+        elif parent.isdecimal():
+            before = int(parent)
+        elif branch and branch != MAIN:
+            before = latest.number
+        number, total = before + 1, max(latest.total, before + 2)
+        if head.branches and not call.keys() & _PLACING:
+            # The number is the main line's next, whatever comes next on a branch.
+            line = {"branch_id": head.main_name}
+    follows = call.get("next_thought_needed", True)
+    return {"thought_number": number, "total_thoughts": total if follows else number, **call, **line}

@@ -13,9 +13,9 @@ from reasonry.app.agent_calls import RefuteClaims
 from reasonry.app.app import App
 from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_answer, coach_start
-from reasonry.guided.findings import false_claims, keep, open_questions
 from reasonry.guided.lines import ThoughtRecord, encode
-from reasonry.guided.which_session import Thinker
+from reasonry.guided.session_choice import Thinker
+from reasonry.guided.session_review import false_claims, open_questions, with_records
 from reasonry.records import ThoughtRow
 
 from .desk import Desk, desk
@@ -246,7 +246,7 @@ def test_a_question_of_two_parts_is_open_while_one_is() -> None:
             ThoughtRow(place, place, text, None, encode(ThoughtRecord()))
             for place, text in enumerate(texts, 1)
         ]
-        return [number for number, _ in open_questions(keep(rows))]
+        return [number for number, _ in open_questions(with_records(rows))]
 
     assert open_in("Plan it.", *texts) == [2]
     assert open_in("Plan it.", *texts[:2], "The application does no DDL then.") == []

@@ -9,18 +9,18 @@ Rule 3: among several possible sessions the branch, the estimate and the strateg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
 from ..records import LAST, SessionRow, SessionView, no_session
 from ..text import show_value
-from .lines import Head, decode_head, find_kept
+from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
@@ -28,6 +28,8 @@ MAX_OPEN = 16
 _MAX_NAMED = 3
 
 Pair = frozenset[str]
+Verdict = Literal["first", "best", "new"]
+"""A thought goes to the first or the best of several sessions, or begins a new one."""
 
 
 # -- what a caller has in mind
@@ -85,7 +87,7 @@ class Thinker:
             self.forget(self.current)
         is_lone = self.current is None or not before.is_open or before.is_stray
         if named is None or choice.session is None or is_lone:
-            self.bind(session_id)
+            self.resume(session_id)
         elif session_id not in self.ids:
             self.ids.append(session_id)
         if named not in (None, session_id, LAST) and not call.clear_session:
@@ -94,14 +96,10 @@ class Thinker:
         if self.seen is not None:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
-    def bind(self, session_id: str) -> None:
-        """Make a session the current one. Other unfinished sessions are kept."""
+    def resume(self, session_id: str) -> None:
+        """Make an open session the current one. Other unfinished sessions are kept."""
         others = (known for known in self.ids if known != session_id and self._seen(known).is_open)
         self.ids = [session_id, *others][:MAX_OPEN]
-
-    def resume(self, session_id: str) -> None:
-        """Make an open session the current one."""
-        self.bind(session_id)
         if self.seen is not None:
             self.seen[session_id] = Seen()
 
@@ -123,12 +121,12 @@ class KnownSession:
     """A session in the store.
 
     Attributes:
-        is_over: Whether it has expired for good.
+        has_expired: Whether it has expired for good.
     """
 
     row: SessionRow
     view: SessionView
-    is_over: bool = False
+    has_expired: bool = False
 
     @property
     def id(self) -> str:
@@ -172,27 +170,27 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         mark: Identifies the call; with 0 an identical call is a separate thought.
         exact: Whether a new session gets exactly the requested id.
         begins: Whether a new session may replace a named session that does not exist.
-        keeps: Whether a cleared session is archived rather than deleted.
+        archives: Whether a cleared session is archived rather than deleted.
     """
 
     call: ThinkingCall
     session_id: str | None
-    thinker: Thinker | None
+    thinker: Thinker
     target: str
     new_id: Callable[[], str]
     strategy: str | None = None
     mark: int
     exact: bool = False
     begins: bool = True
-    keeps: bool = True
+    archives: bool = True
 
     @property
     def is_lost(self) -> bool:
         """Whether the call continues thoughts without naming a session, and no known session fits."""
-        knows = self.session_id is not None or (self.thinker is not None and self.thinker.ids)
+        knows = self.session_id is not None or self.thinker.ids
         return not knows and self.call.thought_number > 1 and not self.call.clear_session
 
-    def which_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
+    def choose_session(self, there: KnownSession | None, known: Sequence[KnownSession]) -> SessionChoice:
         """Choose the session of the call.
 
         Args:
@@ -207,10 +205,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         is_named, clears = self.session_id is not None, self.call.clear_session
         if is_named:
             self._check_name(there)
-        elif self.thinker is None or not self.thinker.ids:
+        elif not self.thinker.ids:
             return self._begin(there)
         elif not clears:
-            choice = self.choose(known)
+            choice = self.choose_among(known)
             if choice.session is not None:
                 return choice
             if known and known[0].id == self.thinker.ids[0]:
@@ -223,15 +221,14 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             return self._begin(None, *([] if is_wanted else [Notice("unknown", message, self.target)]))
         if clears:
             return self._clear(there)
-        if is_named and not there.is_over:
+        if is_named and not there.has_expired:
             return SessionChoice(there)
         notice = Notice("expired", "This session has expired; a new session was started.", there.id)
         return self._begin(there, notice, delete=self.exact or there.row.status == "active")
 
     def _check_name(self, there: KnownSession | None) -> None:
-        """Refuse a name that cannot be the id of a session."""
         name = self.target
-        if not self.begins and (there is None or there.is_over):
+        if not self.begins and (there is None or there.has_expired):
             raise no_session(name)
         if there is None and not self.exact and ("/" in name or "\\" in name or not name.isprintable()):
             raise UsageError(
@@ -246,7 +243,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             )
 
     def _clear(self, there: KnownSession) -> SessionChoice:
-        if not self.keeps:
+        if not self.archives:
             return self._begin(there, delete=True)
         kept_as = self.new_id() if self.exact else there.id
         message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
@@ -267,70 +264,79 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     # -- which of several
 
-    def choose(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id; None for a new one.
+    def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
+        """Choose the session of a call without a session id by the first row of the table that finds any.
 
         Args:
             known: The caller's sessions, the current one first.
         """
-        if not known:
-            return SessionChoice(None)
-        call, strategy, current, number = self.call, self.strategy, known[0], self.call.thought_number
-        for found in known:
-            if find_kept(found.view, found.head, number, call.thought, self.mark):
-                return SessionChoice(found)
-        if number == 1 and not _refers(call) and not call.branch_id:
-            return SessionChoice(None, notices=[_begun("it is thought number 1", current)])
+        for found, verdict, why in self._rows(known) if known else ():
+            if found and verdict == "new":
+                return SessionChoice(None, notices=[_begun(why, known[0])])
+            if found:
+                return self._choose_best(found, known[0]) if verdict == "best" else SessionChoice(found[0])
+        return SessionChoice(None)
+
+    def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
+        """Yield the table: the sessions that answer a question, the verdict, and the reason for a new session."""
+        call, strategy, number, current = self.call, self.strategy, self.call.thought_number, known[0]
+        text, mark = call.thought, self.mark
+        repeated = [each for each in known if find_repeated(each.view, each.head, number, text, mark)]
+        yield repeated, "first", ""
+        begins = number == 1 and not _refers_to_thoughts(call) and not call.branch_id
+        yield known[:begins], "new", "it is thought number 1"
         able = [
             found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
         ]
-        fitting = [found for found in able if self._fits(found, is_current=found is current)]
-        if not fitting and current in able and not current.head.ended:
-            # Its number fits nowhere, so the estimate decides; else it stays.
-            estimate = max(call.total_thoughts, number)
-            others = [] if _refers(call) else [found for found in able if not found.head.ended]
-            fitting = [found for found in others if found.total == estimate] or [current]
-        if not fitting:
-            why = "the earlier one has ended" if current in able else f"the strategy is {strategy}"
-            return SessionChoice(None, notices=[_begun(why, current)])
-        # Branch, estimate and strategy decide where they can, else the first.
-        taken = max(
-            fitting,
-            key=lambda found: (
-                call.branch_id in found.head.branches,
-                found.total == call.total_thoughts,
-                found.head.has_stage and found.row.strategy == strategy,
+        yield [found for found in able if _fits(call, found, is_current=found is current)], "best", ""
+        if current in able:
+            # The number fits nowhere, so the estimate decides; else the thought stays.
+            estimate, others = max(call.total_thoughts, number), [] if _refers_to_thoughts(call) else able
+            expecting = [found for found in others if found.total == estimate and not found.head.ended]
+            yield [] if current.head.ended else expecting or [current], "best", ""
+            yield [current], "new", "the earlier one has ended"
+        yield known, "new", f"the strategy is {strategy}"
+
+    def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
+        """Choose the session with the call's branch, estimate and strategy, else the first."""
+        call = self.call
+        best = max(
+            found,
+            key=lambda known: (
+                call.branch_id in known.head.branches,
+                known.total == call.total_thoughts,
+                known.head.has_stage and known.row.strategy == self.strategy,
             ),
         )
-        ids = dict.fromkeys([current.id, *(found.id for found in fitting)])
-        named = self.thinker.pairs if self.thinker else ()
-        new = [other for other in ids if other != taken.id and Pair((taken.id, other)) not in named]
-        notices = [_chosen(number, taken.id, current.id, new)] if new else []
-        return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
-
-    def _fits(self, found: KnownSession, *, is_current: bool) -> bool:
-        """Whether a session has everything a thought refers to, and the thought's number or the previous number.
-
-        A session that is not current must also be open, and expect the thought's number or have the same estimate.
-        """
-        call, head, has = self.call, found.head, found.view.with_number
-        if head.ended and not is_current:
-            return False
-        references = call.revises_thought, call.branch_from_thought
-        merges_other = bool(call.merge_branch) and call.merge_branch not in head.branches
-        if merges_other or not all(number is None or has(number) for number in references):
-            return False
-        line = head.branches.get(call.branch_id) if call.branch_id else head.main
-        if call.thought_number in {there.number + 1 for there in (line, head.line(head.latest)) if there}:
-            return True
-        if not is_current:
-            return found.total == call.total_thoughts and bool(has(call.thought_number))
-        is_own = _refers(call) or call.needs_more_thoughts or call.branch_id in head.branches
-        return is_own or bool(has(call.thought_number))
+        ids = dict.fromkeys([current.id, *(known.id for known in found)])
+        earlier_pairs = self.thinker.pairs
+        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in earlier_pairs]
+        notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
+        return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
 
 
-def _refers(call: ThinkingCall) -> bool:
-    """Whether a thought refers to other thoughts of its session."""
+def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
+    """Whether a session has everything a thought refers to, and the thought's number or the previous number.
+
+    A session that is not current must also be open, and expect the thought's number or have the same estimate.
+    """
+    head, has = found.head, found.view.with_number
+    if head.ended and not is_current:
+        return False
+    references = call.revises_thought, call.branch_from_thought
+    merges_other = bool(call.merge_branch) and call.merge_branch not in head.branches
+    if merges_other or not all(number is None or has(number) for number in references):
+        return False
+    line = head.branches.get(call.branch_id) if call.branch_id else head.main
+    if call.thought_number in {there.number + 1 for there in (line, head.line(head.latest)) if there}:
+        return True
+    if not is_current:
+        return found.total == call.total_thoughts and bool(has(call.thought_number))
+    is_own = _refers_to_thoughts(call) or call.needs_more_thoughts or call.branch_id in head.branches
+    return is_own or bool(has(call.thought_number))
+
+
+def _refers_to_thoughts(call: ThinkingCall) -> bool:
     return bool(call.is_revision or call.revises_thought or call.branch_from_thought or call.merge_branch)
 
 

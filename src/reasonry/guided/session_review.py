@@ -47,16 +47,16 @@ they them their those these about because after before thought thoughts step sti
 _EMPTY_WORDS: Final = frozenset(_EMPTY.split())
 
 
-class Kept(NamedTuple):
+class RecordedThought(NamedTuple):
     """A thought of a session, with its record."""
 
     row: ThoughtRow
     record: ThoughtRecord
 
 
-def keep(thoughts: Iterable[ThoughtRow]) -> list[Kept]:
+def with_records(thoughts: Iterable[ThoughtRow]) -> list[RecordedThought]:
     """Return thoughts with their records."""
-    return [Kept(row, decode_record(row)) for row in thoughts]
+    return [RecordedThought(row, decode_record(row)) for row in thoughts]
 
 
 # -- revisions
@@ -70,29 +70,31 @@ class Consequence(NamedTuple):
     numbers: tuple[int, ...]
 
 
-def consequences(head: Head, thoughts: Sequence[Kept]) -> list[Consequence]:
+def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Consequence]:
     """Return the unchecked consequences of each thought's latest revision."""
-    places = {kept.row.seq: place for place, kept in enumerate(thoughts)}
+    places = {thought.row.seq: place for place, thought in enumerate(thoughts)}
     settled, confirmed, found = set[int | None](), set[int](), list[Consequence]()
     for place, (row, record) in reversed([*enumerate(thoughts)]):
         settled.add(record.revises_seq)
-        confirmed.update(_read_confirms(record))
+        written = record.facts.get("confirms", ())
+        numbers = written if isinstance(written, list) else [written]
+        confirmed.update(number for number in numbers if type(number) is int)
         start = places.get(record.revises_seq or 0)
         if start is None:
             continue
         revised = thoughts[start].row
         resting = [
-            kept.row
-            for kept in thoughts[start + 1 : place]
-            if kept.row.seq not in settled
-            and kept.row.number not in confirmed
-            and not 0 < (kept.record.revises_seq or 0) <= revised.seq
-            and _is_downstream(head, kept.row.branch, revised)
+            thought.row
+            for thought in thoughts[start + 1 : place]
+            if thought.row.seq not in settled
+            and thought.row.number not in confirmed
+            and not 0 < (thought.record.revises_seq or 0) <= revised.seq
+            and _is_downstream(head, thought.row.branch, revised)
         ]
         settled |= {thought.seq for thought in resting}
         if resting:
-            numbers = tuple(thought.number for thought in resting)
-            found.append(Consequence(revised.number, row.number, numbers))
+            resting_numbers = tuple(thought.number for thought in resting)
+            found.append(Consequence(revised.number, row.number, resting_numbers))
     return found[::-1]
 
 
@@ -102,54 +104,51 @@ def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
 
-def _read_confirms(record: ThoughtRecord) -> list[int]:
-    """Return the numbers of the thoughts confirmed in `data.confirms`."""
-    written = record.said.get("confirms", ())
-    return [number for number in (written if isinstance(written, list) else [written]) if type(number) is int]
-
-
-def _find_standing(thoughts: Sequence[Kept]) -> list[Kept]:
-    """Return the unrevised thoughts."""
-    revised = {kept.record.revises_seq for kept in thoughts}
-    return [kept for kept in thoughts if kept.row.seq not in revised]
+def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought]:
+    revised = {thought.record.revises_seq for thought in thoughts}
+    return [thought for thought in thoughts if thought.row.seq not in revised]
 
 
 # -- what is open
 
 
-def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> str:
+def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
     """List the open points in a line: unused corrections, unmerged branches, unsupported claims. Empty without any.
 
     Args:
         thoughts: All thoughts of the session, oldest first. Copied thoughts of a run are not checked.
     """
     own = thoughts[head.from_run :]
+    refuted = [verdict.number for verdict in _unrevised_refutations(head, own)]
     return "; ".join(
         [
             *_label("not merged", [_short(name) for name, _ in _branches_beside(head)]),
             *_label("nothing was built on", _unused_corrections(own)),
             *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, own)]),
             *(_stands_on(found) for found in consequences(head, own)),
-            *_label("only assumed", _assumptions(own)),
-            *_label(
-                "refuted", [str(verdict.number) for verdict in _refutations(head, own) if verdict.number]
-            ),
+            *_label("only assumed", _unrevised_assumptions(own)),
+            *_label("refuted", [str(number) for number in refuted if number]),
             *_label("plan", [step for steps in _open_steps(own) for step in steps]),
             *_label("stages", [f"ended at {head.stage}"] * (head.ended and head.stage == strategy.first)),
         ]
     )
 
 
-def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
+def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
     """Return the questions to an agent before it ends its session."""
     own = thoughts[head.from_run :]
     open_steps, dropped_steps = _open_steps(own)
     parts = [
-        *(f"{verdict.number} was refuted" for verdict in _refutations(head, own)),
+        *(f"{verdict.number} was refuted" for verdict in _unrevised_refutations(head, own)),
         *(_stands_on(found) for found in consequences(head, own)),
-        *_unrevised_faults(own),
+        *(
+            f"{row.number}: {fault}"
+            for row, _ in _find_unrevised(own)
+            if "=" in row.text
+            for fault in false_claims(row.text)[:1]
+        ),
         *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in _branches_beside(head)]),
-        *_label("assumed", _assumptions(own)),
+        *_label("assumed", _unrevised_assumptions(own)),
         *dropped_steps,
         *open_steps[:1],
         *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
@@ -161,22 +160,24 @@ def before_the_end(head: Head, thoughts: Sequence[Kept]) -> str:
     return text + _QUESTION
 
 
-def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> dict[str, Any]:
+def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> dict[str, Any]:
     """Summarise a session's thoughts: the decided, open, assumed and refuted points."""
     own = thoughts[head.from_run :]
     found = {
         "decided": list(_decisions(own))[-_SHOWN:],
         "open": left_open(head, strategy, thoughts),
-        "assumed": "".join(_assumptions(own)),
-        "refuted": [f"{verdict.number or '?'}: {verdict.reason}" for verdict in _refutations(head, own)],
+        "assumed": "".join(_unrevised_assumptions(own)),
+        "refuted": [
+            f"{verdict.number or '?'}: {verdict.reason}" for verdict in _unrevised_refutations(head, own)
+        ],
     }
     return {name: value for name, value in found.items() if value}
 
 
-def _decisions(thoughts: Sequence[Kept]) -> Iterator[str]:
+def _decisions(thoughts: Sequence[RecordedThought]) -> Iterator[str]:
     hypothesis = ""
     for row, record in thoughts:
-        data = record.said
+        data = record.facts
         hypothesis = str(data.get("hypothesis") or hypothesis)
         if isinstance(data.get("selected"), str):
             yield f"{row.number}: {_short(data['selected'])} was selected"
@@ -209,28 +210,28 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
     ]
 
 
-def _unused_corrections(thoughts: Sequence[Kept]) -> list[str]:
+def _unused_corrections(thoughts: Sequence[RecordedThought]) -> list[str]:
     """Return the corrections after which their line did not continue."""
     return [
-        f"revision {kept.row.number}" + (f" of {revised}" if (revised := kept.record.revises_thought) else "")
-        for place, kept in enumerate(thoughts, 1)
-        if kept.record.is_revision
-        and not any(_follows(later, kept) for later in islice(thoughts, place, None))
+        f"revision {row.number}" + (f" of {record.revises_thought}" if record.revises_thought else "")
+        for place, (row, record) in enumerate(thoughts, 1)
+        if record.is_revision
+        and not any(_follows(later, thoughts[place - 1]) for later in islice(thoughts, place, None))
     ]
 
 
-def _follows(kept: Kept, correction: Kept) -> bool:
+def _follows(thought: RecordedThought, correction: RecordedThought) -> bool:
     """Whether a later thought continues from a correction, or corrects it again."""
-    record = kept.record
+    record = thought.record
     if record.is_revision:
         revised = record.revises_seq
         return revised is not None and revised in (correction.row.seq, correction.record.revises_seq)
-    if correction.row.branch in (kept.row.branch, record.merge_branch or kept.row.branch):
+    if correction.row.branch in (thought.row.branch, record.merge_branch or thought.row.branch):
         return True
     return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
 
 
-def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> list[int]:
+def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
     """Return the claims whose testing stage has no later thought."""
     tested_by = {stage.name: stage.tested_by for stage in strategy.stages}
     waiting: dict[str | None, tuple[int, str]] = {}
@@ -248,11 +249,9 @@ def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[Kept]) -> 
     return [number for number, _ in waiting.values()]
 
 
-def _assumptions(thoughts: Sequence[Kept]) -> list[str]:
-    """Return the numbers of unrevised assumptions."""
-    marked = [
-        row.number for row, record in _find_standing(thoughts) if record.said.get("evidence") == "assumed"
-    ]
+def _unrevised_assumptions(thoughts: Sequence[RecordedThought]) -> list[str]:
+    unrevised = _find_unrevised(thoughts)
+    marked = [row.number for row, record in unrevised if record.facts.get("evidence") == "assumed"]
     return [spans(marked)] if marked else []
 
 
@@ -278,20 +277,19 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
     return replace(head, verdicts=tuple([*earlier, *found][-_MOST_VERDICTS:]))
 
 
-def _refutations(head: Head, thoughts: Sequence[Kept]) -> list[ClaimVerdict]:
-    """Return the verdicts on refuted, unrevised thoughts."""
-    revised = {kept.record.revises_thought for kept in thoughts}
+def _unrevised_refutations(head: Head, thoughts: Sequence[RecordedThought]) -> list[ClaimVerdict]:
+    revised = {thought.record.revises_thought for thought in thoughts}
     return [
         verdict for verdict in head.verdicts if verdict.verdict == "refuted" and verdict.number not in revised
     ]
 
 
-def _open_steps(thoughts: Sequence[Kept]) -> tuple[list[str], list[str]]:
+def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[str]]:
     """Return the open steps of the latest plan, and earlier open steps that are missing in it."""
     plans = [
         {str(step.get("description")): step.get("status") for step in plan if isinstance(step, dict)}
-        for kept in thoughts
-        if isinstance(plan := kept.record.said.get("planning"), list)
+        for thought in thoughts
+        if isinstance(plan := thought.record.facts.get("planning"), list)
     ]
     latest = plans[-1] if plans else {}
     conclusion, known = next(reversed(latest), ""), {name: plan[name] for plan in plans for name in plan}
@@ -310,13 +308,7 @@ def false_claims(text: str, about: str = "") -> list[str]:
     return false_equations(text, about=about)[:_MAX_EQUATIONS]
 
 
-def _unrevised_faults(thoughts: Sequence[Kept]) -> Iterator[str]:
-    for row, _ in _find_standing(thoughts):
-        if "=" in row.text:
-            yield from (f"{row.number}: {fault}" for fault in false_claims(row.text)[:1])
-
-
-def open_questions(thoughts: Sequence[Kept]) -> Iterator[tuple[int, str]]:
+def open_questions(thoughts: Sequence[RecordedThought]) -> Iterator[tuple[int, str]]:
     """Yield the agent's own questions that no later thought seems to answer, latest first."""
     later: list[set[str]] = []
     for place in reversed(range(len(thoughts))):

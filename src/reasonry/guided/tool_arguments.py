@@ -139,12 +139,8 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
         # The only one that is out of place stands for the first that is missing, whatever its name.
-        near = closest_names(name, missing) or (missing[:1] if len(unknown) == 1 else [])
-        message += (
-            f"; there is no {show_value(name)}: did you mean {' or '.join(map(_words, near))}?"
-            if near
-            else ""
-        )
+        if near := closest_names(name, missing) or (missing[:1] if len(unknown) == 1 else []):
+            message += f"; there is no {show_value(name)}: did you mean {' or '.join(map(_words, near))}?"
     return message
 
 
@@ -236,10 +232,7 @@ def _number(name: str, value: Any, schema: Mapping[str, Any]) -> int | float:
     if not is_number or (is_whole and number % 1 != 0):
         raise _wrong(name, "a whole number" if is_whole else "a number", value)
     number = int(number) if number % 1 == 0 else number
-    minimum, maximum = (
-        schema.get("minimum", -math.inf),
-        schema.get("maximum", MAX_INT if is_whole else 1e300),
-    )
+    minimum, maximum = schema.get("minimum", -math.inf), schema.get("maximum", MAX_INT if is_whole else 1e300)
     above = schema.get("exclusiveMinimum", -math.inf)
     if minimum <= number <= maximum and number > above:
         return number if is_whole else float(number)

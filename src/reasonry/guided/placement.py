@@ -1,0 +1,484 @@
+"""The place of a thought in a session: its line, and its path along the strategy's table.
+
+A session has a main line and branches. Each line has its own stage in the table. An agent names the stage of a thought:
+the line's current stage (stay) or a legal next stage (move).
+
+Rule 1: `submit` is pure. A refused call has changed nothing.
+Rule 2: numbers are the agent's own. They may repeat and jump, but references must exist.
+Rule 3: a thought may continue from the stage of its own line, of the branch it merges, or of the session's latest
+        thought. To name that stage itself is to stay. Every further step of a path is an edge of the table.
+Rule 4: a refusal describes the lines; `instead` has acceptable arguments, if any.
+Rule 5: a session may continue after its end.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..core.strategy import Strategy
+from ..errors import IllegalTransitionError, UsageError
+from ..records import SessionView, ThoughtRow
+from ..text import did_you_mean, find_name, show_value
+from .fields import MAX_PATH, check_fields, find_field, stages_named
+from .lines import (
+    MAIN,
+    Head,
+    ThoughtLine,
+    ThoughtRecord,
+    ancestry,
+    decode_record,
+    find_thought,
+    flatten_data,
+    show_lines,
+)
+from .thinking_tool import ThinkingCall
+
+_BRANCHES = "branch_creation"
+"""The stage in which the main line leaves the branch it continued and creates new branches."""
+_PREDICTED_CHARS = 200
+
+Stages = tuple[str, ...]
+
+
+# -- the table
+
+
+def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages | None:
+    """Return the stages after `start` on the shortest path to `to`, or None without a path."""
+    reached, layer = set[str](), dict[str, Stages]({start: ()} if start in strategy.by_name else {})
+    while layer:
+        following: dict[str, Stages] = {}
+        for here, stages in layer.items():
+            for stage in strategy.by_name[here].to:
+                if stage not in reached:
+                    following.setdefault(stage, (*stages, stage))
+        if to in following:
+            return following[to]
+        reached.update(following)
+        layer = following
+    return None
+
+
+def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:
+    """Complete stages to a path from `start` along the table, or None without a path.
+
+    To name `start` first is to stay. An unknown stage leads anywhere, and no path leads to it.
+    """
+    if any(name not in strategy.by_name for name in stages):
+        return None
+    first, *others = stages
+    is_free = start == first or start not in strategy.by_name
+    way = (first,) if is_free else shortest_path(strategy, start, first)
+    for to in others:
+        between = way and shortest_path(strategy, way[-1], to)
+        way = way and between and way + between
+    return way if way is not None and len(way) <= MAX_PATH else None
+
+
+def is_legal(strategy: Strategy[Any, Any], start: str, stages: Stages) -> bool:
+    """Whether each step of a path from `start` is an edge of the table or stays."""
+    return complete_path(strategy, start, stages) == stages
+
+
+# -- one thought: placed, checked, recorded
+
+
+class Placed(Struct, frozen=True):
+    """An accepted thought: the new state of the session, and the record.
+
+    Attributes:
+        expected: The earlier prediction of its observation.
+    """
+
+    head: Head
+    branch: str | None
+    record: ThoughtRecord
+    expected: str = ""
+
+
+def submit(
+    strategy: Strategy[Any, Any],
+    head: Head,
+    call: ThinkingCall,
+    view: SessionView,
+    *,
+    at_ms: int = 0,
+    demand_fields: bool = True,
+    recorded: Mapping[str, Any] = {},
+    mark: int = 0,
+) -> Placed:
+    """Accept or refuse a thought.
+
+    Args:
+        demand_fields: Whether named stages require their fields.
+        recorded: The exported thought, with the `seq` of the thoughts behind the call's numbers.
+        mark: Identifies the call, or 0.
+
+    Raises:
+        IllegalTransitionError: No edge leads to the named stage; `choices` has the legal stages, `instead` the
+            arguments to change.
+        UsageError: Another rule is broken; `field` names the part of the call.
+    """
+    submission = Submission(strategy, head, call, view, stages_named(call))
+    placement = submission.place(recorded)
+    if demand_fields and submission.stages:
+        stages = [strategy.by_name[name] for name in placement.stages if name in strategy.by_name]
+        check_fields(stages, call.data or {})
+    return placement.record(at_ms, mark)
+
+
+class OwnLine(NamedTuple):
+    """The line of a thought before the thought, and the thought from which a new branch begins."""
+
+    branch: str | None
+    line: ThoughtLine
+    branch_from: int | None = None
+    branch_from_seq: int | None = None
+
+
+class Placement(NamedTuple):
+    """A thought in its place.
+
+    Attributes:
+        head: The state before the thought.
+        stages: The path.
+        from_stage: The previous stage, if the first step is a move.
+        selected: The branch that the thought selects.
+        revised_seq: The `seq` of the revised thought.
+    """
+
+    strategy: Strategy[Any, Any]
+    head: Head
+    call: ThinkingCall
+    own: OwnLine
+    stages: Stages
+    from_stage: str | None
+    selected: str | None
+    revised_seq: int | None
+
+    def record(self, at_ms: int, mark: int) -> Placed:
+        """Build the record and the state after the thought."""
+        call, own, data = self.call, self.own, flatten_data(self.call.data)
+        tests = {stage.tested_by for stage in self.strategy.stages}
+        observes = "observation" in data or self.stages[-1] in tests
+        line = self._line_after(data, "" if observes else own.line.predicted)
+        record = ThoughtRecord(
+            stage=line.stage,
+            total_thoughts=line.total,
+            next_thought_needed=call.next_thought_needed,
+            at_ms=at_ms,
+            from_stage=self.from_stage,
+            is_revision=call.is_revision or call.revises_thought is not None,
+            revises_thought=call.revises_thought,
+            branch_from_thought=own.branch_from,
+            needs_more_thoughts=call.needs_more_thoughts,
+            merge_branch=call.merge_branch or None,
+            data=call.data,
+            path=self.stages if len(self.stages) > 1 else (),
+            revises_seq=self.revised_seq,
+            branch_from_seq=own.branch_from_seq,
+            mark=mark,
+        )
+        head = self._head_after(line, data.get("score"))
+        return Placed(head, own.branch, record, own.line.predicted if observes else "")
+
+    def _line_after(self, data: Mapping[str, Any], predicted: str) -> ThoughtLine:
+        call, own, merged = self.call, self.own, self.call.merge_branch
+        score = self.head.branches[merged].score if merged and own.branch is None else None
+        return replace(
+            _with_score(own.line, data.get("score"), score),
+            stage=self.stages[-1],
+            number=call.thought_number,
+            # The estimate is raised to the thought's number, and past it where more are needed.
+            total=max(call.total_thoughts, call.thought_number + call.needs_more_thoughts),
+            thoughts=own.line.thoughts + 1,
+            merged=False,
+            passed_over=self.selected not in (None, own.branch),
+            predicted=str(data.get("predict", predicted))[:_PREDICTED_CHARS],
+        )
+
+    def _head_after(self, line: ThoughtLine, score: Any) -> Head:
+        head, call, branch, selected = self.head, self.call, self.own.branch, self.selected
+        branches, chosen = {**head.branches}, head.chosen
+        if selected is not None:
+            branches = {
+                name: each if name == selected else replace(each, passed_over=True)
+                for name, each in branches.items()
+            }
+        if call.merge_branch:
+            branches[call.merge_branch] = replace(branches[call.merge_branch], merged=True)
+        if branch is not None:
+            branches[branch] = line
+        elif (chosen := call.merge_branch or selected or chosen) is not None:
+            # The main line shares its score with the branch that it continues.
+            branches[chosen] = _with_score(branches[chosen], score)
+        return replace(
+            head,
+            main=line if branch is None else head.main,
+            branches=branches,
+            latest=branch,
+            chosen=chosen,
+            thoughts=head.thoughts + 1,
+            highest=max(head.highest, line.number),
+            ended=not call.next_thought_needed,
+        )
+
+
+def _with_score(line: ThoughtLine, score: Any, merged_score: float | None = None) -> ThoughtLine:
+    """Give a line the score in a thought, else the score of a merged branch."""
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if is_number and abs(score) <= sys.float_info.max:
+        return replace(line, score=float(score), score_before=line.score)
+    return line if merged_score is None else replace(line, score=merged_score, score_before=None)
+
+
+class Submission(NamedTuple):
+    """A call, its named stages, and its session."""
+
+    strategy: Strategy[Any, Any]
+    head: Head
+    call: ThinkingCall
+    view: SessionView
+    stages: Stages
+
+    def place(self, recorded: Mapping[str, Any]) -> Placement:
+        """Find the line and the path of the thought, the branch it merges, and the thought it revises.
+
+        A branch named in `data.selected` on the main line is merged, unless it already was. Raises like `submit`.
+        """
+        head, call = self.head, self.call
+        own = self.own_line(recorded.get("branch_from_seq"))
+        selected = flatten_data(call.data).get("selected")
+        selected = find_name(selected, head.branches) if isinstance(selected, str) else None
+        if selected is not None and not (own.branch or call.merge_branch or head.branches[selected].merged):
+            call = replace(call, merge_branch=selected)
+        if call.merge_branch:
+            self._check_merge(call.merge_branch, own.branch)
+        revised = None
+        if (number := call.revises_thought) is not None:
+            lines, seq = ancestry(head, own.branch, own.line), recorded.get("revises_seq")
+            revised = find_thought(self.view, "revises_thought", number, lines, seq).seq
+        stages, from_stage = self._replace(call=call).walk(own)
+        is_alone = own.branch is None and not (selected or call.merge_branch)
+        if is_alone and _BRANCHES in stages and head.chosen is not None:
+            own = own._replace(line=replace(own.line, score=None, score_before=None))
+            head = replace(head, chosen=None)
+        return Placement(self.strategy, head, call, own, stages, from_stage, selected, revised)
+
+    def _check_merge(self, merged: str, branch: str | None) -> None:
+        head = self.head
+        if merged not in head.branches:
+            known = "it has no branches; leave it out"
+            if head.branches:
+                known = f"where its lines stand: {show_lines(head)}"
+            message = f"There is no branch {merged!r} in this session; {known}."
+            raise UsageError(message, field="merge_branch", choices=list(head.branches))
+        if merged == branch:
+            name, parent = show_value(branch), head.branches[merged].parent or head.main_name
+            raise UsageError(
+                f"A thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
+                f"Where the lines stand: {show_lines(head)}.",
+                field="merge_branch",
+                instead={"branch_id": parent},
+            )
+
+    def own_line(self, branch_from_seq: int | None) -> OwnLine:
+        """Return the line of the thought.
+
+        Args:
+            branch_from_seq: The `seq` of the thought from which its branch begins, if recorded.
+
+        Raises:
+            UsageError: The branch begins from an unknown thought.
+        """
+        head, name, branch_from = self.head, self.call.branch_id, self.call.branch_from_thought
+        if name is None and branch_from is None and not self.call.merge_branch:
+            name = self._line_continued()
+        base = None if branch_from is None else self._find_branching_thought(branch_from, branch_from_seq)
+        if name is None and branch_from is not None:
+            names = (f"branch-{count}" for count in itertools.count(1))
+            name = next(free for free in names if free not in head.branches)
+        if not name or (name == MAIN and name not in head.branches and branch_from is None):
+            return OwnLine(None, head.main, branch_from)
+        if name in head.branches:
+            return OwnLine(name, head.branches[name], branch_from)
+        base = base or self._default_branching_thought()
+        if base is None:
+            return OwnLine(name, ThoughtLine(head.main.stage))
+        line = ThoughtLine(decode_record(base).stage, branch_from=base.number, parent=base.branch)
+        return OwnLine(name, line, base.number, base.seq)
+
+    def walk(self, own: OwnLine) -> tuple[Stages, str | None]:
+        """Return the path of the thought. It may continue from a merged branch.
+
+        Without a named stage, the line stays at its own stage or at the branch's, whichever is further along.
+
+        Raises:
+            IllegalTransitionError: No edge leads to the stage.
+        """
+        stage, merging, table = own.line.stage, self.call.merge_branch, [*self.strategy.by_name]
+        bases = [*filter(None, [self.head.branches[merging].stage if merging else ""]), stage]
+        if not self.stages:
+            stays = max(bases, key=lambda name: table.index(name) if name in table else 0)
+            return ((stays or ("" if self.call.strategy is None else self.strategy.first),), None)
+        latest = [*filter(None, [self.head.stage])]
+        walked = self._walk_from(bases, self.stages) or self._walk_from(latest, self.stages)
+        if walked is None:
+            raise self._refusal(own.branch, bases + latest)
+        return walked
+
+    def _walk_from(self, bases: Sequence[str], stages: Stages) -> tuple[Stages, str | None] | None:
+        legal = [base for base in bases if is_legal(self.strategy, base, stages)]
+        stays = any(base == stages[0] or base not in self.strategy.by_name for base in legal)
+        return (stages, None if stays else legal[0]) if legal else None
+
+    # -- the line
+
+    def _line_continued(self) -> str | None:
+        """Return the branch of a thought without a named line or a merge, or None for the main line.
+
+        A revision belongs to the line of the revised thought; another thought belongs where its stages and its number
+        continue.
+        """
+        head, call = self.head, self.call
+        follows = [
+            name
+            for name in (head.latest, None, *reversed(head.branches))
+            if call.thought_number == head.line(name).number + 1
+            and (name is None or not head.branches[name].merged)
+        ]
+        if self.stages and head.stage:
+            branch = head.latest if self._continues_branch(is_next=follows[:1] == [head.latest]) else None
+        else:
+            branch = follows[0] if follows else None
+        if call.revises_thought is None:
+            return branch
+        lines = ancestry(head, branch)
+        return find_thought(self.view, "revises_thought", call.revises_thought, lines).branch
+
+    def _continues_branch(self, *, is_next: bool) -> bool:
+        """Whether a thought with stages and without a line belongs to the latest thought's branch.
+
+        It does if its stages are no farther from there than from the main line, or if its number is next there, on a
+        path without a comparing stage. A stage with a score values the branch alone.
+        """
+        head, table = self.head, self.strategy.by_name
+        there = complete_path(self.strategy, head.stage, self.stages)
+        if head.latest is None or there is None:
+            return False
+        own = complete_path(self.strategy, head.main.stage, self.stages)
+        is_stay = self.stages[0] == head.stage
+        if not is_next and own is not None and len(own) < len(there) + is_stay:
+            return False
+        return not any(
+            table[name].compares and find_field("score", table[name].fields) is None for name in there
+        )
+
+    def _find_branching_thought(self, number: int, seq: int | None = None) -> ThoughtRow:
+        """Find the thought from which a branch begins, on the main line first and the latest thought's line last."""
+        lines = [(branch, None) for branch, _ in ancestry(self.head, self.head.latest)]
+        return find_thought(self.view, "branch_from_thought", number, lines[::-1], seq)
+
+    def _default_branching_thought(self) -> ThoughtRow | None:
+        """Return the default parent thought of a new branch: the latest thought of a line, if any.
+
+        The line is the latest thought's, or its nearest ancestor from which the named stages can follow, so that
+        branches begin side by side.
+        """
+        head = self.head
+        lines = [branch for branch, _ in ancestry(head, head.latest)] if self.stages else []
+        fits = (name for name in lines if is_legal(self.strategy, head.line(name).stage, self.stages))
+        parent = next(fits, head.latest)
+        line = head.line(parent)
+        there = self.view.with_number(line.number) if line.thoughts else []
+        return next((thought for thought in reversed(there) if thought.branch == parent), None)
+
+    # -- refusals
+
+    def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
+        """Build the error for an illegal step, with the states of the lines and acceptable arguments.
+
+        Args:
+            branch: The line of the thought.
+            bases: The possible starting stages; the first is the line's own.
+        """
+        start, to, legal = self._broken_step(bases)
+        following = ", ".join(legal) if legal else "none: it is the last stage"
+        table, unknown = self.strategy.by_name, ""
+        if to not in table:
+            unknown = f" {self.strategy.name} has no such stage.{did_you_mean(to, table)}"
+        message = f"Invalid transition from {start} to {to}.{unknown} Legal next stages: {following}."
+        if self.head.branches:
+            latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
+            message += f" Where the lines stand: {show_lines(self.head)}{latest}."
+        instead = next(self._find_ways_out(branch, bases), {})
+        if instead:
+            message += self._say_required_fields(instead)
+        elif not unknown:
+            message += " Leave `stage` out to stay, or begin a new session."
+        details: dict[str, Any] = {"instead": instead} if instead else {}
+        return IllegalTransitionError(message, stage=start, choices=legal, **details)
+
+    def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
+        """Return a stage, the illegal next stage, and the legal next stages."""
+        table = self.strategy.by_name
+        for start, to in pairwise(self.stages):
+            if start in table and to not in table[start].to:
+                return start, to, list(table[start].to)
+        legal = [to for base in bases if base in table for to in table[base].to]
+        known = list(dict.fromkeys(legal)) if bases[0] in table else list(table)
+        return bases[0] or "no stage", self.stages[0], known
+
+    def _find_ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Yield changes to the arguments that make the call acceptable, smallest first."""
+        head, call, strategy = self.head, self.call, self.strategy
+        if any(stage not in strategy.by_name for stage in self.stages):
+            return
+        is_known = branch is None or branch in head.branches
+        for name in [*reversed(head.branches), None] if is_known or call.branch_from_thought is None else ():
+            is_other = name not in (branch, call.merge_branch or branch)
+            if is_other and is_legal(strategy, head.line(name).stage, self.stages):
+                yield {"branch_id": name or head.main_name}
+        ways = filter(None, (complete_path(strategy, base, self.stages) for base in bases))
+        if way := min(ways, key=len, default=None):
+            yield {"stage": list(way)}
+        for thought in reversed(self.view.latest(head.thoughts)):
+            way = complete_path(strategy, decode_record(thought).stage, self.stages)
+            if way and self._find_branching_thought(thought.number).seq == thought.seq:
+                alone: dict[str, Any] = {"branch_id": None} if is_known else {}
+                stage = way[0] if len(way) == 1 else list(way)
+                yield {**alone, "branch_from_thought": thought.number, "stage": stage}
+
+    def _say_required_fields(self, instead: Mapping[str, Any]) -> str:
+        path = instead.get("stage")
+        named = dict.fromkeys(path) if isinstance(path, list) else ()
+        parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]
+        fields = [f"{name}.{field.name}" for name, field in parts if field.required]
+        return f" The way there needs {', '.join(fields)} in data." if fields else ""
+
+
+# -- guidance: given once in a session, as soon as its stage is offered, so before its first thought there
+
+
+def guidance_due(strategy: Strategy[Any, Any], stage: str, already: Container[str] = ()) -> dict[str, str]:
+    """Return the guidance for a stage and its next stages, by stage.
+
+    Args:
+        already: Stages whose guidance is not repeated.
+    """
+    names = (stage, *strategy.by_name[stage].to)
+    return {name: strategy.by_name[name].guidance for name in names if name not in already}
+
+
+def with_guidance_given(strategy: Strategy[Any, Any], head: Head) -> Head:
+    """Return the state of the session after the reply to its latest thought."""
+    if head.stage not in strategy.by_name:
+        return head
+    return replace(head, guided=(*head.guided, *guidance_due(strategy, head.stage, head.guided)))

@@ -1,0 +1,226 @@
+"""The sessions of a store: found by their ids or as unfinished ones of a directory, read, swept once they expire.
+
+A directory is to commands what a connection is to MCP: a thought continues the session last used there, unless that
+session has ended, has expired, or uses another strategy than the named one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ..core.registry import resolve
+from ..core.strategy import Strategy
+from ..errors import NotFoundError, StoreError
+from ..records import (
+    SessionChange,
+    SessionRow,
+    SessionView,
+    Store,
+    Sweep,
+    ThoughtRow,
+    find_id,
+    no_session,
+    now_ms,
+)
+from ..text import first_words
+from .lines import Head, decode_head, encode
+from .session_calls import MAX_PAGE
+from .session_documents import Document, instant, session_document
+from .session_review import with_verdicts
+from .session_settings import SessionSettings
+
+SWEEP_EVERY_MS = 60_000
+_LOOKED_AT = 200
+_SHOWN = 3
+_PURPOSE_CHARS = 50
+
+Unfinished = tuple[SessionRow, Head]
+
+
+class StoredSessions:
+    """The rows and the thoughts of a store's sessions.
+
+    Args:
+        strategies: The registry, by canonical name.
+        clock: Returns milliseconds since 1970, UTC.
+
+    Attributes:
+        deletes_expired: Whether an expired session ends rather than continues.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        strategies: Mapping[str, Strategy[Any, Any]],
+        settings: SessionSettings,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.deletes_expired = (settings.on_expiry or ("archive" if store.durable else "delete")) == "delete"
+        self._strategies = strategies
+        self._swept_at_ms = 0
+
+    def strategy(self, name: str | None) -> Strategy[Any, Any]:
+        """Find a strategy by its name in any spelling. None means the first strategy.
+
+        Raises:
+            UsageError: The strategy is unknown; `choices` has the names.
+        """
+        if name is None:
+            return next(iter(self._strategies.values()))
+        return resolve(name, self._strategies, field="strategy")
+
+    async def sweep(self, *, now: bool = False) -> None:
+        """Archive or delete expired sessions, and delete archived sessions past their retention.
+
+        Args:
+            now: Whether to sweep even within a minute of the last sweep.
+        """
+        at = self.clock()
+        if not now and 0 <= at - self._swept_at_ms < SWEEP_EVERY_MS:
+            return
+        self._swept_at_ms = at
+        days = self.settings.retention_days
+        retention_ms = None if days is None else int(days * 86_400_000)
+        sweep = Sweep(at, int(self.settings.ttl_s * 1_000), retention_ms, self.deletes_expired)
+        await self.store.sweep_sessions(sweep)
+
+    # -- rows
+
+    async def find_id(self, text: str, *, guided: bool | None = None) -> str:
+        """Find the id of a session by the id, its beginning, or `last` for the last used.
+
+        Args:
+            guided: Whether `last` excludes sessions of runs; None for any session.
+
+        Raises:
+            UsageError: Several ids begin with the text; `choices` has them.
+            NotFoundError: The text is `last`, and there is no session.
+        """
+
+        async def last() -> str | None:
+            rows = await self.store.sessions(limit=1, guided=guided)
+            return rows[0].session_id if rows else None
+
+        return await find_id(text, "session", self.store.session_ids, last)
+
+    async def find_guided_id(self, text: str) -> str:
+        """Find the id of a session for new thoughts. The session may not exist yet."""
+        with contextlib.suppress(NotFoundError):
+            return await self.find_id(text, guided=True)
+        return text
+
+    async def row(self, text: str) -> SessionRow:
+        """Return a session by an id as in `find_id`. This does not count as use.
+
+        Raises:
+            NotFoundError: The session does not exist.
+        """
+        if self.deletes_expired:
+            await self.sweep(now=True)
+        return await self.store.session(await self.find_id(text))
+
+    def present(self, view: SessionView, session_id: str) -> SessionRow:
+        """Return the row unless the session is missing, or has expired and waits to be swept.
+
+        Raises:
+            NotFoundError: The session is missing.
+        """
+        row = view.row
+        if row is None or (self.deletes_expired and self.settings.has_expired(row, self.clock())):
+            raise no_session(session_id)
+        return row
+
+    def is_archived(self, row: SessionRow) -> bool:
+        """Whether a session is archived, or will be by the next sweep."""
+        return row.status == "archived" or self.settings.has_expired(row, self.clock())
+
+    async def document(self, row: SessionRow) -> Document:
+        """Return a session for lists. The session of an ended run has the run's outcome as its status."""
+        status = "archived" if self.is_archived(row) else row.status
+        if row.run_id is not None:
+            with contextlib.suppress(NotFoundError, StoreError):
+                run = await self.store.run(row.run_id)
+                status = status if run.status == "active" else run.outcome or run.status
+        return session_document(row, status)
+
+    async def thoughts(
+        self, session_id: str, after: int = 0, count: int | None = None, **which: Any
+    ) -> Sequence[ThoughtRow]:
+        """Return the thoughts after a `seq`, all or at most `count`. This does not count as use."""
+        if count is not None:
+            return await self.store.thoughts(session_id, after_seq=after, limit=count, **which)
+        rows = list[ThoughtRow]()
+        while page := await self.store.thoughts(session_id, after_seq=after, limit=MAX_PAGE, **which):
+            rows += page
+            after = page[-1].seq
+        return rows
+
+    async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
+        """Record readers' verdicts on the claims of a session, for its next reply. This does not count as use.
+
+        Args:
+            claims: Claims with `claim`, `thought`, `verdict` and `reason`.
+
+        Raises:
+            NotFoundError: The session does not exist.
+        """
+
+        def decide(view: SessionView) -> SessionChange:
+            row = self.present(view, session_id)
+            if row.run_id is not None:
+                return SessionChange()
+            return SessionChange(replace(row, head=encode(with_verdicts(decode_head(row), claims))))
+
+        await self.store.change(session_id, decide)
+
+
+def continues_run(row: SessionRow) -> bool:
+    """Whether a session is the record of a run, or begins with copied thoughts of a run."""
+    return row.run_id is not None or decode_head(row).from_run > 0
+
+
+# -- unfinished sessions
+
+
+async def find_unfinished(store: Store, directory: str) -> list[Unfinished]:
+    """Return the latest unfinished sessions of agents, sessions of this directory first.
+
+    The last used sessions come first. Sessions with a single thought numbered above 1 come last: an agent started them
+    after it had lost the id of its session.
+    """
+    found = list[Unfinished]()
+    for row in await store.sessions(limit=_LOOKED_AT, guided=True):
+        with contextlib.suppress(StoreError):
+            if row.thoughts and not (head := decode_head(row)).ended:
+                found.append((row, head))
+
+    def rank(session: Unfinished) -> tuple[bool, bool]:
+        row, head = session
+        is_stray = row.thoughts == 1 and head.line(head.latest).number > 1
+        return not directory or head.directory != directory, is_stray
+
+    return sorted(found, key=rank)
+
+
+async def begun_here(store: Store, directory: str) -> list[Unfinished]:
+    """Return the latest unfinished sessions of this directory."""
+    found = await find_unfinished(store, directory) if directory else []
+    return [session for session in found if session[1].directory == directory][:_SHOWN]
+
+
+def list_unfinished(found: Sequence[Unfinished]) -> str:
+    """List the sessions in a sentence, each with its id."""
+    listed: list[str] = []
+    for row, head in found:
+        line, words = head.line(head.latest), first_words(row.purpose, _PURPOSE_CHARS)
+        place = f"thought {line.number} of {line.total}, {instant(row.used_at_ms)}"
+        listed.append(f'"{row.session_id}" ({place}: {words!r})')
+    how = "To continue one, send the thought again with its session id."
+    return f"Unfinished sessions begun here: {'; '.join(listed)}. {how}"
