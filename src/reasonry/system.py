@@ -277,13 +277,14 @@ def read_problems(
             else:
                 faults[number] = f"its id is that of line {first}"
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            faults[number] = f"it is broken: {error}"
+            faults[number] = f"not valid JSON ({error})"
         except UsageError as error:
             faults[number] = str(error)
     if faults:
         shown = dict(islice(faults.items(), 10))
         listed = "; ".join(f"line {number}: {why}" for number, why in shown.items())
-        message = f"nothing was begun. {len(faults)} lines cannot be taken. {name}, {listed}"
+        more = f"; and {len(faults) - len(shown)} more lines" * (len(faults) > len(shown))
+        message = f"{name}, {listed}{more}. No run was started."
         raise UsageError(message, lines=[*shown])
     if not found:
         raise UsageError(f'{name} holds no problem; a line is {{"problem": …}}', option="file")

@@ -16,7 +16,9 @@ SPECS = [
     "ollama:llama3.2:3b",
     "offline",
 ]
-NAMES = st.from_regex(r"[A-Za-z0-9_][\w.-]{0,20}", fullmatch=True).filter(lambda name: name != "offline")
+NAMES = st.from_regex(r"[A-Za-z0-9_][\w.-]{0,20}", fullmatch=True).filter(
+    lambda name: name not in ("offline", "m")
+)
 
 
 @settings(max_examples=50)

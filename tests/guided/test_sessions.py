@@ -642,9 +642,7 @@ async def test_a_refused_call_with_an_expired_id_says_first_that_it_has_expired(
         await fleeting.think(2, session_id=sid, **refers)
     # It is refused before it is swept, and after.
     await fleeting.sessions.stored.sweep(now=True)
-    with pytest.raises(
-        UsageError, match=r"^No session has this id \(expired or deleted, perhaps\); this call"
-    ):
+    with pytest.raises(UsageError, match=r"^Session not found; this call"):
         await fleeting.think(2, session_id=sid, **refers)
 
 

@@ -220,7 +220,7 @@ def _is_protocol(text: str) -> bool:
 
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
-    """Return what stands before the first call of a text, its calls, and the rung they were read on."""
+    """Return the text before the first call, the calls, and the rung they were read on."""
     before, calls, rung, outside = text, list[Action](), "", text
     if _is_protocol(text):
         before, _, last = text.rpartition("\n")
@@ -266,7 +266,7 @@ def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
 
 
 def _leading(text: str) -> Any:
-    """Return the JSON that a text begins with, in a fence or not; None if it begins with none."""
+    """Return the JSON at the beginning of a text, fenced or not, or None."""
     text = text.strip().removeprefix("```json").lstrip()
     try:
         _, end = _decoder.raw_decode(text)
@@ -276,7 +276,7 @@ def _leading(text: str) -> Any:
 
 
 def _pairs(pair: re.Pattern[str], ends: str, inside: str) -> dict[str, Any] | None:
-    """Return arguments that stand in tags, each value as text; None if something is left over."""
+    """Return tagged arguments with their values as text, or None if other text is left over."""
     first, *rest = pair.split(inside)
     parts = [written.partition(ends) for written in rest[1::2]]
     if first.strip() or not all(end and not left.strip() for _, end, left in parts):

@@ -22,7 +22,7 @@ from ..core.strategy import Strategy
 from ..reading.json_in_text import json_values
 
 OUTPUT = "output"
-"""What the effect is about that has an answer checked by the type it is for."""
+"""The `about` of the effect that checks an answer by its type."""
 
 VALUES = ("number", "integer", "boolean")
 """The types of answers that a text is never."""
@@ -58,7 +58,7 @@ def with_form(
         facts = {"kind": "answer_form", "problem": problem, "answer": answer}
         ask = question = Ask(prompt, facts=facts, form=dict(form))
         found = read_in_form(answer, form)
-        # An answer that is JSON in the form as it stands is not asked for.
+        # An answer that is already JSON in the form is not asked for.
         text = answer if isinstance(found, tuple) and found[1] == "json" else None
         thoughts, fault = (), ""
         for _ in range(ask.retries + 1):

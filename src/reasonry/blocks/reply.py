@@ -27,12 +27,11 @@ UNMARKED_MODE: Final = "unmarked"
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
     """Read the latest reply the way its stage reads.
 
-    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`, and of data the lists lose
-    the entries that do not fit: of the replies that can be used so, those of the one that keeps most, the latest of
-    equals.
+    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`. Lists in data lose the
+    entries that do not fit; the reply that keeps most entries counts, the latest of equals.
 
     Args:
-        replies: Those to this question that count as tries, oldest first.
+        replies: The replies to this question that count as tries, oldest first.
     """
     latest = replies[-1]
     texts = [without_thinking(reply.text) for reply in replies]
@@ -122,7 +121,7 @@ def _echo_in(value: Any, effect: Ask, question: str) -> str | None:
 
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:
-    """Whether a reply is JSON of a schema as it stands, without a member more."""
+    """Whether a reply is JSON that fits a schema exactly, without further members."""
     value = next((value for value, _ in json_values(text, whole=True)), None)
     known = isinstance(value, dict) and value.keys() <= form.get("properties", value).keys()
     return known and next(faults(value, form, "the answer"), None) is None

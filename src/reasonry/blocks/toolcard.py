@@ -1,9 +1,6 @@
-"""Tool cards: what a run may call, as data, and which arguments a call has.
+"""Tool cards: tools as data, and the arguments of a call.
 
-A card says nothing about how the tool works; strategies get cards as an option and return `CallTool` effects.
-
-Rule: no argument gets lost. One that the tool does not have is the tool's only argument under another name, or the
-      call is refused and the parameters are named.
+Rule: no argument is lost. An unknown argument is the tool's only argument under another name, or the call is refused.
 """
 
 from __future__ import annotations
@@ -19,20 +16,20 @@ from ..core.readings import Unreadable
 from ..text import find_name, find_named, plain_name
 
 ANSWER = "finish"
-"""What is written like a call, `finish[42]`, and hands in the answer."""
+"""The pseudo-call that gives the answer, as in `finish[42]`."""
 
 PROVER = "check_claim"
 _REASONERS = frozenset({PROVER, "py_executor"})
-"""Tools that work on what stands in the problem, and look nothing up."""
+"""Tools that work on the problem's own content and look nothing up."""
 _PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
 _DATA_TYPES = {"array": list, "object": dict}
 _NO_TEXT = (*_PLAIN_TYPES, *_DATA_TYPES, "null")
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
-"""Names, as `plain_name` writes them, under which the one text of a call is given, whatever it is called."""
+"""Names that stand for the only text of a call, normalised by `plain_name`."""
 
 
 class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One tool, as shown to whoever may call it."""
+    """A tool, as shown to the model or agent that may call it."""
 
     name: Annotated[str, Meta(min_length=1, description="Its name.")]
     description: Annotated[str, Meta(description="Its purpose, for the model.")] = ""
@@ -40,14 +37,14 @@ class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 
 def cards_text(cards: Sequence[ToolCard]) -> str:
-    """Render cards for a prompt: a signature, the description, and what is known of each parameter."""
+    """Render cards for a prompt: a signature, the description, and the description of each parameter."""
     if not cards:
         return "(no tools)"
     return "\n".join(_card_text(card) for card in cards)
 
 
 def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
-    """Return cards as a question gives them to models that take tools."""
+    """Return cards in the form for models with native tools."""
     whole = {"type": "object", "properties": {}}
     return tuple(
         {"name": card.name, "description": card.description, "parameters": whole | card.parameters}
@@ -56,24 +53,24 @@ def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
-    """Return the cards without the prover of formal claims where there is anything to look up: it takes much to say."""
+    """Leave out the prover of formal claims if there are tools that look things up: its description is long."""
     looks_up = any(card.name not in _REASONERS for card in cards)
     return tuple(card for card in cards if card.name != PROVER or not looks_up)
 
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card of that name; failing that, the only one that is spelled otherwise: `Logic Kernel`, `search.`."""
+    """Return the card with a name, or else the only card with another spelling of it: `Logic Kernel`, `search.`."""
     return find_named(name, {card.name: card for card in cards})
 
 
 def no_such_tool(cards: Sequence[ToolCard], name: str) -> str:
-    """Say that there is no such tool and which there are."""
+    """Return the message for an unknown tool, with the existing tools."""
     names = ", ".join(card.name for card in cards) or "none"
     return f"there is no tool {name[:80]!r}; the tools are: {names}"
 
 
 def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
-    """Read the input of a call written as `tool[input]`: a JSON object, or the text of the one argument."""
+    """Read the input of a call written as `tool[input]`: a JSON object, or the text of the only argument."""
     properties = properties_of(card)
     try:
         value = msgspec.json.decode(text)
@@ -94,7 +91,7 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
 
 
 def one_text_fault(card: ToolCard) -> str | None:
-    """Return why a tool cannot be called with one text; None: it can, or its card does not say what it takes."""
+    """Return the reason why a tool cannot be called with a single text, or None if it can or its card is silent."""
     if "properties" not in card.parameters:
         return None
     arguments = arguments_for(card, "text")
@@ -111,7 +108,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
     A name is the tool's whatever its case and underscores; the only argument of a tool goes by any name.
 
     Returns:
-        Why the call cannot be made, if an argument is none of the tool's, or one that it requires is missing.
+        The fault of the call, if an argument is unknown or a required argument is missing.
     """
     properties = properties_of(card)
     if "properties" not in card.parameters or card.parameters.get("additionalProperties"):
@@ -141,7 +138,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn texts into the numbers, booleans, lists and objects that the card's schema wants, where they are such."""
+    """Convert texts to the numbers, booleans, lists and objects in the card's schema, if they spell them."""
     converted = dict(arguments)
     for name, schema in properties_of(card).items():
         kind, value = schema.get("type") if isinstance(schema, dict) else None, arguments.get(name)
@@ -162,7 +159,7 @@ def properties_of(card: ToolCard) -> dict[str, Any]:
 
 
 def signature(card: ToolCard) -> str:
-    """Return how a tool is called: `search(query: string, limit?: integer)`."""
+    """Return the signature of a tool: `search(query: string, limit?: integer)`."""
     required = card.parameters.get("required", ())
     parts = [
         f"{name}{'' if name in required else '?'}: {_type_text(schema if isinstance(schema, dict) else {})}"

@@ -37,8 +37,8 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """Hard limits of a run; None means no limit.
 
     Args:
-        calls: Requests sent to models, retries included. One that draws several samples is one; the limits on tokens
-            and dollars count each sample.
+        calls: Requests to models, retries included. A request for several samples counts once; the limits on tokens and
+            dollars count every sample.
         tokens: Input and output tokens together.
         usd: US dollars.
         seconds: Run time; cuts a call in flight.

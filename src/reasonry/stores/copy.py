@@ -35,7 +35,7 @@ class CopyCount(Struct):
     damaged: int = 0
     """Damaged entries, which were not copied."""
     unproved: int = 0
-    """The rows of so many were salvaged as they are: no journal proves them, only their thoughts have digests."""
+    """Salvaged rows that no journal proves. Only their thoughts have digests."""
 
 
 class CopyReport(Struct):

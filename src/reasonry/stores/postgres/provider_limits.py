@@ -68,7 +68,7 @@ class ProviderLimits:
     async def __call__(
         self, provider: str, lease_s: float, pausing: Callable[[float], None]
     ) -> AsyncGenerator[int | None]:
-        """Keep a place for a call once there is one; None: the provider has no limit. See `SharedLimits`."""
+        """Wait for a place for a call and hold it. Does nothing for a provider without a limit. See `SharedLimits`."""
         place = await self._take(provider, int((lease_s + _SPARE_S) * 1_000), pausing)
         try:
             yield place

@@ -385,7 +385,7 @@ def _pending(db: Any, address: Address) -> tuple[tuple[schema.Migration, ...], d
     ours = [name for name in every if not name.startswith(jobs.SCRIPTS)]
     steps = schema.pending(ours, address.name)
     scripts = jobs.pending_scripts({*every})
-    # What older workers need stays until they have ended.
+    # Tables that older workers need stay until they have ended.
     is_needed = scripts and len(ours) < len(every) and db.execute(jobs.HAS_WORKERS).fetchone()
     while is_needed and scripts and "_post_" in (last := [*scripts][-1]):
         del scripts[last]

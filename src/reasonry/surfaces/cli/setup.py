@@ -90,7 +90,7 @@ def setup(
 
 
 def _find_agents(machine: Machine, names: Sequence[str]) -> dict[str, Agent]:
-    """Return the named agents, or those that are installed."""
+    """Return the named agents, or else the installed agents."""
     is_named = names and names != ("all",)
     if not (found := list(map(find_agent, names)) if is_named else machine.agents()):
         known = ", ".join(agent.name for agent in AGENTS)

@@ -1,4 +1,4 @@
-"""What `reasonry` itself has: the names of its public API, each imported from where it is defined."""
+"""The public API of `reasonry`: its names, each imported from its module."""
 
 from ...blocks.short_strategy import ask as ask
 from ...blocks.short_strategy import ask_all as ask_all
