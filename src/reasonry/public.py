@@ -10,6 +10,7 @@ from .strategies import STRATEGIES as STRATEGIES
 from .surfaces.python.solving import (
     Coaching as Coaching,
     coach as coach,
+    select as select,
     solve as solve,
     solve_sync as solve_sync,
 )

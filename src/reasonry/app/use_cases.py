@@ -151,8 +151,12 @@ class UseCases:
         )
         used = [level for level, _ in levels]
         participants = self.pool.attach_built_in(participants, used)
+        is_given = bool(request.options.get("candidates"))
         if not request.coached:
             participants = replace(participants, seats=self._seats(levels) or participants.seats)
+        if is_given and participants.verifier and not (participants.model or self.pool.offered_model(asked)):
+            # The verifier decides alone.
+            participants = replace(participants, model="offline")
         # A recording is opened last: nothing is to be written for an order that is refused.
         performers = self.pool.open(replace(participants, record=None), asked)
         nested = self._read_options(levels, performers)
@@ -175,7 +179,7 @@ class UseCases:
         idle = [
             idle_verifier_warning(performers.verifier, asked) if verifies else "",
             f"tools: {used[0].name} calls no tools" if participants.tools and not cards else "",
-            check_least_calls(used[0], budget),
+            "" if is_given else check_least_calls(used[0], budget),
         ]
         order = Begun(
             strategy=used[0].name,
