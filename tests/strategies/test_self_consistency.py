@@ -411,7 +411,7 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
                 rng = random.Random(f"{question} {one.effect.sample}")
                 return reply(sample("right" if rng.random() < chance else f"wrong {rng.randint(1, 4)}"))
 
-            walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
+            walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop, "group": False})
             right[stop] += walked.conclusion.answer == "right"
             if stop == "beta":
                 used.append(walked.conclusion.document["samples_used"])
@@ -431,7 +431,9 @@ def test_samples_that_were_not_read_are_mentioned() -> None:
     replies = in_order(*["total time 2.5 h for 120 km: 48"] * 2, *["Answer: 8"] * 4)
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
     assert walked.conclusion.answer == "8"
-    assert walked.conclusion.detail == "5 of 4 samples drawn, 1 without an answer that could be read"
+    assert walked.conclusion.detail == (
+        "4 of 4 samples agree; 5 of 4 samples drawn, 1 without an answer that could be read"
+    )
 
 
 def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:

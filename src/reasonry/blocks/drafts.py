@@ -94,13 +94,8 @@ class Draft(Struct, frozen=True, omit_defaults=True):
 
     @property
     def shown(self) -> str:
-        """The draft for its author: a value with its reasoning, or a text or code alone."""
-        return self.answer if "\n" in self.answer else self.text
-
-    @property
-    def judged(self) -> str:
-        """The draft for a judge that compares: as `shown`, but code without what is around it."""
-        return code_in(self.answer) or self.shown
+        """The draft for a judge: a value with its reasoning, or a text or code alone."""
+        return code_in(self.answer) or (self.answer if "\n" in self.answer else self.text)
 
 
 class Group(Struct, frozen=True):

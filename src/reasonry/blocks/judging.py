@@ -18,9 +18,6 @@ from .tournament import Ratings
 
 JUDGE: Final = "You judge answers to a problem."
 
-ROOM: Final = 100_000
-"""The characters of all candidates of a question that a judge has room for."""
-
 RATE: Final = """First trace each candidate against the problem and on edge cases, and note its first error. {by} \
 Then rate each from 1 (wrong) to 10 (right beyond doubt), equally only where they are equally good. Reply with one \
 JSON object:

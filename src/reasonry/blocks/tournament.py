@@ -28,9 +28,12 @@ from typing import Literal
 from msgspec import Struct
 
 Rules = Literal["pairs", "knockout", "heats", "points", "list"]
+_BRACKETS = ("knockout", "heats")
 
+ROOM = 100_000
+"""The characters of all candidates of a question that a judge has room for."""
 HEAT = 8
-"""The most candidates that a judge compares at once in a heat."""
+"""The most candidates of a heat."""
 
 VOTES = 0.25
 """The weight of the logarithm of a share of the votes beside a mean preference."""
@@ -110,19 +113,12 @@ class Tournament(Struct, frozen=True):
     Attributes:
         contenders: The candidates, the leader so far first.
         verdicts: The judge's ratings so far.
-        heat: The candidates that are compared at once in `heats`.
     """
 
     rules: Rules
     contenders: Sequence[Contender]
     verdicts: Sequence[Ratings] = ()
     seed: int = 0
-    heat: int = HEAT
-
-    @property
-    def is_bracket(self) -> bool:
-        """Whether the losers of a level leave the tournament."""
-        return self.rules in ("knockout", "heats")
 
     @property
     def order(self) -> list[int]:
@@ -136,7 +132,7 @@ class Tournament(Struct, frozen=True):
             return [(number,) for number in order if (number,) not in judged]
         if len(order) < 2:
             return []
-        if self.is_bracket:
+        if self.rules in _BRACKETS:
             return self._bracket()[0]
         if self.rules == "list":
             return [] if tuple(order) in judged else [tuple(order)]
@@ -149,7 +145,7 @@ class Tournament(Struct, frozen=True):
     def leader(self) -> int:
         """Return the leader so far: the first contender, or in a knock-out the contender that beat it."""
         leader = self.contenders[0].number
-        beaten = self._bracket()[1] if self.is_bracket else {}
+        beaten = self._bracket()[1] if self.rules in _BRACKETS else {}
         while leader in beaten:
             leader = beaten[leader]
         return leader
@@ -158,7 +154,7 @@ class Tournament(Struct, frozen=True):
         """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
         leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
         is_over = len(left) == len(self.verdicts) and not self.next_questions()
-        if is_over or self.is_bracket:
+        if is_over or self.rules in _BRACKETS:
             return leader
         while beaten := next(
             (each for each in left if leader in each.shown and each.preference(leader) < 0.5), None
@@ -170,7 +166,7 @@ class Tournament(Struct, frozen=True):
     def standings(self) -> dict[int, float]:
         """Return the final score of each candidate, the winner first."""
         found, leader = scores(self.contenders, self.verdicts), self.leader()
-        winner = leader if self.is_bracket else next(iter(found))
+        winner = leader if self.rules in _BRACKETS else next(iter(found))
         if self.rules == "pairs":
             beside = [
                 each.preference(leader) for each in self.verdicts if set(each.shown) == {leader, winner}
@@ -211,7 +207,8 @@ class Tournament(Struct, frozen=True):
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
         """Return the open questions of the first unfinished level, and the winner over each eliminated candidate."""
         beaten: dict[int, int] = {}
-        level, size = self.order, 2 if self.rules == "knockout" else self.heat
+        level, longest = self.order, max((each.length for each in self.contenders), default=0)
+        size = 2 if self.rules == "knockout" else max(2, min(HEAT, ROOM // max(1, longest)))
         while len(level) > 1:
             questions: list[tuple[int, ...]] = []
             for shown in (tuple(level[at : at + size]) for at in range(0, len(level) - 1, size)):

@@ -27,18 +27,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from ..blocks.answers import REFUTED
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, list_drafts
-from ..blocks.judging import (
-    ROOM,
-    JudgedOptions,
-    Judgement,
-    judge_question,
-    labels_of,
-    ratings_of,
-    read_judgement,
-)
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
-from ..blocks.tournament import HEAT, Contender, Ratings, Rules, Tournament
+from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.effects import Ask, CallTool
@@ -61,11 +54,6 @@ MAX_CALLS = 6
 
 MAX_GIVEN = 64
 MAX_GIVEN_CHARS = 1_000_000
-"""Of one given candidate. A judge has less room, a verifier has none to spare."""
-
-GivenText = Annotated[str, Meta(max_length=MAX_GIVEN_CHARS)]
-GivenTexts = Annotated[tuple[GivenText, ...], Meta(max_length=MAX_GIVEN)]
-NamedTexts = Annotated[dict[str, GivenText], Meta(max_length=MAX_GIVEN)]
 
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
@@ -81,27 +69,30 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     ] = None
     repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
     candidates: Annotated[
-        GivenTexts | NamedTexts, Meta(description="Texts to judge, or by name; no draft is written.")
-    ] = ()
+        tuple[str, ...] | dict[str, str] | None,
+        Meta(description="Texts to judge, or texts by name; no draft is written."),
+    ] = None
     criteria: Annotated[
         dict[str, str], Meta(max_length=20, description="What a judge goes by: names, with a sentence each.")
     ] = field(default_factory=dict[str, str])
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
     def __post_init__(self) -> None:
-        if self.candidates and self.repair:
-            raise ValueError("given candidates are judged as they are: leave out repair")
-        for name, text in self.given.items():
+        if self.candidates is not None and (self.repair or not self.candidates):
+            raise ValueError("candidates take at least one text, and no repair")
+        for place, (name, text) in enumerate(self.given.items(), 1):
             check_characters(text, name)
-            if not text.strip():
-                raise ValueError(f"{name} is empty")
+            size = len(text) if text.strip() else 0
+            if not 0 < size <= MAX_GIVEN_CHARS or place > MAX_GIVEN:
+                limits = f"at most {MAX_GIVEN} candidates of 1 to {MAX_GIVEN_CHARS:,} characters"
+                raise ValueError(f"{name} is {'too much' if size else 'empty'}; {limits}")
 
     @property
     def given(self) -> dict[str, str]:
         """The given candidates by name."""
         if isinstance(self.candidates, dict):
             return self.candidates
-        return {f"candidate {place}": text for place, text in enumerate(self.candidates, 1)}
+        return {f"candidate {place}": text for place, text in enumerate(self.candidates or (), 1)}
 
 
 class DistinguishingInputs(Struct, frozen=True):
@@ -155,9 +146,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         contenders = [
             Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in rivals
         ]
-        longest = max((each.length for each in contenders), default=0)
-        heat = max(2, min(HEAT, ROOM // max(1, longest)))
-        return Tournament(self.rules, contenders, self.heats[-1], self.options.seed, heat)
+        return Tournament(self.rules, contenders, self.heats[-1], self.options.seed)
 
     def choose_rules(self) -> Rules:
         """Choose how candidates are compared: a single one alone; many given ones in heats if calls are few."""
@@ -224,12 +213,12 @@ def verify(s: State) -> Body:
     is_alone = is_given and not s.proved and [len(each.voters) for each in rivals] == [len(s.drafts)]
     if not (is_open or is_alone):
         return go(s, "answer_selection")
-    longest = sorted(rivals, key=lambda each: len(each.draft.judged))[-2:]
-    if is_given and sum(size := [len(each.draft.judged) for each in longest]) > ROOM:
+    longest = sorted(rivals, key=lambda each: len(each.draft.shown))[-2:]
+    if is_given and (size := sum(len(each.draft.shown) for each in longest)) > ROOM:
         named = " and ".join(s.name(each.number) for each in longest)
-        detail = f"{named} have {sum(size):,} characters; a judge has room for {ROOM:,}"
+        detail = f"{named} have {size:,} characters; a judge has room for {ROOM:,}"
         return fail(s, "too_large", detail, "payload_too_large")
-    return go(replace(s, rules=s.choose_rules()), "differential_testing" if is_open else "comparison")
+    return go(replace(s, rules=s.choose_rules()), "differential_testing")
 
 
 def distinguish(s: State) -> Body:
@@ -308,7 +297,7 @@ def _texts_with_runs(s: State) -> dict[int, str]:
     for each in s.rivals:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
         lines = [f"{call} → {value or 'an error'}" for call, value in run]
-        texts[each.number] = "\n".join([each.draft.judged, *(["Run:", *lines] if lines else [])])
+        texts[each.number] = "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
     return texts
 
 
@@ -345,11 +334,12 @@ def conclude(state: State) -> Conclusion:
 def _rank_given(s: State) -> list[dict[str, Any]]:
     """Return the given candidates best first, each with its score, the judge's reasons and its failure."""
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
-    order = [s.best.number, *s.tournament.standings()] if s.best and s.heats else []
-    numbers = dict.fromkeys([*order, *groups, *(draft.number for draft in _refuted_drafts(s))])
-    merged = {each for number, voters in groups.items() for each in voters if each != number}
-    table: list[dict[str, Any]] = []
-    for number in (each for each in numbers if each not in merged):
+    equal = {each for number, voters in groups.items() for each in voters if each != number}
+    order = [s.best.number, *s.tournament.standings()] if s.best else []
+    refuted, table = [draft.number for draft in _refuted_drafts(s)], list[dict[str, Any]]()
+    for number in dict.fromkeys([*order, *groups, *refuted]):
+        if number in equal:
+            continue
         judged = [verdict for verdict in s.heats[-1] if verdict.ratings and number in verdict.shown]
         shares = [verdict.preference(number) for verdict in judged]
         row = {
@@ -357,7 +347,7 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
             "same": [s.name(each) for each in groups.get(number, ()) if each != number],
             "score": round(sum(shares) / len(shares), 2) if shares else None,
             "reasons": [_with_names(s, verdict) for verdict in judged if verdict.reason][-2:],
-            "failed": s.drafts[number - 1].why,
+            "failed": s.drafts[number - 1].why.rpartition(REFUTED.partition("}")[2])[2].strip(),
         }
         table.append({name: value for name, value in row.items() if value not in ("", [], None)})
     return table
@@ -366,7 +356,7 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
 def _with_names(s: State, verdict: Ratings) -> str:
     pairs = zip(labels_of(len(verdict.shown)), verdict.shown, strict=True)
     named = ", ".join(f"{label} is {s.name(number)}" for label, number in pairs)
-    return verdict.reason if len(verdict.shown) == 1 else f"{verdict.reason} ({named})"
+    return f"{verdict.reason} ({named})" if len(verdict.shown) > 1 else verdict.reason
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:

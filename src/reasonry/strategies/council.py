@@ -113,7 +113,7 @@ def check(s: State) -> Body:
 def review(s: State) -> Body:
     """r_i(y_j) ~ π_i(r | x, {y_j : j ≠ i}), each member in its own order."""
     found = s.of_seats
-    texts = {each.number: each.draft.judged for each in found}
+    texts = {each.number: each.draft.shown for each in found}
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
     asked = {seat: shown for seat, shown in orders if len(shown) > 1}
     asks = [

@@ -24,7 +24,7 @@ decided or the first m have arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,8 +32,17 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
-from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
+from ..blocks.drafts import (
+    PLAIN_WRITER,
+    Draft,
+    DraftOptions,
+    DraftState,
+    Group,
+    drafts_document,
+    read_draft,
+    too_few,
+)
+from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request, stay
 from ..core.details import DraftsDetails
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
@@ -41,7 +50,7 @@ from ..core.strategy import Field, Stage, Strategy, final_response, inlined_sche
 from ..patterns import lazy_pattern
 from ..reading import parse
 from ..reading.fit import Unreadable
-from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
+from ..reading.vote import Vote, is_settled, merge_votes, options_in, tally, tidy
 from ..text import cut
 
 SYSTEM = "Solve the problem by yourself, from scratch."
@@ -91,7 +100,10 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         ),
     ] = None
     weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence of its path.")] = False
-    group: Annotated[bool, Meta(description="Let a judge group answers that agree: another call.")] = False
+    group: Annotated[
+        bool | None,
+        Meta(description="A judge groups answers that agree; none: before a second round, if no rule tells."),
+    ] = None
     temperature: Annotated[float, Meta(ge=0, le=2, description="Temperature of samples of one call.")] = 0.7
 
     @property
@@ -118,8 +130,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     options: Options
     unfinished: str | None = None
     """The best so far of a path that was cut off, without a vote."""
-    groups: tuple[tuple[int, ...], ...] = ()
-    """The groups of equal answers, by position among the different answers."""
+    groups: tuple[tuple[int, ...], ...] | None = None
+    """The groups of equal answers, by draft number; none: the judge was not asked."""
 
     @property
     def valid(self) -> list[Draft]:
@@ -129,13 +141,24 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the remaining drafts, most votes (or weight) first."""
-        answers = [draft.answer for draft in self.valid]
-        found = list(merge_votes(tally(answers), self.groups))
+        valid, groups = self.valid, self.groups or ()
+        answers, merged = [draft.answer for draft in valid], dict[int, list[int]]()
+        owners = {number: place for place, group in enumerate(groups) for number in group}
+        found = self.by_rule
+        for place, vote in enumerate(found):
+            owned = (owners[number] for at in vote.voters if (number := valid[at].number) in owners)
+            merged.setdefault(next(owned, -1 - place), []).append(place)
+        found = list(merge_votes(found, list(merged.values())))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
             found.sort(key=lambda vote: (-vote.count, min(len(answers[at]) for at in vote.voters)))
         return tuple(found)
+
+    @property
+    def by_rule(self) -> tuple[Vote, ...]:
+        """The votes without the judge's groups."""
+        return tally([draft.answer for draft in self.valid], options_in(self.problem))
 
     @property
     def leader(self) -> str | None:
@@ -234,6 +257,9 @@ def sample_paths(s: State) -> Body:
         yield request(s, *thoughts)
         s, thoughts = (yield from s.verify()), ()
     if not s.is_over:
+        if s.options.group is None and any(vote.is_open for vote in s.by_rule):
+            s, more = yield from _group(s)
+            thoughts += more
         return stay(s, *thoughts)
     return go(s, "answer_collection", *thoughts) if s.votes else s.fail()
 
@@ -260,8 +286,11 @@ def _path(state: State, sample: int) -> Effect:
     )
 
 
-def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
-    """Read a path: reasoning with a marked answer at its end."""
+def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
+    """Read a path: reasoning with a marked answer at its end. Or read groups, where they were asked for."""
+    if ask.facts["kind"] == "group":
+        groups = read_groups(s, ask, texts)
+        return groups if isinstance(groups, Unreadable) else (groups[0].groups, groups[1])
     reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
@@ -297,19 +326,26 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
 def group_answers(s: State) -> Body:
     """v(a) = Σ_i 1(a_i = a). With grouping, free answers that a judge finds equal are one answer."""
     s = yield from s.verify()
-    found = tally([draft.answer for draft in s.valid])
-    if not found:
+    if not s.valid:
         return s.fail()
-    if not s.options.group or len(found) < 2:
-        return go(s, "majority_selection")
+    s, thoughts = (yield from _group(s)) if s.options.group else (s, ())
+    return go(s, "majority_selection", *thoughts)
+
+
+def _group(s: State) -> Generator[Request, Any, tuple[State, tuple[Thought, ...]]]:
+    """Let a judge group the different answers, once in a run."""
+    found, valid = s.by_rule, s.valid
+    if s.groups is not None or len(found) < 2:
+        return s, ()
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
-    ask = Ask(f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", facts=facts, by="judge")
-    (reply,) = yield request(s, ask, give_failures=True)
+    prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(AnswerGroups)
+    (reply,) = yield request(s, Ask(prompt, facts=facts, by="judge", form=form), give_failures=True)
     if isinstance(reply, Failed):
-        return go(s, "majority_selection", Thought(f"The answers are not grouped: {reply.message}"))
-    groups = tuple(tuple(number - 1 for number in group) for group in reply.value.groups)
-    return go(replace(s, groups=groups), "majority_selection")
+        return replace(s, groups=()), (Thought(f"The answers are not grouped: {reply.message}"),)
+    groups = getattr(reply.value, "groups", reply.value)
+    members = ([at for number in group for at in found[number - 1].voters] for group in groups)
+    return replace(s, groups=tuple(tuple(valid[at].number for at in group) for group in members)), ()
 
 
 def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
@@ -353,10 +389,19 @@ def conclude(state: State) -> Conclusion:
     if state.options.weigh:
         for entry, vote in zip(document["votes"], votes, strict=True):
             entry["weight"] = round(state.weight(vote), 4)
+    drawn, count, leads = len(state.drafts), len(valid), votes[0].count if votes else 0
+    few = "" if proved else too_few(drawn, drawn - len(lost), "samples")
+    thin = "no two samples agree" if leads == 1 < count and not proved else ""
+    if few or thin:
+        document["diagnostics"] = {"warnings": [*filter(None, (few, thin))]}
+    share = thin or (f"{leads} of {count} samples agree" if count > 1 else "")
     without = f", {len(lost)} without an answer that could be read" if lost else ""
-    detail = f"{len(state.drafts)} of {state.options.samples} samples drawn{without}"
+    drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
     return Conclusion(
-        state.leader, detail=detail, document=document, certainty="proved" if proved else "given"
+        state.leader,
+        detail="; ".join(filter(None, (few, share, drawing))),
+        document=document,
+        certainty="proved" if proved else "given",
     )
 
 
@@ -398,7 +443,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             body=sample_paths,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
-            value=WeighedSample,
+            value=WeighedSample | tuple[tuple[int, ...], ...],
         ),
         Stage(
             "answer_collection",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...app.use_cases import RunRequest
 from ...app.wiring import App
-from ...core.problem import check_characters
 from ...engine.drive import OpenRun
 from ...engine.follow import Observer
 from ...engine.journal import CALLER
 from ...engine.policy import Performers
 from ...engine.result import Result
-from ...errors import UsageError
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...strategies.best_of_n import MAX_GIVEN, MAX_GIVEN_CHARS
 from ...text import clip
@@ -100,34 +98,10 @@ def select(
         report: Write a report of the run to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    given = {
-        "candidates": read_candidates(files),
-        "criteria": read_pairs(criteria, "criteria", "NAME=SENTENCE"),
-    }
+    given: dict[str, Any] = {"criteria": read_pairs(criteria, "criteria", "NAME=SENTENCE")}
+    given["candidates"] = {file: read_text(file, "files", MAX_GIVEN_CHARS) for file in files[: MAX_GIVEN + 1]}
     request = settings.request(read_problem(problem), SELECTOR, option)
     return _solve(replace(request, options={**request.options, **given}), report, shown, settings)
-
-
-def read_candidates(files: Sequence[str]) -> dict[str, str]:
-    """Read candidates from their files, by the names of the files.
-
-    Raises:
-        UsageError: There is none or there are too many; or one is unreadable, empty, binary or named twice.
-    """
-    if not files:
-        raise UsageError("name the files of the candidates", option="files")
-    if len(files) > MAX_GIVEN:
-        message = f"{files[MAX_GIVEN]!r} is one too many: at most {MAX_GIVEN} candidates"
-        raise UsageError(message, option="files")
-    texts: dict[str, str] = {}
-    for file in files:
-        if file in texts:
-            raise UsageError(f"the file {file!r} is named twice", option="files")
-        texts[file] = read_text(file, "files", MAX_GIVEN_CHARS)
-        check_characters(texts[file], f"file {file!r}")
-        if not texts[file].strip():
-            raise UsageError(f"the file {file!r} is empty", option="files")
-    return texts
 
 
 async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:

@@ -144,22 +144,14 @@ async def select(
 ) -> Result[str]:
     """Compare texts that exist already; `details["ranking"]` of the result has them best first.
 
-    A verifier sees all of them first, and a judge compares the rest.
+    A verifier sees all of them first, and a judge compares the rest. The other arguments and the errors are those of
+    `solve`.
 
     Args:
-        problem: The task that they are judged by.
-        candidates: The texts, or the texts by name.
         criteria: The sentence of each criterion by name. Defaults to all that the problem asks for.
         options: Further options of `best_of_n`.
-        others: Further arguments of `solve`.
-
-    Raises:
-        UsageError: An argument is wrong. Nothing was written or paid.
     """
-    texts = dict(candidates) if isinstance(candidates, Mapping) else list(candidates)
-    if not texts or isinstance(candidates, str):
-        raise UsageError("candidates must be texts, at least one", option="candidates")
-    given = {**(options or {}), "candidates": texts, "criteria": dict(criteria or {})}
+    given = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
     return await solve(problem, strategy=SELECTOR, options=given, **others)
 
 
