@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import pairwise
+from itertools import count, cycle, pairwise
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from reasonry.blocks.answers import MARKED
 from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
-from reasonry.core.events import Failed, Stopped, Verified
+from reasonry.core.events import Event, Failed, Stopped, Verified
 from reasonry.core.machine import Pending, advance, begin
 from reasonry.core.registry import resolve
 from reasonry.core.reply_reading import EXTRACT
@@ -508,3 +508,70 @@ def test_the_first_so_many_vote_and_a_tie_goes_to_the_shortest() -> None:
     step = arriving({"samples": 5, "first": 2}, (3, "18 dollars and a bit"), (1, "13"))
     assert step.snapshot.conclusion.answer == "13"
     assert len(step.cancelled) == 3
+
+
+PLANETS = "Which planet is the largest?\nA) Mars\nB) Jupiter\nC) Venus"
+ROWS: list[tuple[str, list[str], int]] = [
+    (PLANETS, ["B", "B) Jupiter", "The answer is Jupiter", "B. Jupiter", "(B)", "Option B"], 1),
+    (PLANETS, ["Jupiter", "B", "b) jupiter", "(B) Jupiter"], 0),
+    (
+        "Is 91 prime?",
+        ["No", "No, 91 = 7 × 13.", "91 is not prime.", "It is not a prime number.", "no (7·13)"],
+        1,
+    ),
+    ("When?", ["20 July 1969", "July 20, 1969", "1969-07-20", "20.07.1969"], 0),
+    (
+        "Who wrote it?",
+        ["George Eliot", "Mary Ann Evans (George Eliot)", "It was written by George Eliot."],
+        1,
+    ),
+    ("How much is it?", ["€47.50", "47,50 €", "47,5 Euro", "47 euros 50"], 1),
+    ("Which share?", ["3/8", "37.5%", "3 out of 8", "3/8 (37.5 %)"], 1),
+]
+
+
+@pytest.mark.parametrize(("problem", "answers", "questions"), ROWS)
+def test_answers_that_agree_take_at_most_six_samples_and_one_grouping_question(
+    problem: str, answers: list[str], questions: int
+) -> None:
+    said = cycle(answers)
+
+    def answer(one: Pending) -> Event:
+        assert isinstance(one.effect, Ask)
+        if one.effect.facts["kind"] == "group":
+            return reply({"groups": [list(range(1, one.effect.facts["count"] + 1))]})
+        return reply(sample(next(said)))
+
+    walked = walk(SELF_CONSISTENCY, problem, answer)
+    samples = walked.conclusion.document["samples_used"]
+    assert samples <= 6
+    assert len([ask for ask in walked.asks if ask.facts["kind"] == "group"]) == questions
+    assert walked.conclusion.detail == f"{samples} of {samples} samples agree; {samples} of 20 samples drawn"
+
+
+def test_numbers_that_differ_are_never_grouped_and_a_lost_grouping_changes_nothing() -> None:
+    numbers = walk(SELF_CONSISTENCY, "p", in_order(*[sample(f"{at}") for at in range(6)]), {"samples": 6})
+    assert numbers.conclusion.detail == "no two samples agree; 6 of 6 samples drawn"
+    assert numbers.conclusion.document["diagnostics"]["warnings"] == ["no two samples agree"]
+    places = count()
+
+    def answer(one: Pending) -> Event:
+        assert isinstance(one.effect, Ask)
+        is_group = one.effect.facts["kind"] == "group"
+        return (
+            Failed("provider_timeout", "no reply") if is_group else reply(sample("ab"[next(places) % 2] * 2))
+        )
+
+    words = walk(SELF_CONSISTENCY, "p", answer, {"samples": 6})
+    assert words.conclusion.detail == "3 of 5 samples agree; 5 of 6 samples drawn"
+    assert len([ask for ask in words.asks if ask.facts["kind"] == "group"]) == 1
+
+
+def test_samples_that_failed_are_counted_and_one_reply_is_one_models_answer() -> None:
+    lost = Failed("provider_timeout", "no reply")
+    walked = walk(SELF_CONSISTENCY, "p", in_order(sample("42"), lost, lost), FULL | {"samples": 3})
+    assert walked.conclusion.detail == (
+        "1 of 3 samples replied: this is one model's answer; "
+        "3 of 3 samples drawn, 2 without an answer that could be read"
+    )
+    assert walked.conclusion.document["samples_failed"] == 2

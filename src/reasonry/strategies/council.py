@@ -152,7 +152,7 @@ def synthesise(s: State) -> Body:
     (reply,) = yield request(s, ask, give_failures=True)
     if not isinstance(reply, Reply):
         return go(replace(s, lost=reply.message), "answer_selection")
-    written = Draft(len(s.options.members) + 1, reply.value.text)
+    written = Draft(len(s.options.members) + 1, reply.value.text, repairs=drafts[0].number)
     s = replace(s, drafts=(*s.drafts, written), differences=reply.value.differences)
     thought = Thought(s.differences or written.answer, data={"answer": written.answer})
     return go((yield from s.verify()), "answer_selection", thought)
