@@ -88,7 +88,7 @@ def test_one_candidate_is_judged_alone_and_criteria_replace_the_general_question
         (["a.txt", "binary.txt"], "'binary.txt' is not UTF-8 text"),
         (["a.txt", "none.txt"], "'none.txt' cannot be read: No such file"),
         (["a.txt", "nul.txt"], "nul.txt holds a NUL character"),
-        (["a.txt", "long.txt"], "'long.txt' is over 1,000,000 bytes"),
+        (["a.txt", "long.txt"], "long.txt is too much"),
         ([f"{number}.txt" for number in range(65)], "64.txt is too much; at most 64 candidates"),
     ],
 )

@@ -80,7 +80,7 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.candidates is not None and (self.repair or not self.candidates):
             raise ValueError("candidates take at least one text, and no repair")
-        for place, (name, text) in enumerate(self.given.items(), 1):
+        for place, (name, text) in enumerate(self.by_name.items(), 1):
             check_characters(text, name)
             size = len(text) if text.strip() else 0
             if not 0 < size <= MAX_GIVEN_CHARS or place > MAX_GIVEN:
@@ -88,7 +88,7 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
                 raise ValueError(f"{name} is {'too much' if size else 'empty'}; {limits}")
 
     @property
-    def given(self) -> dict[str, str]:
+    def by_name(self) -> dict[str, str]:
         """The given candidates by name."""
         if isinstance(self.candidates, dict):
             return self.candidates
@@ -135,7 +135,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     def name(self, number: int) -> str:
         """Return the name of a given candidate."""
-        return list(self.options.given)[number - 1]
+        return list(self.options.by_name)[number - 1]
 
     @property
     def tournament(self) -> Tournament:
@@ -184,8 +184,8 @@ def write_drafts(s: State) -> Body:
     The reason is the verifier's objection if all drafts are refuted, else the judge's last comparisons. Given
     candidates take the place of drafts.
     """
-    if given := s.options.given:
-        drafts = tuple(Draft(number, text) for number, text in enumerate(given.values(), 1))
+    if texts := s.options.by_name:
+        drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
         return go(replace(s, drafts=drafts, heats=((),)), "draft_verification", list_drafts(drafts))
     chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
     verdicts = [verdict for heat in s.heats for verdict in heat if verdict.reason]

@@ -203,7 +203,7 @@ REFINE: Strategy[State, Options] = Strategy(
             body=check,
             reply=Judgement,
             read=read_judgement,
-            example={"reason": "The last element is dropped; end the loop at n.", "rating": 4},
+            example={"reason": "The last element is dropped; end the loop at n.", "ratings": {"A": 4}},
         ),
         Stage(
             "refinement",

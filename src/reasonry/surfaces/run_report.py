@@ -132,11 +132,11 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
         share = f"{rate:.0%} of {present.count_of(len(claims), 'claim')} refuted"
         blocks += [Heading(share), Bullets(tuple(quotes))]
     if ranking := _objects(document.get("ranking")):
-        blocks += [Heading("Ranking"), Bullets(tuple(map(_ranked, itertools.count(1), ranking)))]
+        blocks += [Heading("Ranking"), Bullets(tuple(map(_ranking_line, itertools.count(1), ranking)))]
     return [*blocks, *findings(document)]
 
 
-def _ranked(place: int, row: Mapping[str, Any]) -> str:
+def _ranking_line(place: int, row: Mapping[str, Any]) -> str:
     same, score, failed = row.get("same"), row.get("score"), _text(row.get("failed"))
     parts = [
         f"{place}. {row.get('candidate')}",

@@ -17,7 +17,6 @@ from ...engine.journal import CALLER
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
-from ...strategies.best_of_n import MAX_GIVEN, MAX_GIVEN_CHARS
 from ...text import clip
 from .. import present
 from ..run_report import outline
@@ -81,7 +80,7 @@ def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: Run
 
 def select(
     *files: Text,
-    problem: Text,
+    problem: Text | None = None,
     criteria: Criteria = (),
     option: Options = (),
     report: Path | None = None,
@@ -98,10 +97,11 @@ def select(
         report: Write a report of the run to this file too: FILE.md or FILE.html.
     """
     check_report(report)
-    given: dict[str, Any] = {"criteria": read_pairs(criteria, "criteria", "NAME=SENTENCE")}
-    given["candidates"] = {file: read_text(file, "files", MAX_GIVEN_CHARS) for file in files[: MAX_GIVEN + 1]}
+    sentences = read_pairs(criteria, "criteria", "NAME=SENTENCE")
+    texts = {file: read_text(file, "files") for file in files}
     request = settings.request(read_problem(problem), SELECTOR, option)
-    return _solve(replace(request, options={**request.options, **given}), report, shown, settings)
+    request = replace(request, options={**request.options, "candidates": texts, "criteria": sentences})
+    return _solve(request, report, shown, settings)
 
 
 async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:

@@ -151,8 +151,8 @@ async def select(
         criteria: The sentence of each criterion by name. Defaults to all that the problem asks for.
         options: Further options of `best_of_n`.
     """
-    given = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
-    return await solve(problem, strategy=SELECTOR, options=given, **others)
+    options = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
+    return await solve(problem, strategy=SELECTOR, options=options, **others)
 
 
 class Coaching:
