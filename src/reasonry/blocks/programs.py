@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Generator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Any, Final
 
@@ -44,6 +45,7 @@ def program_in(text: str) -> str | None:
     return text.strip() if any(isinstance(node, does_something) for node in nodes) else None
 
 
+@lru_cache(maxsize=64)
 def code_in(text: str) -> str | None:
     """Return the code of a text that is little else: without its fence and a shorter text around it; or None."""
     blocks = list(_BLOCK.finditer(text))
@@ -53,6 +55,7 @@ def code_in(text: str) -> str | None:
     return program_in(text) if not blocks and _CODE.match(text) else None
 
 
+@lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
     """Return the form in which code is compared: a program's syntax, or its lines; empty for a text of one line.
 

@@ -33,6 +33,7 @@ from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
+from ..core.budget import DEFAULT_CALLS
 from ..core.details import DraftsDetails
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
@@ -153,10 +154,11 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         count, options = len(self.rivals), self.options
         if options.judge or count == 1:
             return options.judge or "points"
-        left = self.calls_left if options.candidates else None
-        if count < MANY and (left is None or 3 * count < left):
+        left = DEFAULT_CALLS if self.calls_left is None else self.calls_left
+        pays = not options.candidates
+        if count < MANY and (pays or 3 * count < left):
             return "pairs"
-        return "knockout" if left is None or 2 * count < left else "heats"
+        return "knockout" if pays or 2 * count < left else "heats"
 
     @property
     def best(self) -> Draft | None:
