@@ -468,7 +468,7 @@ def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
         SELF_CONSISTENCY,
         "How does one get there?",
         in_order(*answers, bad, good),
-        FULL | {"samples": 3, "group": True},
+        FULL | {"samples": 3},
     )
     assert votes(walked) == [("by rail", 2), ("on foot", 1)]
     assert walked.conclusion.answer == "by rail"
@@ -480,7 +480,7 @@ def test_answers_that_agree_are_not_grouped() -> None:
         SELF_CONSISTENCY,
         "How many?",
         in_order("Answer: 18", "Answer: 18"),
-        FULL | {"samples": 2, "group": True},
+        FULL | {"samples": 2},
     )
     assert len(walked.asks) == 2
 
@@ -505,7 +505,7 @@ def test_all_samples_are_drawn_at_once_and_the_rest_is_cancelled_when_the_vote_i
 
 
 def test_the_first_so_many_vote_and_a_tie_goes_to_the_shortest() -> None:
-    step = arriving({"samples": 5, "first": 2}, (3, "18 dollars and a bit"), (1, "13"))
+    step = arriving({"samples": 5, "first": 2, "group": False}, (3, "18 dollars and a bit"), (1, "13"))
     assert step.snapshot.conclusion.answer == "13"
     assert len(step.cancelled) == 3
 

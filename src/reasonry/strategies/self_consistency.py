@@ -100,10 +100,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         ),
     ] = None
     weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence of its path.")] = False
-    group: Annotated[
-        bool | None,
-        Meta(description="A judge groups answers that agree; none: before a second round, if no rule tells."),
-    ] = None
+    group: Annotated[bool, Meta(description="Ask once which answers say the same, if no rule tells.")] = True
     temperature: Annotated[float, Meta(ge=0, le=2, description="Temperature of samples of one call.")] = 0.7
 
     @property
@@ -253,15 +250,15 @@ def sample_paths(s: State) -> Body:
     enough = is_decided if s.options.draws_all else None
     paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True, enough=enough)
     s, thoughts = _add_samples(s, paths)
-    if s.options.verify and thoughts:
-        yield request(s, *thoughts)
-        s, thoughts = (yield from s.verify()), ()
+    yield request(s, *thoughts)
+    s = yield from s.verify()
+    found = s.by_rule
+    is_open = len(found) > 1 and any(vote.is_open for vote in found)
+    if s.options.group and s.groups is None and is_open and confidence(found) < s.options.confidence:
+        s = yield from _group(s, found)
     if not s.is_over:
-        if s.options.group is None and any(vote.is_open for vote in s.by_rule):
-            s, more = yield from _group(s)
-            thoughts += more
-        return stay(s, *thoughts)
-    return go(s, "answer_collection", *thoughts) if s.votes else s.fail()
+        return stay(s)
+    return go(s, "answer_collection") if s.votes else s.fail()
 
 
 def _path(state: State, sample: int) -> Effect:
@@ -287,10 +284,15 @@ def _path(state: State, sample: int) -> Effect:
 
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
-    """Read a path: reasoning with a marked answer at its end. Or read groups, where they were asked for."""
+    """Read a path: reasoning with a marked answer at its end. Or read groups: each answer is in exactly one."""
     if ask.facts["kind"] == "group":
-        groups = read_groups(s, ask, texts)
-        return groups if isinstance(groups, Unreadable) else (groups[0].groups, groups[1])
+        grouping, count = parse.read_form(texts[-1], AnswerGroups), ask.facts["count"]
+        if isinstance(grouping, Unreadable):
+            return grouping
+        groups = grouping[0].groups
+        if sorted(number for group in groups for number in group) != [*range(1, count + 1)]:
+            return Unreadable(f"put each number from 1 to {count} into exactly one group")
+        return groups, grouping[1]
     reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
@@ -323,40 +325,21 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
     return replace(state, drafts=(*state.drafts, *drafts), unfinished=unfinished), tuple(thoughts)
 
 
-def group_answers(s: State) -> Body:
-    """v(a) = Σ_i 1(a_i = a). With grouping, free answers that a judge finds equal are one answer."""
-    s = yield from s.verify()
-    if not s.valid:
-        return s.fail()
-    s, thoughts = (yield from _group(s)) if s.options.group else (s, ())
-    return go(s, "majority_selection", *thoughts)
-
-
-def _group(s: State) -> Generator[Request, Any, tuple[State, tuple[Thought, ...]]]:
-    """Let a judge group the different answers, once in a run."""
-    found, valid = s.by_rule, s.valid
-    if s.groups is not None or len(found) < 2:
-        return s, ()
+def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
+    """Let a judge group the different answers."""
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
     prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(AnswerGroups)
     (reply,) = yield request(s, Ask(prompt, facts=facts, by="judge", form=form), give_failures=True)
-    if isinstance(reply, Failed):
-        return replace(s, groups=()), (Thought(f"The answers are not grouped: {reply.message}"),)
-    groups = getattr(reply.value, "groups", reply.value)
+    groups = reply.value if isinstance(reply, Reply) else ()
     members = ([at for number in group for at in found[number - 1].voters] for group in groups)
-    return replace(s, groups=tuple(tuple(valid[at].number for at in group) for group in members)), ()
+    return replace(s, groups=tuple(tuple(s.valid[at].number for at in group) for group in members))
 
 
-def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
-    """Read groups. Each listed answer is in exactly one group."""
-    reading = parse.read_form(texts[-1], AnswerGroups)
-    if isinstance(reading, Unreadable):
-        return reading
-    numbers = sorted(number for group in reading[0].groups for number in group)
-    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
-        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
-    return reading
+def count_votes(s: State) -> Body:
+    """v(a) = Σ_i 1(a_i = a)."""
+    s = yield from s.verify()
+    return go(s, "majority_selection") if s.valid else s.fail()
 
 
 def select(state: State) -> Move:
@@ -458,10 +441,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
             fields=(Field.optional("votes", "object", "How many paths gave each answer."),),
-            body=group_answers,
-            reply=AnswerGroups,
-            read=read_groups,
-            example={"groups": [[1, 3], [2]]},
+            body=count_votes,
         ),
         Stage(
             "majority_selection",
