@@ -148,7 +148,10 @@ REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
     ("best_of_n", "sequential_reasoning"): _other_answer,
     ("refine", "sequential_reasoning"): _other_answer,
     ("council", "sequential_reasoning"): _other_answer,
-    ("refine", "answer_check"): lambda count, ask: {"ratings": dict.fromkeys(ask.facts["labels"], 4)},
+    ("refine", "answer_check"): lambda count, ask: {
+        "rating": 4,
+        "ratings": dict.fromkeys(ask.facts["labels"], 4),
+    },
     ("tree_of_thoughts", "approach_exploration"): _thoughts,
     ("tree_of_thoughts", "branch_development"): _thoughts,
     ("tree_of_thoughts", "branch_evaluation"): _scores,

@@ -10,7 +10,7 @@ import pytest
 
 from reasonry.blocks.tournament import Contender, Ratings, Rules, Tournament, borda, seeded_order
 
-RULES: list[Rules] = ["pairs", "knockout", "points", "list"]
+RULES: list[Rules] = ["pairs", "knockout", "heats", "points", "list"]
 
 
 def run(
@@ -133,3 +133,18 @@ def test_a_lead_that_no_missing_verdict_can_take_is_decided() -> None:
         now = list(Tournament("pairs", contenders, list(known.values())).standings())
         assert next(iter(Tournament("pairs", contenders, list(every.values())).standings())) == now[0]
     assert decided > 20
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "shown"), [(64, 0, [8] * 18), (9, 0, [8, 8, 2, 2]), (6, 40_000, [2] * 10)]
+)
+def test_heats_are_judged_in_both_orders_and_hold_what_a_judge_has_room_for(
+    size: int, length: int, shown: list[int]
+) -> None:
+    contenders = [Contender(number, length=length) for number in range(1, size + 1)]
+    verdicts: list[Ratings] = []
+    while questions := Tournament("heats", contenders, verdicts).next_questions():
+        verdicts += [Ratings(each, tuple(100.0 - number for number in each)) for each in questions]
+    assert [len(verdict.shown) for verdict in verdicts] == shown
+    assert all(verdict.shown[::-1] in {each.shown for each in verdicts} for verdict in verdicts)
+    assert next(iter(Tournament("heats", contenders, verdicts).standings())) == 1

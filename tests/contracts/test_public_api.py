@@ -37,6 +37,7 @@ PUBLIC = [
     "list_sessions",
     "loop_limit",
     "machine",
+    "select",
     "solve",
     "solve_sync",
     "stages",

@@ -124,6 +124,22 @@ async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch
     assert "the line is dead" in result.details["samples"][0]["dropped"]["text"]
 
 
+async def test_where_one_seat_of_three_replies_the_first_line_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Down(Member):
+        async def answer(self, question: Any, on_text: Any = None) -> Answered:
+            raise ModelError("the line is dead")
+
+    words = ("amber", "birch", "", "", "")
+    members = [(Member if word else Down)(f"vendor-{at}", word) for at, word in enumerate(words)]
+    result, _ = await convene(monkeypatch, *members)
+    assert result.termination.detail == "2 of 5 members replied"
+    result, _ = await convene(monkeypatch, *members[1:4])
+    assert result.termination.detail == "1 of 3 members replied: this is one model's answer"
+    assert list(result.warnings) == [result.termination.detail]
+
+
 async def test_an_agent_names_only_the_models_that_the_operator_listed() -> None:
 
     async with App("memory", environ={"REASONRY_MODELS": "fast=offline"}) as app:

@@ -107,5 +107,5 @@ def test_one_answer_is_reviewed_alone_and_several_beside_each_other() -> None:
 
 def test_a_judge_is_shown_a_value_with_what_leads_to_it_and_a_text_alone() -> None:
     value, text = (improved(first, "12").asks[1].prompt for first in ("13", "Dear Ann,\nit fits."))
-    assert value.endswith("Candidate A:\n\nIt fits.\nAnswer: 13")
-    assert text.endswith("Candidate A:\n\nDear Ann,\nit fits.")
+    assert value.endswith("\n\nAnswer:\n\nIt fits.\nAnswer: 13")
+    assert text.endswith("\n\nAnswer:\n\nDear Ann,\nit fits.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class Planted(World):
         if ask.facts["kind"] == "program":
             return {"program": "print(find_tree())"}
         if "labels" in ask.facts:
-            shown = ask.prompt.split("\nCandidate ")[1:]
+            shown = re.split(r"\n(?:Candidate \w+|Answer):\n\n", ask.prompt)[1:]
             places = [TREES.index(spoken(text)) for text in shown]
             scale = 1 if len(shown) == 1 else rng.randint(1, 10 - max(places))
             ratings = {

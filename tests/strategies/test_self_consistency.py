@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import count, cycle
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from reasonry.blocks.answers import MARKED
 from reasonry.blocks.drafts import Draft
 from reasonry.core.bodies import Conclusion
 from reasonry.core.effects import Ask, Effect, RunStrategy, Verify
-from reasonry.core.events import Failed, Stopped, Verified
+from reasonry.core.events import Event, Failed, Stopped, Verified
 from reasonry.core.machine import Pending, begin
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.self_consistency import CONFIDENCE, REASON, SELF_CONSISTENCY, SYSTEM, Options, State
@@ -319,7 +320,7 @@ def test_forty_questions_take_at_most_21_samples_and_5_rounds_at_equal_accuracy(
                 rng = random.Random(f"{question} {one.effect.sample}")
                 return reply(sample("right" if rng.random() < chance else f"wrong {rng.randint(1, 4)}"))
 
-            walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop})
+            walked = walk(SELF_CONSISTENCY, "p", answer, {"samples": 40, "stop": stop, "group": False})
             right[stop] += walked.conclusion.answer == "right"
             if stop == "beta":
                 used.append(walked.conclusion.document["samples_used"])
@@ -333,7 +334,9 @@ def test_samples_that_were_not_read_are_mentioned() -> None:
     replies = in_order(*["total time 2.5 h for 120 km: 48"] * 2, *["Answer: 8"] * 4)
     walked = walk(SELF_CONSISTENCY, "p", replies, {"samples": 4, "stop": "full"})
     assert walked.conclusion.answer == "8"
-    assert walked.conclusion.detail == "5 of 4 samples drawn, 1 without an answer that could be read"
+    assert walked.conclusion.detail == (
+        "4 of 4 samples agree; 5 of 4 samples drawn, 1 without an answer that could be read"
+    )
 
 
 def test_a_vote_is_weighed_by_the_confidence_its_path_states() -> None:
@@ -358,11 +361,21 @@ def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
         SELF_CONSISTENCY,
         "How does one get there?",
         in_order(*answers, bad, good),
-        FULL | {"samples": 3, "group": True},
+        FULL | {"samples": 3},
     )
     assert votes(walked) == [("by rail", 2), ("on foot", 1)]
     assert walked.conclusion.answer == "by rail"
     assert walked.asks[-1].by == "judge"
+
+
+def test_answers_that_agree_are_not_grouped() -> None:
+    walked = walk(
+        SELF_CONSISTENCY,
+        "How many?",
+        in_order("Answer: 18", "Answer: 18"),
+        FULL | {"samples": 2},
+    )
+    assert len(walked.asks) == 2
 
 
 def arriving(options: dict[str, Any], *arrivals: tuple[int, str]) -> Any:
@@ -385,6 +398,73 @@ def test_all_samples_are_drawn_at_once_and_the_rest_is_cancelled_when_the_vote_i
 
 
 def test_the_first_so_many_vote_and_a_tie_goes_to_the_shortest() -> None:
-    step = arriving({"samples": 5, "first": 2}, (3, "18 dollars and a bit"), (1, "13"))
+    step = arriving({"samples": 5, "first": 2, "group": False}, (3, "18 dollars and a bit"), (1, "13"))
     assert step.snapshot.conclusion.answer == "13"
     assert len(step.cancelled) == 3
+
+
+PLANETS = "Which planet is the largest?\nA) Mars\nB) Jupiter\nC) Venus"
+ROWS: list[tuple[str, list[str], int]] = [
+    (PLANETS, ["B", "B) Jupiter", "The answer is Jupiter", "B. Jupiter", "(B)", "Option B"], 1),
+    (PLANETS, ["Jupiter", "B", "b) jupiter", "(B) Jupiter"], 0),
+    (
+        "Is 91 prime?",
+        ["No", "No, 91 = 7 × 13.", "91 is not prime.", "It is not a prime number.", "no (7·13)"],
+        1,
+    ),
+    ("When?", ["20 July 1969", "July 20, 1969", "1969-07-20", "20.07.1969"], 0),
+    (
+        "Who wrote it?",
+        ["George Eliot", "Mary Ann Evans (George Eliot)", "It was written by George Eliot."],
+        1,
+    ),
+    ("How much is it?", ["€47.50", "47,50 €", "47,5 Euro", "47 euros 50"], 1),
+    ("Which share?", ["3/8", "37.5%", "3 out of 8", "3/8 (37.5 %)"], 1),
+]
+
+
+@pytest.mark.parametrize(("problem", "answers", "questions"), ROWS)
+def test_answers_that_agree_take_at_most_six_samples_and_one_grouping_question(
+    problem: str, answers: list[str], questions: int
+) -> None:
+    said = cycle(answers)
+
+    def answer(one: Pending) -> Event:
+        assert isinstance(one.effect, Ask)
+        if one.effect.facts["kind"] == "group":
+            return reply({"groups": [list(range(1, one.effect.facts["count"] + 1))]})
+        return reply(sample(next(said)))
+
+    walked = walk(SELF_CONSISTENCY, problem, answer)
+    samples = walked.conclusion.document["samples_used"]
+    assert samples <= 6
+    assert len([ask for ask in walked.asks if ask.facts["kind"] == "group"]) == questions
+    assert walked.conclusion.detail == f"{samples} of {samples} samples agree; {samples} of 20 samples drawn"
+
+
+def test_numbers_that_differ_are_never_grouped_and_a_lost_grouping_changes_nothing() -> None:
+    numbers = walk(SELF_CONSISTENCY, "p", in_order(*[sample(f"{at}") for at in range(6)]), {"samples": 6})
+    assert numbers.conclusion.detail == "no two samples agree; 6 of 6 samples drawn"
+    assert numbers.conclusion.document["diagnostics"]["warnings"] == ["no two samples agree"]
+    places = count()
+
+    def answer(one: Pending) -> Event:
+        assert isinstance(one.effect, Ask)
+        is_group = one.effect.facts["kind"] == "group"
+        return (
+            Failed("provider_timeout", "no reply") if is_group else reply(sample("ab"[next(places) % 2] * 2))
+        )
+
+    words = walk(SELF_CONSISTENCY, "p", answer, {"samples": 6})
+    assert words.conclusion.detail == "3 of 5 samples agree; 5 of 6 samples drawn"
+    assert len([ask for ask in words.asks if ask.facts["kind"] == "group"]) == 1
+
+
+def test_samples_that_failed_are_counted_and_one_reply_is_one_models_answer() -> None:
+    lost = Failed("provider_timeout", "no reply")
+    walked = walk(SELF_CONSISTENCY, "p", in_order(sample("42"), lost, lost), FULL | {"samples": 3})
+    assert walked.conclusion.detail == (
+        "1 of 3 samples replied: this is one model's answer; "
+        "3 of 3 samples drawn, 2 without an answer that could be read"
+    )
+    assert walked.conclusion.document["samples_failed"] == 2

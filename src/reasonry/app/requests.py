@@ -110,6 +110,10 @@ def make_order(
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
         participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
+    has_candidates = bool(request.options.get("candidates"))
+    if has_candidates and participants.verifier and not (participants.model or pool.offered_model(asked)):
+        # The verifier decides alone.
+        participants = replace(participants, model="offline")
     # The recording is opened last: a refused order writes nothing.
     performers = pool.open(replace(participants, record=None), asked)
     options = _read_options(levels, performers)
@@ -274,7 +278,7 @@ def _check_prices(reading: _Reading) -> str:
 
 def _check_calls(reading: _Reading) -> str:
     strategy, calls = reading.strategies[0], reading.budget.calls
-    if calls is None or calls >= strategy.least_calls:
+    if calls is None or calls >= strategy.least_calls or getattr(reading.options[0], "candidates", None):
         return ""
     needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
     if strategy.needs_least:

@@ -21,6 +21,7 @@ from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
 from ..text import cut, first_words
 from .answers import FinalAnswer, claim
+from .programs import code_in, code_key
 
 SHOWN_CHARS: Final = 12_000
 """The characters of a draft shown to its reviewer or its author."""
@@ -94,7 +95,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     @property
     def shown(self) -> str:
         """The draft for a judge: a value with its reasoning, or a text or code alone."""
-        return self.answer if "\n" in self.answer else self.text
+        return code_in(self.answer) or (self.answer if "\n" in self.answer else self.text)
 
 
 class Group(Struct, frozen=True):
@@ -168,7 +169,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         if not self.options.verify:
             return self
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
-        groups = [[written[at] for at in vote.voters] for vote in tally(list(map(_voice, written)))]
+        groups = [[written[at] for at in vote.voters] for vote in tally(_voices(written))]
         new = [group[0] for group in groups if not any(draft.checked for draft in group)]
         claims = [claim(self.problem, draft.steps, draft.answer) for draft in new]
         verdicts = yield request(self, *claims, give_failures=True)
@@ -201,18 +202,35 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         detail = f"none of {len(self.drafts)} drafts has an answer; the last: {lost.why}"
         return fail(self, "all_samples_failed", detail, lost.code)
 
-    def conclude(self, details: dict[str, Any], unchecked: str = "") -> Conclusion:
+    def conclude(
+        self, details: dict[str, Any], unchecked: str = "", authors: str = "", warnings: Sequence[str] = ()
+    ) -> Conclusion:
         """Return the conclusion with the best draft as the answer, all drafts, and further details.
 
         Args:
             unchecked: The reason why the answer is unchecked, if it is.
+            authors: The noun for those who were asked for a first draft, if their number counts.
         """
         best, document = self.best, drafts_document(self.drafts) | details
         document |= {"unchecked": unchecked} if unchecked else {}
+        first = [bool(draft.answer) for draft in self.drafts if not draft.repairs]
+        few = authors and not self.proved and too_few(len(first), sum(first), authors)
+        if warnings := [*([few] if few else []), *warnings]:
+            document["diagnostics"] = {"warnings": warnings}
         if best is None:
             return Conclusion(document=document)
-        certainty = "proved" if best.status == "proved" else "given"
-        return Conclusion(best.answer, document=document, short=best.short or None, certainty=certainty)
+        certainty, detail = "proved" if best.status == "proved" else "given", "; ".join(warnings)
+        return Conclusion(
+            best.answer, detail=detail, document=document, short=best.short or None, certainty=certainty
+        )
+
+
+def too_few(asked: int, replied: int, noun: str) -> str:
+    """Return the warning for fewer than two replies, or replies of fewer than half of those who were asked."""
+    if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
+        return ""
+    alone = ": this is one model's answer" if replied == 1 else ""
+    return f"{replied} of {asked} {noun} replied{alone}"
 
 
 def answer_selection(
@@ -278,16 +296,17 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
     return replace(draft, status=status, answer=final.text, checked=True)
 
 
-def _voice(draft: Draft) -> str:
-    """Return the text that votes compare."""
-    return draft.short or draft.answer
+def _voices(drafts: Sequence[Draft]) -> list[str]:
+    """Return the texts that votes compare. Code and texts of several lines agree where they are the same."""
+    is_code = any(code_in(draft.answer) for draft in drafts)
+    return [draft.short or code_key(draft.answer, is_code=is_code) or draft.answer for draft in drafts]
 
 
 def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     """Return the different remaining answers: proved ones first, then by votes, then in order of drawing."""
     valid = [draft for draft in drafts if draft.is_candidate]
     found: list[Group] = []
-    for vote in tally(list(map(_voice, valid))):
+    for vote in tally(_voices(valid)):
         voters = [valid[place] for place in vote.voters]
         first = min(voters, key=lambda draft: (draft.status != "proved", draft.number))
         found.append(Group(first, tuple(draft.number for draft in voters)))

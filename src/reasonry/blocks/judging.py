@@ -11,18 +11,22 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.readings import Unreadable
 from ..core.type_schema import inlined_schema
-from ..reading.verdicts import Verdict, read_choice, read_scores
+from ..reading.verdicts import DIFFER, Verdict, read_choice, read_scores
 from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions
 from .tournament import Ratings
 
 JUDGE: Final = "You judge answers to a problem."
 
-RATE: Final = """First trace each candidate against the problem and on edge cases, and note its first error. Judge \
-by all that the problem asks for, length and tone included. Then rate each from 1 (wrong) to 10 (right beyond \
-doubt), equally only where they are equally good. Reply with one JSON object:
+RATE: Final = """First trace each candidate against the problem and on edge cases, and note its first error. {by} \
+Then rate each from 1 (wrong) to 10 (right beyond doubt), equally only where they are equally good. Reply with one \
+JSON object:
 {{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
 """Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
+RATE_ALONE: Final = """First trace the answer against the problem and on edge cases, and note its first error. {by} \
+Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
+{{"reason": "its decisive merits and faults", "rating": 1 to 10}}"""
+BY_THE_PROBLEM: Final = "Judge by all that the problem asks for, length and tone included."
 
 CHOSEN: Final = (8.0, 3.0)
 """The ratings for a choice without ratings, of the chosen candidate and the others: clear, but not praise."""
@@ -45,31 +49,46 @@ def judge_question(
     problem: str,
     shown: Sequence[int],
     texts: Mapping[int, str],
-    task: str = RATE,
+    task: str = "",
     by: str = "judge",
+    criteria: Mapping[str, str] = {},
+    limit: int = SHOWN_CHARS,
     **put: Any,
 ) -> Ask:
     """Build the question to a judge.
 
     Args:
-        shown: The numbers of the candidates, in the order shown.
+        shown: The numbers of the candidates, in the order shown. A single candidate has no label.
         texts: The candidates, by number.
-        task: The judge's task, with `{ratings}` for the form of the ratings.
+        task: The judge's task, with `{ratings}` for the form of the ratings. Defaults to rating.
+        criteria: The sentence of each criterion, by name. Defaults to all that the problem asks for.
+        limit: The characters of a candidate that the judge sees.
         put: Further members of `Ask`, such as `sample`.
     """
-    labels = _labels(len(shown))
-    pairs = zip(labels, shown, strict=True)
-    written = [f"Candidate {label}:\n\n{cut(texts[number], SHOWN_CHARS)}" for label, number in pairs]
+    labels, is_alone = labels_of(len(shown)), len(shown) == 1
+    heads = ["Answer"] if is_alone else [f"Candidate {label}" for label in labels]
+    pairs = zip(heads, shown, strict=True)
+    written = [f"{head}:\n\n{cut(texts[number], limit)}" for head, number in pairs]
     prompt = "\n\n".join([f"Problem: {problem}", *written])
-    rate = task.format(ratings=", ".join(f'"{label}": 1 to 10' for label in labels))
+    listed = "; ".join(f"{name}: {sentence.strip().rstrip('.;')}" for name, sentence in criteria.items())
+    rate = (task or (RATE_ALONE if is_alone else RATE)).format(
+        by=f"Judge by these criteria alone: {listed}." if criteria else BY_THE_PROBLEM,
+        ratings=", ".join(f'"{label}": 1 to 10' for label in labels),
+    )
     facts = {"kind": "judge", "problem": problem, "labels": labels, "candidates": list(shown)}
     form = inlined_schema(Judgement)
-    ratings = form["properties"]["ratings"]
-    ratings |= {"properties": dict.fromkeys(labels, ratings.pop("additionalProperties")), "required": labels}
+    ratings = form["properties"].pop("ratings")
+    rating = ratings.pop("additionalProperties")
+    wanted = (
+        rating if is_alone else ratings | {"properties": dict.fromkeys(labels, rating), "required": labels}
+    )
+    name = "rating" if is_alone else "ratings"
+    form["properties"][name], form["required"] = wanted, ["reason", name]
     return Ask(prompt, JUDGE, task=rate, facts=facts, by=by, form=form, **put)
 
 
-def _labels(count: int) -> list[str]:
+def labels_of(count: int) -> list[str]:
+    """Return the labels of candidates in the order shown."""
     return [chr(ord("A") + place) if count <= 26 else str(place + 1) for place in range(count)]
 
 
@@ -78,13 +97,15 @@ def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, s
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)
+    by_label = {label.casefold(): label for label in labels}
+    chosen = read_choice(texts[-1], by_label, ask.prompt) if len(labels) > 1 else found
     if isinstance(found, Verdict):
         judgement = Judgement(found.reason, found.scores), found.mode
         if not found.missing:
-            return judgement
+            best = max(found.scores.values())
+            differs = isinstance(chosen, Verdict) and found.scores.get(chosen.word, best) < best
+            return Unreadable(DIFFER) if differs or chosen == Unreadable(DIFFER) else judgement
         found = Unreadable(found.missing, in_part=judgement)
-    by_label = {label.casefold(): label for label in labels}
-    chosen = read_choice(texts[-1], by_label, ask.prompt) if len(labels) > 1 else found
     if not isinstance(chosen, Verdict):
         return found
     best, others = CHOSEN
@@ -97,4 +118,4 @@ def ratings_of(shown: Sequence[int], reply: Any) -> Ratings:
     if not isinstance(reply, Reply):
         return Ratings(tuple(shown))
     judgement: Judgement = reply.value
-    return Ratings(tuple(shown), tuple(map(judgement.ratings.get, _labels(len(shown)))), judgement.reason)
+    return Ratings(tuple(shown), tuple(map(judgement.ratings.get, labels_of(len(shown)))), judgement.reason)

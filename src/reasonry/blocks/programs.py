@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Generator, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -25,6 +27,9 @@ UNAVAILABLE: Final = "sandbox_unavailable"
 _FENCED: Final = lazy_pattern(
     r"^```(?:python3?|py)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL | re.IGNORECASE
 )
+_BLOCK: Final = lazy_pattern(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_CODE: Final = lazy_pattern(r"(?:@|(?:async |export )?(?:def|class|function|fn|func) )|[^\n]*\n")
+"""The beginning of a definition, or of a text of several lines."""
 MAX_ERROR: Final = 1_500
 """The last characters of an error shown to a model."""
 
@@ -38,6 +43,31 @@ def program_in(text: str) -> str | None:
     does_something = (ast.stmt, ast.Call)
     nodes = () if tree is None else (node for node in ast.walk(tree) if not isinstance(node, ast.Expr))
     return text.strip() if any(isinstance(node, does_something) for node in nodes) else None
+
+
+@lru_cache(maxsize=64)
+def code_in(text: str) -> str | None:
+    """Return the code of a text that is little else: without its fence and a shorter text around it; or None."""
+    blocks = list(_BLOCK.finditer(text))
+    if len(blocks) == 1:
+        code = blocks[0][1]
+        return code.strip("\n") if len(text) - len(blocks[0][0]) <= len(code) else None
+    return program_in(text) if not blocks and _CODE.match(text) else None
+
+
+@lru_cache(maxsize=64)
+def code_key(text: str, *, is_code: bool = False) -> str:
+    """Return the form in which code is compared: a program's syntax, or its lines; empty for a text of one line.
+
+    Args:
+        is_code: Whether a text of one line is code too.
+    """
+    code = code_in(text) or (text if is_code or "\n" in text.strip() else None)
+    if code is None:
+        return ""
+    tree = _parse(code)
+    plain = "\n".join(line.rstrip() for line in code.strip().splitlines()) if tree is None else ast.dump(tree)
+    return f"code {sha256(plain.encode()).hexdigest()}"
 
 
 class ProgramReply(Struct, frozen=True):

@@ -4,6 +4,7 @@
              candidate is once first and once second, then every other candidate beside two pivots, the leader so far
              and the best other candidate of the ring; a pair of the ring is judged again in swapped order
 `knockout`   pairs judged in both orders, and once more if the two verdicts disagree or are close; log₂ n rounds
+`heats`      up to eight candidates rated at once, in both orders; the best of each heat goes on to the next level
 `points`     each candidate rated alone
 `list`       all candidates rated at once
 
@@ -26,7 +27,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-Rules = Literal["pairs", "knockout", "points", "list"]
+Rules = Literal["pairs", "knockout", "heats", "points", "list"]
+_BRACKETS = ("knockout", "heats")
+
+ROOM = 100_000
+"""The characters of all candidates of a question that a judge has room for."""
+HEAT = 8
+"""The most candidates of a heat."""
 
 VOTES = 0.25
 """The weight of the logarithm of a share of the votes beside a mean preference."""
@@ -121,12 +128,12 @@ class Tournament(Struct, frozen=True):
     def next_questions(self) -> list[tuple[int, ...]]:
         """Return the next candidates to show a judge, each tuple in the order shown; empty at the end."""
         order, judged = self.order, {verdict.shown for verdict in self.verdicts}
-        if len(order) < 2:
-            return []
-        if self.rules == "knockout":
-            return self._bracket()[0]
         if self.rules == "points":
             return [(number,) for number in order if (number,) not in judged]
+        if len(order) < 2:
+            return []
+        if self.rules in _BRACKETS:
+            return self._bracket()[0]
         if self.rules == "list":
             return [] if tuple(order) in judged else [tuple(order)]
         ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
@@ -138,7 +145,7 @@ class Tournament(Struct, frozen=True):
     def leader(self) -> int:
         """Return the leader so far: the first contender, or in a knock-out the contender that beat it."""
         leader = self.contenders[0].number
-        beaten = self._bracket()[1] if self.rules == "knockout" else {}
+        beaten = self._bracket()[1] if self.rules in _BRACKETS else {}
         while leader in beaten:
             leader = beaten[leader]
         return leader
@@ -147,7 +154,7 @@ class Tournament(Struct, frozen=True):
         """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
         leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
         is_over = len(left) == len(self.verdicts) and not self.next_questions()
-        if is_over or self.rules == "knockout":
+        if is_over or self.rules in _BRACKETS:
             return leader
         while beaten := next(
             (each for each in left if leader in each.shown and each.preference(leader) < 0.5), None
@@ -159,7 +166,7 @@ class Tournament(Struct, frozen=True):
     def standings(self) -> dict[int, float]:
         """Return the final score of each candidate, the winner first."""
         found, leader = scores(self.contenders, self.verdicts), self.leader()
-        winner = leader if self.rules == "knockout" else next(iter(found))
+        winner = leader if self.rules in _BRACKETS else next(iter(found))
         if self.rules == "pairs":
             beside = [
                 each.preference(leader) for each in self.verdicts if set(each.shown) == {leader, winner}
@@ -200,30 +207,29 @@ class Tournament(Struct, frozen=True):
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
         """Return the open questions of the first unfinished level, and the winner over each eliminated candidate."""
         beaten: dict[int, int] = {}
-        level = self.order
+        level, longest = self.order, max((each.length for each in self.contenders), default=0)
+        size = 2 if self.rules == "knockout" else max(2, min(HEAT, ROOM // max(1, longest)))
         while len(level) > 1:
             questions: list[tuple[int, ...]] = []
-            for first, second in zip(level[::2], level[1::2], strict=False):
-                votes = [verdict for verdict in self.verdicts if set(verdict.shown) == {first, second}]
-                pair = [each for each in self.contenders if each.number in (first, second)]
-                winner, loser = scores(pair, votes)
-                open_votes = _open_votes(first, second, votes)
+            for shown in (tuple(level[at : at + size]) for at in range(0, len(level) - 1, size)):
+                votes = [verdict for verdict in self.verdicts if set(verdict.shown) == {*shown}]
+                winner, *losers = scores([each for each in self.contenders if each.number in shown], votes)
+                open_votes = _open_votes(shown, votes)
                 questions += open_votes
                 if not open_votes:
-                    beaten[loser] = winner
+                    beaten |= dict.fromkeys(losers, winner)
             if questions:
                 return questions, beaten
             level = [number for number in level if number not in beaten]
         return [], beaten
 
 
-def _open_votes(first: int, second: int, votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    """Return the orders in which a pair still has to be judged."""
-    orders = ((first, second), (second, first))
-    missing = [pair for pair in orders if all(pair != vote.shown for vote in votes)]
-    if missing or len(votes) > 2:
+def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
+    """Return the orders in which candidates still have to be judged: both, and a pair once more where it is close."""
+    missing = [order for order in (shown, shown[::-1]) if all(order != vote.shown for vote in votes)]
+    if missing or len(votes) > 2 or len(shown) > 2:
         return missing
-    preferences = [vote.preference(first) for vote in votes]
+    preferences = [vote.preference(min(shown)) for vote in votes]
     disagree = (preferences[0] - 0.5) * (preferences[1] - 0.5) <= 0
     is_close = abs(sum(preferences) / 2 - 0.5) < CLOSE
-    return [(first, second)] if disagree or is_close else []
+    return [shown] if disagree or is_close else []

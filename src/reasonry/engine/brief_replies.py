@@ -89,7 +89,10 @@ def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return of a result what its caller does not know yet, and the verdicts on claims; `status` has the rest."""
-    always, wanted = ("answer", "outcome", "status", "termination"), ("warnings", "claims", "refutation_rate")
+    always, wanted = (
+        ("answer", "outcome", "status", "termination"),
+        ("warnings", "claims", "refutation_rate", "ranking"),
+    )
     return {
         name: result[name]
         for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))

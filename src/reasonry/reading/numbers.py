@@ -32,7 +32,9 @@ _QUANTITY: Final = lazy_pattern(
     rf"(?P<sign>[+-]?)\s?(?P<before>(?:{_SIGN})\s?)?(?P<minus>-?){_NUMBER}"
     r"(?:\s?(?P<unit>[%$€£¥°]|[^\W\d_][\w/°²³^]*))?"
 )
-_MONEY_COMMA: Final = lazy_pattern(rf"(?:(?:{_SIGN})\s?)?-?\d{{1,9}},\d\d(?:\s?(?:{_SIGN}|euros?|dollars?))?")
+_MONEY_COMMA: Final = lazy_pattern(
+    rf"(?:(?:{_SIGN})\s?)?-?\d{{1,9}},\d\d?(?:\s?(?:{_SIGN}|euros?|dollars?|%|percent))?"
+)
 _POWER: Final = lazy_pattern(r"(\d(?:\.\d+)?)\s?[×x*·]\s?10\s?\^\s?\{?([+-]?\d{1,3})\}?")
 _LATEX: Final = (
     (lazy_pattern(r"\\(?:left|right|displaystyle|[,;:!])|(?<=\d)\{(?=,\}\d)|(?<=\d\{,)\}(?=\d)"), ""),

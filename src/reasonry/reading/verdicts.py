@@ -28,6 +28,7 @@ Scale = tuple[float, float]
 
 SCORE: Final = frozenset({"score", "rating"})
 SCORES: Final = frozenset({"scores", "ratings"})
+DIFFER: Final = "it gives two verdicts that differ; give one"
 _REASON: Final = frozenset({"reason", "feedback", "explanation"})
 _CHOSEN: Final = ("verdict", "winner", "better", "best", "choice", "answer")
 _OWNERS: Final = ("id", "candidate", "thought", "content")
@@ -131,7 +132,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
         found = [(each, part, mode) for part, mode in parts for each in find(part) if each]
         verdict = {name: value for each, _, _ in found for name, value in each.items()}
         if any(verdict[name] != value for each, _, _ in found for name, value in each.items()):
-            return Unreadable("it gives two verdicts that differ; give one")
+            return Unreadable(DIFFER)
         if found:
             _, part, mode = found[0]
             reason = member(part, _REASON) if isinstance(part, dict) else text

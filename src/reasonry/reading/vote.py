@@ -4,23 +4,35 @@ Rule 1: votes are counted in the order drawn, and a vote never changes its side.
         exact bound holds: once `is_settled` says so, no further vote can change the winner.
 Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
 Rule 3: answers agree where they are one text, but for case, spaces and markup, or one date, or one number. A number
-        without a unit agrees with the same number with one. Nothing is read out of a sentence.
+        without a unit agrees with the same number with one, and a percentage with its fraction. Yes or no before a
+        comma or a bracket is the answer. Nothing is read out of a sentence.
+Rule 4: where a problem offers options by letter, an answer is the letter, the text of the option, or both.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import Final
 
 from msgspec import Struct
 
 from ..text import lazy_pattern
 from .numbers import Quantity, read_date, read_quantity, without_latex
+from .words import TRUTHS
 
 _UNKNOWN: Final = lazy_pattern(r"[a-z]\s?=\s?(?=[^=])")
 _WRAPPED: Final = lazy_pattern(r"\\(?:boxed|text|mathrm|textbf)\s?\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\}")
+_OPTION: Final = lazy_pattern(
+    r"(?:(?<=\s)|^)\(?([A-Z])[).:]\s{1,9}(\S[^\n]{0,300}?)(?=\s{1,9}\(?[A-Z][).:]\s|[ \t]{0,9}$)",
+    re.MULTILINE,
+)
+_CHOSEN: Final = lazy_pattern(r"(?:option |choice )?\(?([a-z])(?:[).:] ?(.*)|)")
+_YES_OR_NO: Final = lazy_pattern(r"(yes|no)(?:,| ?[(;—–]).*")
+_OUT_OF: Final = lazy_pattern(r"(?<!\d)(\d{1,9}) out of (\d{1,9})(?!\d)")
 _LETTER: Final = lazy_pattern(r"\(?([a-z])[).:]?|\(([+-][\d.,/]+)\)")
 _AROUND: Final = (
     *((mark, mark) for mark in ("**", "__", "`", '"', "$$", "$")),
@@ -46,6 +58,8 @@ class Key(Struct, frozen=True):
     text: str
     quantity: Quantity | None = None
     """For an answer that is one."""
+    is_plain: bool = False
+    """Whether it is a date, yes or no, or a letter: the rules say what agrees with it."""
 
     @property
     def number(self) -> str | None:
@@ -54,13 +68,17 @@ class Key(Struct, frozen=True):
 
 
 class Vote(Struct, frozen=True):
-    """An answer and those who gave it."""
+    """An answer and those who gave it.
+
+    `is_open` says that no rule tells whether it agrees with other answers.
+    """
 
     answer: str
     """As its first voter wrote it."""
     count: int
     voters: tuple[int, ...]
     """Positions among all answers, from 0."""
+    is_open: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -97,17 +115,41 @@ def normalise(answer: str) -> Key:
         text = text[match.end() :]
     if match := _LETTER.fullmatch(text):
         text = match[1] or match[2]
-    return Key(read_date(text) or text, read_quantity(text))
+    if match := _YES_OR_NO.fullmatch(text):
+        text = match[1]
+    date = read_date(text)
+    return Key(
+        date or text,
+        read_quantity(_OUT_OF.sub(r"\1/\2", text)),
+        bool(date) or len(text) == 1 or text in TRUTHS,
+    )
 
 
 def agree(first: Key, other: Key) -> bool:
     """Whether two answers say the same."""
     if first.quantity is None or other.quantity is None:
         return first.text == other.text
-    quantity, another = first.quantity, other.quantity
-    return quantity.number == another.number and (
-        not quantity.unit or not another.unit or quantity.unit == another.unit
-    )
+    quantity, another = sorted((first.quantity, other.quantity), key=lambda each: each.unit == "%")
+    if quantity.unit and another.unit:
+        return quantity == another
+    percent = another.unit == "%" and quantity.number == another.number / 100
+    return percent or quantity.number == another.number
+
+
+@lru_cache(maxsize=16)
+def options_in(problem: str) -> dict[str, str]:
+    """Return the options that a problem offers, by letter from A on, in lower case; none if it offers none."""
+    found = {letter.lower(): normalise(text).text for letter, text in _OPTION.findall(problem)}
+    return found if len(found) > 1 and "".join(found) == ascii_lowercase[: len(found)] else {}
+
+
+def choose(key: Key, options: Mapping[str, str]) -> Key:
+    """Return the letter of the option that an answer is, or the answer."""
+    match = _CHOSEN.fullmatch(key.text)
+    if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
+        return Key(match[1], is_plain=True)
+    letters = [letter for letter, text in options.items() if text == key.text]
+    return Key(letters[0], is_plain=True) if len(letters) == 1 else key
 
 
 def says_the_same(text: str, answer: str) -> bool:
@@ -115,14 +157,17 @@ def says_the_same(text: str, answer: str) -> bool:
     return agree(normalise(text), normalise(answer))
 
 
-def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
+def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
     """Count the votes, given in the order drawn; most votes first, ties by who had as many first.
 
     A number without a unit joins the first answer of that number, which takes on the first unit it is given.
+
+    Args:
+        options: The options of the problem, by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):
-        key = normalise(answer)
+        key = choose(normalise(answer), options)
         for index, (side, voters) in enumerate(sides):
             if agree(side, key):
                 voters.append(position)
@@ -131,7 +176,10 @@ def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
                 break
         else:
             sides.append((key, [position]))
-    votes = [Vote(answers[voters[0]], len(voters), tuple(voters)) for _, voters in sides]
+    votes = [
+        Vote(answers[voters[0]], len(voters), tuple(voters), not (key.quantity or key.is_plain))
+        for key, voters in sides
+    ]
     return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[-1])))
 
 

@@ -62,6 +62,8 @@ DEFAULT_STRATEGY = AUTO
 
 REFUTER = PROVE_AND_REFUTE.name
 """The strategy that has fresh readers test thoughts."""
+SELECTOR = BEST_OF_N.name
+"""The strategy that compares given texts."""
 
 INQUIRER = ANALYSIS.name
 """The strategy whose plans can ask the user a question."""

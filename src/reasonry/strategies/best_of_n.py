@@ -27,14 +27,17 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from ..blocks.drafts import FRESH, Draft, DraftState, Group, answer_selection
-from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.answers import REFUTED
+from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, list_drafts
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
 from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
 from ..blocks.toolcard import ToolCard
-from ..blocks.tournament import Contender, Ratings, Rules, Tournament
-from ..core.bodies import Body, Conclusion, Thought, go, request, stay
+from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
+from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
+from ..core.budget import DEFAULT_CALLS
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
+from ..core.problem import check_characters
 from ..core.strategy import (
     SHORT_REPLY,
     DraftsDetails,
@@ -57,6 +60,9 @@ MANY = 8
 """The number of candidates from which a knock-out is more often right per call than pairs around pivots."""
 MAX_CALLS = 6
 
+MAX_GIVEN = 64
+MAX_GIVEN_CHARS = 1_000_000
+
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of best of N."""
@@ -70,7 +76,31 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
         Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
     ] = None
     repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
+    candidates: Annotated[
+        tuple[str, ...] | dict[str, str] | None,
+        Meta(description="Texts to judge, or texts by name; no draft is written."),
+    ] = None
+    criteria: Annotated[
+        dict[str, str], Meta(max_length=20, description="What a judge goes by: names, with a sentence each.")
+    ] = field(default_factory=dict[str, str])
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
+
+    def __post_init__(self) -> None:
+        if self.candidates is not None and (self.repair or not self.candidates):
+            raise ValueError("candidates take at least one text, and no repair")
+        for place, (name, text) in enumerate(self.by_name.items(), 1):
+            check_characters(text, name)
+            size = len(text) if text.strip() else 0
+            if not 0 < size <= MAX_GIVEN_CHARS or place > MAX_GIVEN:
+                limits = f"at most {MAX_GIVEN} candidates of 1 to {MAX_GIVEN_CHARS:,} characters"
+                raise ValueError(f"{name} is {'too much' if size else 'empty'}; {limits}")
+
+    @property
+    def by_name(self) -> dict[str, str]:
+        """The given candidates by name."""
+        if isinstance(self.candidates, dict):
+            return self.candidates
+        return {f"candidate {place}": text for place, text in enumerate(self.candidates or (), 1)}
 
 
 class DistinguishingInputs(Struct, frozen=True):
@@ -90,19 +120,30 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The judge's ratings, heat by heat: for the first drafts, then after each repair."""
     ranking: tuple[int, ...] = ()
     """The ranking of the last finished heat, the winner first."""
+    calls_left: int | None = None
+    rules: Rules = "pairs"
+    """The rules of this heat."""
 
     @property
     def can_repair(self) -> bool:
         """Whether a repair is left."""
-        return len(self.heats) <= self.options.repair
+        return len(self.heats) <= self.options.repair and not self.options.candidates
 
     @property
     def rivals(self) -> tuple[Group, ...]:
-        """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts."""
-        found = _merge_equal(self.candidates, self.outputs)
+        """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts.
+
+        Beside a proved draft only proved drafts are left.
+        """
+        found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
+        found = _merge_equal(found, self.outputs)
         repaired = {draft.number for draft in self.drafts if draft.repairs}
         among = repaired.union(self.ranking[:2])
         return tuple(each for each in found if not self.ranking or among.intersection(each.voters))
+
+    def name(self, number: int) -> str:
+        """Return the name of a given candidate."""
+        return list(self.options.by_name)[number - 1]
 
     @property
     def tournament(self) -> Tournament:
@@ -113,13 +154,23 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         contenders = [
             Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in rivals
         ]
-        rules = self.options.judge or ("pairs" if len(rivals) < MANY else "knockout")
-        return Tournament(rules, contenders, self.heats[-1], self.options.seed)
+        return Tournament(self.rules, contenders, self.heats[-1], self.options.seed)
+
+    def choose_rules(self) -> Rules:
+        """Choose how candidates are compared: a single one alone; many given ones in heats if calls are few."""
+        count, options = len(self.rivals), self.options
+        if options.judge or count == 1:
+            return options.judge or "points"
+        left = DEFAULT_CALLS if self.calls_left is None else self.calls_left
+        pays = not options.candidates
+        if count < MANY and (pays or 3 * count < left):
+            return "pairs"
+        return "knockout" if pays or 2 * count < left else "heats"
 
     @property
     def best(self) -> Draft | None:
         """The best draft so far. In an unfinished heat, a draft that has beaten the leader leads."""
-        if self.proved or not self.candidates:
+        if not self.heats or not self.candidates:
             return super().best
         return self.drafts[self.tournament.leader_so_far() - 1]
 
@@ -139,8 +190,12 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 def write_drafts(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x), side by side; after them y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why).
 
-    The reason is the verifier's objection if all drafts are refuted, else the judge's last comparisons.
+    The reason is the verifier's objection if all drafts are refuted, else the judge's last comparisons. Given
+    candidates take the place of drafts.
     """
+    if texts := s.options.by_name:
+        drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
+        return go(replace(s, drafts=drafts, heats=((),)), "draft_verification", list_drafts(drafts))
     chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
     verdicts = [verdict for heat in s.heats for verdict in heat if verdict.reason]
     reviews = (
@@ -153,14 +208,26 @@ def write_drafts(s: State) -> Body:
 
 
 def verify(s: State) -> Body:
-    """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run."""
+    """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run.
+
+    Of given candidates, those that are proved are compared, and a single one is rated.
+    """
     s = yield from s.verify()
     rivals = s.rivals
     if not rivals and s.can_repair and _refuted_drafts(s):
         return go(s, "draft_repair")
+    is_given = bool(s.options.candidates)
     is_new = not s.ranking or any(each.draft.repairs for each in rivals)
-    is_open = not s.proved and is_new and len(rivals) > 1
-    return go(s, "differential_testing" if is_open else "answer_selection")
+    is_open = is_new and len(rivals) > 1 and (is_given or not s.proved)
+    is_alone = is_given and not s.proved and [len(each.voters) for each in rivals] == [len(s.drafts)]
+    if not (is_open or is_alone):
+        return go(s, "answer_selection")
+    longest = sorted(rivals, key=lambda each: len(each.draft.shown))[-2:]
+    if is_given and (size := sum(len(each.draft.shown) for each in longest)) > ROOM:
+        named = " and ".join(s.name(each.number) for each in longest)
+        detail = f"{named} have {size:,} characters; a judge has room for {ROOM:,}"
+        return fail(s, "too_large", detail, "payload_too_large")
+    return go(replace(s, rules=s.choose_rules()), "differential_testing")
 
 
 def distinguish(s: State) -> Body:
@@ -216,7 +283,14 @@ def compare(s: State) -> Body:
 
     texts = _texts_with_runs(s)
     asks = [
-        judge_question(s.problem, shown, texts, sample=sum(verdict.shown == shown for verdict in verdicts))
+        judge_question(
+            s.problem,
+            shown,
+            texts,
+            criteria=s.options.criteria,
+            limit=ROOM if s.options.candidates else SHOWN_CHARS,
+            sample=sum(verdict.shown == shown for verdict in verdicts),
+        )
         for shown in questions
     ]
     replies = yield request(s, *asks, enough=enough)
@@ -245,6 +319,10 @@ class BestOfNDetails(DraftsDetails, total=False):
 
     comparisons: Annotated[list[dict[str, Any]], Meta(description="`samples`, `ratings` and the `reason`.")]
     winner: Annotated[str, Meta(description="The id of the chosen draft.")]
+    ranking: Annotated[
+        list[dict[str, Any]],
+        Meta(description="Given candidates, best first: `candidate`, `same`, `score`, `reasons`, `failed`."),
+    ]
 
 
 def conclude(state: State) -> Conclusion:
@@ -253,8 +331,41 @@ def conclude(state: State) -> Conclusion:
     details: dict[str, Any] = {"comparisons": [_as_data(verdict) for verdict in verdicts]}
     if chosen is not None:
         details["winner"] = chosen.id
+    if state.options.candidates and state.drafts:
+        details["ranking"] = _rank_given(state)
     is_unread = bool(verdicts) and not any(verdict.ratings for verdict in verdicts)
-    return state.conclude(details, NOT_JUDGED if is_unread else "")
+    if not (is_unread and state.proved):
+        return state.conclude(details, NOT_JUDGED if is_unread else "", "drafts")
+    warning = f"{len(state.rivals)} candidates passed, and no judge compared them: the first is taken"
+    return state.conclude(details, "", "", [warning])
+
+
+def _rank_given(s: State) -> list[dict[str, Any]]:
+    """Return the given candidates best first, each with its score, the judge's reasons and its failure."""
+    groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
+    equal = {each for number, voters in groups.items() for each in voters if each != number}
+    order = [s.best.number, *s.tournament.standings()] if s.best else []
+    refuted, table = [draft.number for draft in _refuted_drafts(s)], list[dict[str, Any]]()
+    for number in dict.fromkeys([*order, *groups, *refuted]):
+        if number in equal:
+            continue
+        judged = [verdict for verdict in s.heats[-1] if verdict.ratings and number in verdict.shown]
+        shares = [verdict.preference(number) for verdict in judged]
+        row = {
+            "candidate": s.name(number),
+            "same": [s.name(each) for each in groups.get(number, ()) if each != number],
+            "score": round(sum(shares) / len(shares), 2) if shares else None,
+            "reasons": [_with_names(s, verdict) for verdict in judged if verdict.reason][-2:],
+            "failed": s.drafts[number - 1].why.rpartition(REFUTED.partition("}")[2])[2].strip(),
+        }
+        table.append({name: value for name, value in row.items() if value not in ("", [], None)})
+    return table
+
+
+def _with_names(s: State, verdict: Ratings) -> str:
+    pairs = zip(labels_of(len(verdict.shown)), verdict.shown, strict=True)
+    named = ", ".join(f"{label} is {s.name(number)}" for label, number in pairs)
+    return f"{verdict.reason} ({named})" if len(verdict.shown) > 1 else verdict.reason
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:

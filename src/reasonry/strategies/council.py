@@ -151,7 +151,7 @@ def synthesise(s: State) -> Body:
     (reply,) = yield request(s, ask, give_failures=True)
     if not isinstance(reply, Reply):
         return go(replace(s, lost=reply.message), "answer_selection")
-    written = Draft(len(s.options.members) + 1, reply.value.text)
+    written = Draft(len(s.options.members) + 1, reply.value.text, repairs=drafts[0].number)
     s = replace(s, drafts=(*s.drafts, written), differences=reply.value.differences)
     thought = Thought(s.differences or written.answer, data={"answer": written.answer})
     return go((yield from s.verify()), "answer_selection", thought)
@@ -175,7 +175,9 @@ def conclude(state: State) -> Conclusion:
         "scores": state.scores,
         "models": list(state.options.models),
     }
-    return state.conclude(details, state.lost and f"no answer could be written from all: {state.lost}")
+    return state.conclude(
+        details, state.lost and f"no answer could be written from all: {state.lost}", "members"
+    )
 
 
 COUNCIL: Strategy[State, Options] = Strategy(

@@ -178,7 +178,8 @@ def conclude(state: State) -> Conclusion:
     if best is not None and best.steps:
         details["program"] = best.steps[0]
     is_idle = best is not None and best.id in idle and best.status != "proved"
-    return state.conclude(details, "the program states its answer and computes nothing" if is_idle else "")
+    unchecked = "the program states its answer and computes nothing" if is_idle else ""
+    return state.conclude(details, unchecked, "programs" if state.options.programs > 1 else "")
 
 
 _WRITING: dict[str, Any] = {

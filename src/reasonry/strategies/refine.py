@@ -34,7 +34,7 @@ from ..text import cut
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \
 has to stay, and each error with its correction. Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with \
 one JSON object:
-{{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
+{{"reason": "the review, in a few sentences", "rating": 1 to 10}}"""
 REVIEWS = """First review the candidates by all that the problem asks for, length and tone included: what is right \
 and has to stay, where they contradict each other, and each error with its correction. Then rate each from 1 \
 (wrong) to 10 (right beyond doubt). Reply with one JSON object:

@@ -24,7 +24,7 @@ decided or the first m have arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,15 +32,24 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
-from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
+from ..blocks.drafts import (
+    PLAIN_WRITER,
+    Draft,
+    DraftOptions,
+    DraftState,
+    Group,
+    drafts_document,
+    read_draft,
+    too_few,
+)
+from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request, stay
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
 from ..reading import parse
-from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
+from ..reading.vote import Vote, is_settled, merge_votes, options_in, tally, tidy
 from ..text import cut, lazy_pattern
 
 SYSTEM = "Solve the problem by yourself, from scratch."
@@ -88,7 +97,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
         Meta(description="Draw all samples at once and count only the first N; the shortest wins a tie."),
     ] = None
     weigh: Annotated[bool, Meta(description="Weigh each vote by the confidence of its path.")] = False
-    group: Annotated[bool, Meta(description="Let a judge group answers that agree: another call.")] = False
+    group: Annotated[bool, Meta(description="Ask once which answers say the same, if no rule tells.")] = True
     temperature: Annotated[float, Meta(ge=0, le=2, description="Temperature of samples of one call.")] = 0.7
 
     @property
@@ -115,8 +124,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     options: Options
     unfinished: str | None = None
     """The best so far of a path that was cut off, without a vote."""
-    groups: tuple[tuple[int, ...], ...] = ()
-    """The groups of equal answers, by position among the different answers."""
+    groups: tuple[tuple[int, ...], ...] | None = None
+    """The groups of equal answers, by draft number; none: the judge was not asked."""
 
     @property
     def valid(self) -> list[Draft]:
@@ -126,13 +135,24 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the remaining drafts, most votes (or weight) first."""
-        answers = [draft.answer for draft in self.valid]
-        found = list(merge_votes(tally(answers), self.groups))
+        valid, groups = self.valid, self.groups or ()
+        answers, merged = [draft.answer for draft in valid], dict[int, list[int]]()
+        owners = {number: place for place, group in enumerate(groups) for number in group}
+        found = self.by_rule
+        for place, vote in enumerate(found):
+            owned = (owners[number] for at in vote.voters if (number := valid[at].number) in owners)
+            merged.setdefault(next(owned, -1 - place), []).append(place)
+        found = list(merge_votes(found, list(merged.values())))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
             found.sort(key=lambda vote: (-vote.count, min(len(answers[at]) for at in vote.voters)))
         return tuple(found)
+
+    @property
+    def by_rule(self) -> tuple[Vote, ...]:
+        """The votes without the judge's groups."""
+        return tally([draft.answer for draft in self.valid], options_in(self.problem))
 
     @property
     def leader(self) -> str | None:
@@ -227,12 +247,15 @@ def sample_paths(s: State) -> Body:
     enough = is_decided if s.options.draws_all else None
     paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True, enough=enough)
     s, thoughts = _add_samples(s, paths)
-    if s.options.verify and thoughts:
-        yield request(s, *thoughts)
-        s, thoughts = (yield from s.verify()), ()
+    yield request(s, *thoughts)
+    s = yield from s.verify()
+    found = s.by_rule
+    is_open = len(found) > 1 and any(vote.is_open for vote in found)
+    if s.options.group and s.groups is None and is_open and confidence(found) < s.options.confidence:
+        s = yield from _group(s, found)
     if not s.is_over:
-        return stay(s, *thoughts)
-    return go(s, "answer_collection", *thoughts) if s.votes else s.fail()
+        return stay(s)
+    return go(s, "answer_collection") if s.votes else s.fail()
 
 
 def _path(state: State, sample: int) -> Effect:
@@ -257,8 +280,16 @@ def _path(state: State, sample: int) -> Effect:
     )
 
 
-def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
-    """Read a path: reasoning with a marked answer at its end."""
+def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
+    """Read a path: reasoning with a marked answer at its end. Or read groups: each answer is in exactly one."""
+    if ask.facts["kind"] == "group":
+        grouping, count = parse.read_form(texts[-1], AnswerGroups), ask.facts["count"]
+        if isinstance(grouping, Unreadable):
+            return grouping
+        groups = grouping[0].groups
+        if sorted(number for group in groups for number in group) != [*range(1, count + 1)]:
+            return Unreadable(f"put each number from 1 to {count} into exactly one group")
+        return groups, grouping[1]
     reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
@@ -291,33 +322,21 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
     return replace(state, drafts=(*state.drafts, *drafts), unfinished=unfinished), tuple(thoughts)
 
 
-def group_answers(s: State) -> Body:
-    """v(a) = Σ_i 1(a_i = a). With grouping, free answers that a judge finds equal are one answer."""
-    s = yield from s.verify()
-    found = tally([draft.answer for draft in s.valid])
-    if not found:
-        return s.fail()
-    if not s.options.group or len(found) < 2:
-        return go(s, "majority_selection")
+def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
+    """Let a judge group the different answers."""
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
-    ask = Ask(f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", facts=facts, by="judge")
-    (reply,) = yield request(s, ask, give_failures=True)
-    if isinstance(reply, Failed):
-        return go(s, "majority_selection", Thought(f"The answers are not grouped: {reply.message}"))
-    groups = tuple(tuple(number - 1 for number in group) for group in reply.value.groups)
-    return go(replace(s, groups=groups), "majority_selection")
+    prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(AnswerGroups)
+    (reply,) = yield request(s, Ask(prompt, facts=facts, by="judge", form=form), give_failures=True)
+    groups = reply.value if isinstance(reply, Reply) else ()
+    members = ([at for number in group for at in found[number - 1].voters] for group in groups)
+    return replace(s, groups=tuple(tuple(s.valid[at].number for at in group) for group in members))
 
 
-def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
-    """Read groups. Each listed answer is in exactly one group."""
-    reading = parse.read_form(texts[-1], AnswerGroups)
-    if isinstance(reading, Unreadable):
-        return reading
-    numbers = sorted(number for group in reading[0].groups for number in group)
-    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
-        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
-    return reading
+def count_votes(s: State) -> Body:
+    """v(a) = Σ_i 1(a_i = a)."""
+    s = yield from s.verify()
+    return go(s, "majority_selection") if s.valid else s.fail()
 
 
 def select(state: State) -> Move:
@@ -350,10 +369,19 @@ def conclude(state: State) -> Conclusion:
     if state.options.weigh:
         for entry, vote in zip(document["votes"], votes, strict=True):
             entry["weight"] = round(state.weight(vote), 4)
+    drawn, count, leads = len(state.drafts), len(valid), votes[0].count if votes else 0
+    few = "" if proved else too_few(drawn, drawn - len(lost), "samples")
+    thin = "no two samples agree" if leads == 1 < count and not proved else ""
+    if few or thin:
+        document["diagnostics"] = {"warnings": [*filter(None, (few, thin))]}
+    share = thin or (f"{leads} of {count} samples agree" if count > 1 else "")
     without = f", {len(lost)} without an answer that could be read" if lost else ""
-    detail = f"{len(state.drafts)} of {state.options.samples} samples drawn{without}"
+    drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
     return Conclusion(
-        state.leader, detail=detail, document=document, certainty="proved" if proved else "given"
+        state.leader,
+        detail="; ".join(filter(None, (few, share, drawing))),
+        document=document,
+        certainty="proved" if proved else "given",
     )
 
 
@@ -395,7 +423,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             body=sample_paths,
             example={"reasoning": "16 - 3 - 4 = 9 eggs are sold at 2 dollars each.", "answer": "18"},
             read=read_sample,
-            value=WeighedSample,
+            value=WeighedSample | tuple[tuple[int, ...], ...],
         ),
         Stage(
             "answer_collection",
@@ -410,10 +438,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             description="Count which answers agree.",
             guidance="Count how often each answer came up; say how clear the lead is.",
             fields=(Field.optional("votes", "object", "How many paths gave each answer."),),
-            body=group_answers,
-            reply=AnswerGroups,
-            read=read_groups,
-            example={"groups": [[1, 3], [2]]},
+            body=count_votes,
         ),
         Stage(
             "majority_selection",

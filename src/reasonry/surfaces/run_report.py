@@ -131,7 +131,21 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
         quotes = (f"{claim.get('verdict')}: “{claim['quote']}”" for claim in claims if claim.get("quote"))
         share = f"{rate:.0%} of {present.count_of(len(claims), 'claim')} refuted"
         blocks += [Heading(share), Bullets(tuple(quotes))]
+    if ranking := _objects(document.get("ranking")):
+        blocks += [Heading("Ranking"), Bullets(tuple(map(_ranking_line, itertools.count(1), ranking)))]
     return [*blocks, *findings(document)]
+
+
+def _ranking_line(place: int, row: Mapping[str, Any]) -> str:
+    same, score, failed = row.get("same"), row.get("score"), _text(row.get("failed"))
+    parts = [
+        f"{place}. {row.get('candidate')}",
+        f"the same: {', '.join(map(str, same))}" if isinstance(same, list) else "",
+        f"score {score:.2f}" if isinstance(score, float) else "",
+        f"failed: {failed}" if failed else "",
+        *(map(str, reasons) if isinstance(reasons := row.get("reasons"), list) else ()),
+    ]
+    return " · ".join(filter(None, parts))
 
 
 def findings(document: Mapping[str, Any]) -> list[Block]:

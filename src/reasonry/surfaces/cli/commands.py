@@ -19,6 +19,7 @@ from .output import print_text
 
 COMMANDS: Mapping[str, str] = {
     "solve": "Solve a problem with a strategy and a model.",
+    "select": "Compare texts that exist already, and print the best one.",
     "strategies": "Show the strategies, or one of them.",
     "plugins": "List the installed plugins.",
     "doctor": "Check the installation, keys and agents.",
@@ -75,6 +76,7 @@ COMMANDS: Mapping[str, str] = {
 """The commands and groups, with a sentence for each."""
 
 _ELSEWHERE: Mapping[str, str] = {
+    "select": "solve:select",
     "strategies": "inventory:strategies",
     "plugins": "inventory:plugins",
     "tools list": "inventory:list_tools",

@@ -127,6 +127,10 @@ Context = Annotated[
 Options = Annotated[
     tuple[str, ...], Parameter(help="An option of the strategy, as NAME=VALUE; may be repeated.")
 ]
+Criteria = Annotated[
+    tuple[str, ...],
+    Parameter(help="A criterion in place of all the problem asks for, NAME=SENTENCE; repeatable."),
+]
 Prompts = Annotated[
     tuple[str, ...],
     Parameter(

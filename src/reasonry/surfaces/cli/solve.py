@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...app.app import App
-from ...app.requests import explain_choice
+from ...app.requests import RunRequest, explain_choice
 from ...engine.drive import OpenRun
 from ...engine.follow import Observer
 from ...engine.journal import CALLER
 from ...engine.policy import Performers
 from ...engine.result import Result
-from ...strategies import DEFAULT_STRATEGY
+from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...text import clip
 from .. import present
 from ..run_report import outline
 from .output import print_note
 from .pages import check_report, write_report
-from .parameters import Context, Options, Problem, Prompts, Strategy, read_text
+from .parameters import Context, Criteria, Options, Problem, Prompts, Strategy, Text, read_pairs, read_text
 from .settings import Limits, OutputOptions, RunSettings, Shown
 
 
@@ -44,10 +45,8 @@ def solve(
         report: Write a report of the run to this file too: FILE.md or FILE.html.
         explain: Show which strategy `auto` takes for the problem and why, and run nothing.
     """
-    from .watch import watching
-
     check_report(report)
-    text, silent = read_problem(problem), settings.common.as_data
+    text = read_problem(problem)
     if explain:
         request = settings.request(text, DEFAULT_STRATEGY, ())
 
@@ -56,8 +55,17 @@ def solve(
 
         return settings.common.show(settings.do(explain_auto))
 
+    return _solve(settings.request(text, strategy, option, session, prompt), report, shown, settings)
+
+
+def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: RunSettings) -> int:
+    """Drive a new run in view of the user, and return the exit code."""
+    from .watch import watching
+
+    silent = settings.common.as_data
+
     async def work(app: App) -> tuple[Result, bool]:
-        order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
+        order, performers = await app.receive(request)
         with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
@@ -68,6 +76,32 @@ def solve(
         return ending
 
     return show_result(*settings.do(work), settings.common, shown)
+
+
+def select(
+    *files: Text,
+    problem: Text | None = None,
+    criteria: Criteria = (),
+    option: Options = (),
+    report: Path | None = None,
+    shown: Shown = Shown(),
+    settings: RunSettings = RunSettings(),
+) -> int:
+    """Compare texts that exist already, and print the best one.
+
+    A verifier sees all of them first, and a judge compares the rest. Nothing is written in their place.
+
+    Args:
+        files: The files of the candidates, at most 64.
+        problem: The task that they are judged by; `-` reads it from standard input.
+        report: Write a report of the run to this file too: FILE.md or FILE.html.
+    """
+    check_report(report)
+    sentences = read_pairs(criteria, "criteria", "NAME=SENTENCE")
+    texts = {file: read_text(file, "files") for file in files}
+    request = settings.request(read_problem(problem), SELECTOR, option)
+    request = replace(request, options={**request.options, "candidates": texts, "criteria": sentences})
+    return _solve(request, report, shown, settings)
 
 
 async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:

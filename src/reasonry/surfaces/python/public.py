@@ -25,6 +25,7 @@ from .solving import (
 )
 from .solving import (
     coach as coach,
+    select as select,
 )
 from .solving import (
     solve as solve,

@@ -24,7 +24,7 @@ from ...engine.ports import Verifier
 from ...engine.result import Result, T
 from ...errors import UsageError
 from ...records import Store
-from ...strategies import DEFAULT_STRATEGY
+from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...tools.verifiers import TypeVerifier
 
 P = ParamSpec("P")
@@ -134,6 +134,27 @@ def _run_to_end(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]
 
 solve_sync = _run_to_end(solve)
 """The only synchronous entry point."""
+
+
+async def select(
+    problem: str,
+    candidates: Sequence[str] | Mapping[str, str],
+    *,
+    criteria: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Result[str]:
+    """Compare texts that exist already; `details["ranking"]` of the result has them best first.
+
+    A verifier sees all of them first, and a judge compares the rest. The other arguments and the errors are those of
+    `solve`.
+
+    Args:
+        criteria: The sentence of each criterion by name. Defaults to all that the problem asks for.
+        options: Further options of `best_of_n`.
+    """
+    options = {**(options or {}), "candidates": candidates, "criteria": criteria or {}}
+    return await solve(problem, strategy=SELECTOR, options=options, **others)
 
 
 class Coaching:
