@@ -12,8 +12,8 @@ from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
 from reasonry.engine.journal import CALLER, Begun, ParticipantNames
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers
 from reasonry.engine.result import Result
 

@@ -15,8 +15,8 @@ from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
 from reasonry.engine.journal import Entry, Steered
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.strategy import Strategy
-from ..engine.brief_replies import brief_prompts
-from ..engine.callers import handed_out
+from ..engine.compact_replies import brief_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
+from ..engine.open_questions import handed_out
 from ..engine.record import Record
 from ..errors import ReasonryError, UsageError
 from ..guided.arguments import position_of

@@ -13,8 +13,8 @@ from ..core.budget import Budget
 from ..engine.coach import CALLER, Coach
 from ..engine.engine import Steer
 from ..engine.journal import Steered
-from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers
+from ..engine.prices import check_priced, dollar_limit
 from ..errors import ConflictError
 from ..records import RunFilters, RunRow, Store
 from .app import App

@@ -29,10 +29,9 @@ from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
 from ..text import repeats_itself, without_surrogates
-from .allowance import Allowance
-from .follow import Observer
-from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
-from .policy import MOST_WAIT_S, CountedCall, Gate, GateClosed, Performers, Policy, gate_of
+from .budget_guard import Allowance, BudgetExhausted, BudgetGuard, limits_calls
+from .observer import Observer
+from .policy import Performers, Policy
 from .ports import (
     NOT_FAILURES,
     BrokenReplyError,
@@ -43,7 +42,9 @@ from .ports import (
     is_rate_limit,
     provider_of,
 )
+from .rate_limits import MOST_WAIT_S, CountedCall, Gate, GateClosed, gate_of
 from .telemetry import facts_of_answers, facts_of_request, labels_of, trace_work
+from .usage import Booking
 
 T = TypeVar("T")
 
@@ -302,7 +303,11 @@ class Calls:
         try:
             sent = await self._send(model, question, samples, functools.partial(gate.check, counted))
             if isinstance(sent.came, ModelError) and is_rate_limit(sent.came):
-                gate.close(self.policy, sent.came.retry_after_s)
+                gate.close(
+                    sent.came.retry_after_s,
+                    backoff_s=self.policy.backoff_s,
+                    max_backoff_s=self.policy.max_backoff_s,
+                )
                 if self._writes_down and not sent.spent[0].calls:
                     await self.intend(question.id, True)
             came_through = not isinstance(sent.came, BaseException)

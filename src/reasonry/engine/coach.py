@@ -18,16 +18,16 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..masking import SECRETS
 from ..reading.mark import find_ending
 from ..records import now_ms
-from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
-from .callers import handed_out, questions
-from .coached_answers import read_answers
+from .coach_input import read_answers
+from .compact_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
 from .drive import OpenRun
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
-from .metering import no_price
+from .open_questions import handed_out, questions
 from .policy import Performers
 from .ports import OnText, Question
+from .prices import no_price
 from .run import Run
 
 NOTHING_ASKED = (
@@ -40,7 +40,7 @@ class Coach(Struct, frozen=True):
     """Coached runs over one engine.
 
     Args:
-        brief: Refer to what the caller was shown, rather than say it again; see `brief_replies`.
+        brief: Refer to what the caller was shown, rather than say it again; see `compact_replies`.
     """
 
     engine: Engine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ..core.events import Stopped
-from .allowance import Allowance
+from .budget_guard import Allowance
 from .journal import Steered
 
 

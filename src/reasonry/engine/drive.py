@@ -24,12 +24,22 @@ from ..core.machine import Step
 from ..core.pending import Pending
 from ..errors import ConflictError, StoreError
 from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use, now_ms
-from . import guard, journal
+from . import journal
+from .budget_guard import (
+    CLOSED_BY,
+    KEPT_SHARE,
+    KEPT_TIMES,
+    BudgetExhausted,
+    BudgetGuard,
+    kept_for_the_end,
+    limit_reached,
+    limits_calls,
+    refuse_call,
+)
 from .calls import Calls, Held
 from .control import Control
-from .follow import ContainedObserver, Observer
-from .guard import BudgetExhausted, BudgetGuard, kept_for_the_end, limit_reached, limits_calls, refuse_call
 from .journal import CallIntended, Chain, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .observer import ContainedObserver, Observer
 from .policy import Performers, Policy
 from .record import Record, Rows, record_as_it_stands
 from .result import Result, outcome_of, result_of, row_after
@@ -514,7 +524,7 @@ class Drive:
         """Have the run come to its answer with what was kept back for that; return whether it can."""
         asks = self.run.last_questions
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
-        if reached.reason not in guard.CLOSED_BY or asks is None or is_late:
+        if reached.reason not in CLOSED_BY or asks is None or is_late:
             return False
         await self._drop_tasks()
         await self._write_unwritten()
@@ -691,7 +701,7 @@ class Drive:
             return None
         if kept is None:
             asks = None if run.snapshot.closing else run.last_questions
-            kept = max(seconds * guard.KEPT_SHARE, self.calls.slowest_s * guard.KEPT_TIMES) if asks else 0.0
+            kept = max(seconds * KEPT_SHARE, self.calls.slowest_s * KEPT_TIMES) if asks else 0.0
         return max(0.0, seconds - kept - self._at_ms() / 1000)
 
     def _at_ms(self) -> int:

@@ -71,7 +71,7 @@ class Model(Protocol):
     call of a fan-out goes alone. One that draws several samples in one request is a `SamplingModel`. One that keeps its
     place in a file may have `rewind`; see `models.scripted`.
 
-    One may have `price`, a `engine.metering.PriceOf`: where it does not know, no run that it works on takes a limit on
+    One may have `price`, a `engine.prices.PriceOf`: where it does not know, no run that it works on takes a limit on
     dollars, unless the user names a price. One without it states the dollars with its answers. One that answers for
     nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and where there is none
     in a run with a limit on tokens or dollars.

@@ -20,8 +20,8 @@ from ..core.registry import Registry
 from ..errors import WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words
-from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
+from .open_questions import waiting_calls
 from .run import Run
 
 if TYPE_CHECKING:

@@ -22,14 +22,14 @@ from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
-from ..engine.allowance import Allowance, Allowances
+from ..engine.budget_guard import Allowance, Allowances
 from ..engine.control import Control
 from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Steered
-from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
+from ..engine.prices import check_priced, dollar_limit
 from ..engine.result import Result
 from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError

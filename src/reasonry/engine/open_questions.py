@@ -14,7 +14,7 @@ from ..core.events import Event, Failed, ToolReturned
 from ..core.pending import Pending
 from ..errors import ConflictError
 from ..masking import SECRETS
-from .guard import kept_for_the_end, refuse_call
+from .budget_guard import kept_for_the_end, refuse_call
 from .run import Run
 
 

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.events import Usage
+from ..core.events import NOTHING, Answered, Usage
+from ..errors import ModelError
 from ..text import lazy_pattern
+from .ports import BrokenReplyError, Model, Question, is_rate_limit
+from .prices import PriceOf, Prices, no_price
 
 CHARS_PER_TOKEN = 4
 """Of English text. A character beyond ASCII counts as three: other languages take more tokens."""
@@ -33,9 +36,6 @@ MOST_HIDDEN_TOKENS = 1_000_000
 MOST_OFF = 100
 """How many times dearer or cheaper than its list price a call may be: discounts, tiers, fees."""
 
-PriceOf = Callable[[int, int, int], float | None]
-"""(input tokens, output tokens, cached input tokens) → US dollars, or None where it is not known."""
-
 _RUN = lazy_pattern(r"(.)\1{3,}", re.DOTALL)
 
 
@@ -46,11 +46,6 @@ class Stated(Struct, frozen=True):
     output_tokens: Any = None
     cached_input_tokens: Any = None
     usd: Any = None
-
-
-def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
-    """Say that a price is not known; a `PriceOf`."""
-    return
 
 
 def weigh(text: str) -> int:
@@ -154,3 +149,69 @@ def _count_up_to(stated: Any, maximum: int) -> int | None:
 
 def _most(text: str, parts: int = 1) -> int:
     return len(text.encode("utf-8", "surrogatepass")) + parts * MOST_HIDDEN_TOKENS
+
+
+class Booking:
+    """What one request is booked with: what its provider states, where that can be, else an estimate.
+
+    Args:
+        prices: Those the user named; they hold whatever the provider says.
+        is_limited: Whether a limit depends on it. Without one a program's own model may keep its usage to itself.
+    """
+
+    def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
+        self.prompt, self.is_limited = question.prompt, is_limited
+        self._named, self._price = prices.of(model), prices.price_of(model)
+        is_free = bool(getattr(model, "is_free", False))
+        self._estimates = not is_free and (is_limited or hasattr(model, "price"))
+        self._prompt_tokens = estimate_tokens(self.prompt) if self._estimates else 0
+        self._weight = 0
+
+    def hear(self, piece: str) -> None:
+        """Note what streams in."""
+        self._weight += weigh(piece)
+
+    @property
+    def so_far(self) -> Usage:
+        """What the request is estimated to have taken until now."""
+        if not self._estimates:
+            return Usage()
+        return guess(self._prompt_tokens, tokens_of(self._weight), self._price)
+
+    def of_failure(self, error: BaseException) -> Usage:
+        """Return what to book for a request that was sent and brought no answer.
+
+        What a provider refuses costs nothing, and counts as no call where it was for the rate; what was cut off in time
+        has cost its prompt, and what came until then.
+        """
+        stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
+        if isinstance(error, ModelError) and not stated.tokens and not self._weight:
+            return NOTHING if is_rate_limit(error) else Usage()
+        so_far = self.so_far
+        known = stated.tokens > 0 and (stated.estimated_tokens == 0 or stated.tokens >= so_far.tokens)
+        return self._with_price(stated if known else so_far)
+
+    def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
+        """Return the answers that were wanted, with the usage of all that came."""
+        kept, surplus = list(answers[:wanted]), answers[wanted:]
+        extra = sum((answer.usage for answer in surplus), NOTHING)
+        kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
+        if self._estimates:
+            kept = self._correct_usage(kept, "".join(answer.text for answer in answers))
+        beside = max(0, len(answers) - sum(answer.usage.calls for answer in answers[:wanted]))
+        kept[0] = replace(kept[0], usage=replace(kept[0].usage, extra_samples=beside))
+        return [replace(answer, usage=self._with_price(answer.usage)) for answer in kept]
+
+    def _correct_usage(self, answers: list[Answered], text: str) -> list[Answered]:
+        whole = sum((answer.usage for answer in answers), NOTHING)
+        usage = check_usage(whole, self.prompt, text, self._price)
+        if usage == whole:
+            return answers
+        first, *others = answers
+        return [replace(first, usage=usage), *(replace(answer, usage=NOTHING) for answer in others)]
+
+    def _with_price(self, usage: Usage) -> Usage:
+        if self._named is None:
+            return usage
+        usd = self._named(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
+        return replace(usage, usd=usd)

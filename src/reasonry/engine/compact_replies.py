@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ..core.effects import Ask
 from ..core.pending import Pending
-from .coached_answers import joined_id
+from .coach_input import joined_id
 
 LEAST_CHARS: Final = 60
 """Shorter texts are said again rather than referred to."""

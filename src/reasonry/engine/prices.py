@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -12,11 +12,18 @@ from ..core.budget import Budget
 from ..core.options import nested_options
 from ..errors import UsageError
 from .journal import CALLER
-from .metering import PriceOf, no_price
 from .ports import Model
+
+PriceOf = Callable[[int, int, int], float | None]
+"""(input tokens, output tokens, cached input tokens) → US dollars, or None where it is not known."""
 
 _AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"
 _PRICE = re.compile(rf"(?:(?P<model>.+)=)?(?P<taken>{_AMOUNT})/(?P<made>{_AMOUNT})", re.DOTALL)
+
+
+def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
+    """Say that a price is not known; a `PriceOf`."""
+    return
 
 
 class Price(Struct, frozen=True):

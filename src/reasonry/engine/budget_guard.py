@@ -1,4 +1,13 @@
-"""The budget guard: no call goes out that the budget does not cover, and each is booked with what it took."""
+"""The budget guard: no call goes out that the budget does not cover, and each is booked with what it took.
+
+An allowance guards the dollars that the runs of one owner may take together in a day.
+
+Rule 1: an estimate is set aside before each call, and what the call took is booked after, for the run's own limits
+        (`core.budget`) and for the allowance.
+Rule 2: what the owner's runs have spent in other processes is read from the store before a call, at most every
+        `LOOK_EVERY_MS`; what is in flight there counts once it is recorded.
+Rule 3: a day begins at midnight, UTC. What is in flight then is booked on the day it comes in.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +19,36 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..core.budget import HEADROOM, Budget, Ledger, Refusal
-from ..core.events import NOTHING, Answered, Usage
-from ..errors import ModelError
-from .metering import check_usage, estimate_tokens, guess, tokens_of, weigh
-from .named_prices import Prices
-from .ports import BrokenReplyError, Model, Question, is_rate_limit
+from ..core.events import NOTHING, Usage
+from ..errors import StoreError
+from ..records import UsageTotal, now_ms
+from .ports import Question
 from .run import Run
+from .usage import estimate_tokens
 
 UNMEASURED = 1.5
-"""How many tokens a prompt may take for each one it is thought to take, before one has been sent."""
+"""Tokens that a prompt may take for each estimated token, before the model has measured a prompt."""
 
 LEAST_ROOM = 16
 """Tokens that a reply may take where less is left: no provider takes a smaller limit."""
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
-"""Waits for something, unless it is not to be waited for any more."""
+"""Waits for an event, until the drive halts."""
 
 CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
 """Limits before which a run is closed, rather than stopped."""
 
 KEPT_SHARE: Final = 0.2
-"""Of a limit on time, kept back for the last question of a run, where no question has taken longer."""
+"""Share of a limit on time that is kept back for the last question, where no question has taken longer."""
 KEPT_TIMES: Final = 1.5
-"""How many times as long as the slowest question so far the last one may take."""
+"""How many times as long as the slowest question so far the last question may take."""
+
+DAY_MS: Final = 86_400_000
+
+LOOK_EVERY_MS: Final = 1_000
+
+ALLOWANCE_SPENT: Final = "max_usd_a_day"
+"""The termination reason of a run that meets the limit of its owner's day."""
 
 
 class BudgetExhausted(Exception):
@@ -185,67 +201,78 @@ class BudgetGuard:
         return (limit - others - prompt) // samples
 
 
-class Booking:
-    """What one request is booked with: what its provider states, where that can be, else an estimate.
+class Allowance(BudgetGuard):
+    """What one process knows of an owner's day.
 
     Args:
-        prices: Those the user named; they hold whatever the provider says.
-        is_limited: Whether a limit depends on it. Without one a program's own model may keep its usage to itself.
+        now_ms: Reads the clock: milliseconds since 1970, UTC.
+        spent_since: Reads from the store what the owner's runs have spent since an instant.
     """
 
-    def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
-        self.prompt, self.is_limited = question.prompt, is_limited
-        self._named, self._price = prices.of(model), prices.price_of(model)
-        is_free = bool(getattr(model, "is_free", False))
-        self._estimates = not is_free and (is_limited or hasattr(model, "price"))
-        self._prompt_tokens = estimate_tokens(self.prompt) if self._estimates else 0
-        self._weight = 0
+    def __init__(
+        self, usd: float, now_ms: Callable[[], int], spent_since: Callable[[int], Awaitable[float]]
+    ) -> None:
+        super().__init__(Ledger(Budget(usd=usd)))
+        self._now_ms, self._spent_since = now_ms, spent_since
+        self._day, self._looked_at_ms = 0, 0
 
-    def hear(self, piece: str) -> None:
-        """Note what streams in."""
-        self._weight += weigh(piece)
+    async def catch_up(self) -> None:
+        """Take in the spending of the owner's runs today, whatever process drives them.
 
-    @property
-    def so_far(self) -> Usage:
-        """What the request is estimated to have taken until now."""
-        if not self._estimates:
-            return Usage()
-        return guess(self._prompt_tokens, tokens_of(self._weight), self._price)
-
-    def of_failure(self, error: BaseException) -> Usage:
-        """Return what to book for a request that was sent and brought no answer.
-
-        What a provider refuses costs nothing, and counts as no call where it was for the rate; what was cut off in time
-        has cost its prompt, and what came until then.
+        Raises:
+            StoreError: The store was never read, and cannot be.
         """
-        stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
-        if isinstance(error, ModelError) and not stated.tokens and not self._weight:
-            return NOTHING if is_rate_limit(error) else Usage()
-        so_far = self.so_far
-        known = stated.tokens > 0 and (stated.estimated_tokens == 0 or stated.tokens >= so_far.tokens)
-        return self._with_price(stated if known else so_far)
+        now_ms = self._now_ms()
+        if now_ms // DAY_MS > self._day:
+            self._day, self._looked_at_ms = now_ms // DAY_MS, 0
+            self.ledger = replace(self.ledger, spent=NOTHING)
+        if 0 <= now_ms - self._looked_at_ms < LOOK_EVERY_MS:
+            return
+        is_first, self._looked_at_ms = not self._looked_at_ms, now_ms
+        try:
+            recorded = await self._spent_since(self._day * DAY_MS)
+        except StoreError:
+            if is_first:
+                self._looked_at_ms = 0
+                raise
+        else:
+            usd = max(self.ledger.spent.usd or 0.0, recorded)
+            self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
-    def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
-        """Return the answers that were wanted, with the usage of all that came."""
-        kept, surplus = list(answers[:wanted]), answers[wanted:]
-        extra = sum((answer.usage for answer in surplus), NOTHING)
-        kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
-        if self._estimates:
-            kept = self._correct_usage(kept, "".join(answer.text for answer in answers))
-        beside = max(0, len(answers) - sum(answer.usage.calls for answer in answers[:wanted]))
-        kept[0] = replace(kept[0], usage=replace(kept[0].usage, extra_samples=beside))
-        return [replace(answer, usage=self._with_price(answer.usage)) for answer in kept]
+    def refusal(self) -> Refusal | None:
+        """Return why nothing more may be begun today, if so; as of the last look at the store."""
+        reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
+        return self.word(reserved) if isinstance(reserved, Refusal) else None
 
-    def _correct_usage(self, answers: list[Answered], text: str) -> list[Answered]:
-        whole = sum((answer.usage for answer in answers), NOTHING)
-        usage = check_usage(whole, self.prompt, text, self._price)
-        if usage == whole:
-            return answers
-        first, *others = answers
-        return [replace(first, usage=usage), *(replace(answer, usage=NOTHING) for answer in others)]
+    def word(self, refusal: Refusal) -> Refusal:
+        """See `BudgetGuard`."""
+        detail = refusal.detail.replace("US dollars", "US dollars a day")
+        return replace(refusal, reason=ALLOWANCE_SPENT, detail=detail)
 
-    def _with_price(self, usage: Usage) -> Usage:
-        if self._named is None:
-            return usage
-        usd = self._named(usage.input_tokens, usage.output_tokens, usage.cached_input_tokens)
-        return replace(usage, usd=usd)
+
+class Allowances:
+    """The allowances of the owners whose runs this process accepts or drives.
+
+    Args:
+        usd_a_day: Returns what an owner may spend in a day; None: as much as they like.
+    """
+
+    def __init__(self, usd_a_day: Callable[[str], float | None]) -> None:
+        self._usd_a_day = usd_a_day
+        self._known: dict[str, Allowance] = {}
+
+    async def today(
+        self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
+    ) -> Allowance | None:
+        """Return what an owner may spend today, as the store and this process know it; None: as much as they like."""
+        usd = self._usd_a_day(owner)
+        if usd is None:
+            return None
+        if owner not in self._known:
+
+            async def spent_since(at_ms: int) -> float:
+                return (await usage_since(at_ms, owner)).usd or 0.0
+
+            self._known[owner] = Allowance(usd, now_ms, spent_since)
+        await self._known[owner].catch_up()
+        return self._known[owner]
