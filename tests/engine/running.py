@@ -54,7 +54,7 @@ async def take_over(engine: Engine, run_id: str, performers: Performers) -> dict
     """Hand a run over to its caller."""
     async with engine.open(run_id) as opened:
         await opened.reopen(None, replace(opened.run.participants, model=CALLER))
-        return await Coach(engine).go_on(opened, performers)
+        return await Coach(engine).proceed(opened, performers)
 
 
 async def fork(

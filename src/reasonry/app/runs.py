@@ -145,7 +145,7 @@ async def coach_take_over(
     """Hand a run over to its caller; `named` as in `coach_answer`."""
     async with app.engine.open(run_id) as opened:
         performers = await app.reopen(opened, named, budget, coached=True)
-        return await Coach(app.engine, brief).go_on(opened, performers)
+        return await Coach(app.engine, brief).proceed(opened, performers)
 
 
 async def coach_answer(

@@ -1,12 +1,12 @@
-"""The budget guard: no call goes out that the budget does not cover, and each is booked with what it took.
+"""The budget guard: no call goes out that the budget does not cover, and the usage of each call is booked.
 
 An allowance guards the dollars that the runs of one owner may take together in a day.
 
-Rule 1: an estimate is set aside before each call, and what the call took is booked after, for the run's own limits
+Rule 1: an estimate is set aside before each call, and the usage of the call is booked after it, for the run's limits
         (`core.budget`) and for the allowance.
-Rule 2: what the owner's runs have spent in other processes is read from the store before a call, at most every
-        `LOOK_EVERY_MS`; what is in flight there counts once it is recorded.
-Rule 3: a day begins at midnight, UTC. What is in flight then is booked on the day it comes in.
+Rule 2: the guard reads the spending of the owner's runs in other processes from the store before a call, at most every
+        `LOOK_EVERY_MS`; calls in flight there count once they are recorded.
+Rule 3: a day begins at midnight, UTC. A call in flight then is booked on the day its answer comes in.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ class BudgetExhausted(Exception):
 
 
 def limits_calls(budget: Budget) -> bool:
-    """Whether a budget limits what calls may take: they are then written down before they go out."""
+    """Whether a budget limits calls or their usage; calls are then recorded before they go out."""
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
 def node_count(run: Run) -> int:
-    """Return how many nodes the tree of a run has."""
+    """Return the number of nodes in the tree of a run."""
     return run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("node_count", 0)
 
 
 def limit_reached(run: Run) -> Refusal | None:
-    """Return which limit on what a run may hold is reached, if one is."""
+    """Return the limit on thoughts or nodes that a run has reached, if any."""
     budget = run.budget
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
         return Refusal("max_thoughts", f"the limit of {budget.thoughts} thoughts is reached")
@@ -79,8 +79,8 @@ def limit_reached(run: Run) -> Refusal | None:
     return None
 
 
-def kept_for_the_end(run: Run) -> Usage:
-    """Return what closing a run may take: nothing where it cannot be closed, or gives its answer unasked."""
+def closing_reserve(run: Run) -> Usage:
+    """Return the usage that closing a run may take: none where closing asks no question, or is not possible."""
     asks = run.last_questions if limits_calls(run.budget) else None
     estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
     kept = sum(estimates, NOTHING)
@@ -89,54 +89,55 @@ def kept_for_the_end(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return which limit keeps a run from one more call, if one does; `kept` as `kept_for_the_end` returns it."""
-    reserved = replace(run.ledger, kept=kept or kept_for_the_end(run)).reserve(Usage())
+    """Return the limit that forbids a run one more call, if any.
+
+    Args:
+        kept: Defaults to the run's `closing_reserve`.
+    """
+    reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
 
 class BudgetGuard:
-    """Holds a ledger, with what was spent before, a crash included.
-
-    It books what calls take: what is set aside, what streams in, and what came.
-    """
+    """Books calls in a ledger: their estimates, their usage while they stream in, and their final usage."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.changed = asyncio.Event()
-        """Set when there may be room again for a call that waits."""
+        """Set when a waiting call may have room again."""
         self._coming: dict[object, Usage] = {}
-        """What replies that stream in are estimated to have taken so far."""
+        """The estimated usage so far of each reply that streams in."""
         self._dearest: float | None = None
-        """The most tokens that a prompt took for each one that it was thought to take."""
+        """The largest ratio of a prompt's tokens to their estimate."""
 
     def set_budget(self, budget: Budget) -> None:
-        """Continue with other limits; calls that wait for room look again."""
+        """Set new limits; calls that wait for room look again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 
     def keep(self, usage: Usage) -> None:
-        """Keep so much back for the end of the run; calls that wait for room look again."""
+        """Keep this usage back for the end of the run; calls that wait for room look again."""
         if usage != self.ledger.kept:
             self.ledger = replace(self.ledger, kept=usage)
             self.changed.set()
 
     async def catch_up(self) -> None:
-        """Take in what is spent elsewhere."""
+        """Read the spending of other processes, where the guard shares a limit with them."""
 
-    def word(self, refusal: Refusal) -> Refusal:
-        """Return a refusal as it is told."""
+    def describe(self, refusal: Refusal) -> Refusal:
+        """Return a refusal in the terms of this guard."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return how many samples of a question one request may draw: see `Ledger.fitting`; each needs some room."""
+        """Return how many samples of a question one request may draw; see `Ledger.fitting`."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
-        """Set an estimate aside for one request; waits while calls in flight may still leave room.
+        """Set an estimate aside for one request; wait while calls in flight may still leave room.
 
         Raises:
-            BudgetExhausted: The request is not covered.
+            BudgetExhausted: The budget does not cover the request.
         """
         while True:
             await self.catch_up()
@@ -150,15 +151,15 @@ class BudgetGuard:
                 self.ledger = outcome
                 return estimate
             if not outcome.wait:
-                raise BudgetExhausted(self.word(outcome))
+                raise BudgetExhausted(self.describe(outcome))
             self.changed.clear()
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return a question whose replies may take no more than the budget leaves besides the prompt.
+        """Return a question whose replies are limited to the tokens that the budget leaves after the prompt.
 
         Args:
-            reserved: What is set aside for it.
+            reserved: The estimate that is set aside for the question.
         """
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
@@ -167,13 +168,13 @@ class BudgetGuard:
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note what a reply that streams in has taken so far; return the limit that is passed by now, if one is."""
+        """Note the usage so far of a reply that streams in; return the limit that is now passed, if any."""
         self._coming[reply] = so_far
         passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
-        return passed and self.word(passed)
+        return passed and self.describe(passed)
 
     def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
-        """Book what was really spent, sample by sample, in place of an estimate; the reply is watched no longer."""
+        """Book the usage of each sample in place of an estimate, and stop watching the reply."""
         self._coming.pop(reply, None)
         for usage in actual:
             self.ledger = self.ledger.settle(estimate, usage)
@@ -181,17 +182,17 @@ class BudgetGuard:
         self.changed.set()
 
     def note_prompt(self, question: Question, spent: Usage) -> None:
-        """Learn from what a prompt took how many tokens prompts take that look like so many."""
+        """Learn from a prompt's usage how far estimates are off."""
         if spent.input_tokens and not spent.estimated_tokens:
             dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return how many tokens the budget leaves for each reply to a question.
+        """Return the tokens that the budget leaves for each reply to a question.
 
         Args:
-            unmeasured: How many tokens its prompt may take for each one it seems to take, where none was sent before.
-            own_tokens: Those of what is reserved that are the question's own.
+            unmeasured: Tokens of the prompt for each estimated token, where no prompt has been measured.
+            own_tokens: Reserved tokens that are the question's own.
         """
         ledger, limit = self.ledger, self.ledger.budget.tokens
         if limit is None:
@@ -202,11 +203,11 @@ class BudgetGuard:
 
 
 class Allowance(BudgetGuard):
-    """What one process knows of an owner's day.
+    """Guards the dollars of one owner's day in this process.
 
     Args:
         now_ms: Reads the clock: milliseconds since 1970, UTC.
-        spent_since: Reads from the store what the owner's runs have spent since an instant.
+        spent_since: Reads from the store the dollars that the owner's runs have spent since an instant.
     """
 
     def __init__(
@@ -217,10 +218,10 @@ class Allowance(BudgetGuard):
         self._day, self._looked_at_ms = 0, 0
 
     async def catch_up(self) -> None:
-        """Take in the spending of the owner's runs today, whatever process drives them.
+        """Read today's spending of the owner's runs in all processes.
 
         Raises:
-            StoreError: The store was never read, and cannot be.
+            StoreError: The first look at the store fails.
         """
         now_ms = self._now_ms()
         if now_ms // DAY_MS > self._day:
@@ -240,11 +241,11 @@ class Allowance(BudgetGuard):
             self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
-        """Return why nothing more may be begun today, if so; as of the last look at the store."""
+        """Return the reason why no more runs may begin today, if any, as of the last look at the store."""
         reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
-        return self.word(reserved) if isinstance(reserved, Refusal) else None
+        return self.describe(reserved) if isinstance(reserved, Refusal) else None
 
-    def word(self, refusal: Refusal) -> Refusal:
+    def describe(self, refusal: Refusal) -> Refusal:
         """See `BudgetGuard`."""
         detail = refusal.detail.replace("US dollars", "US dollars a day")
         return replace(refusal, reason=ALLOWANCE_SPENT, detail=detail)
@@ -254,7 +255,7 @@ class Allowances:
     """The allowances of the owners whose runs this process accepts or drives.
 
     Args:
-        usd_a_day: Returns what an owner may spend in a day; None: as much as they like.
+        usd_a_day: Returns the daily limit of an owner. None for no limit.
     """
 
     def __init__(self, usd_a_day: Callable[[str], float | None]) -> None:
@@ -264,7 +265,7 @@ class Allowances:
     async def today(
         self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
     ) -> Allowance | None:
-        """Return what an owner may spend today, as the store and this process know it; None: as much as they like."""
+        """Return an owner's allowance after a look at the store; None for an owner without a limit."""
         usd = self._usd_a_day(owner)
         if usd is None:
             return None

@@ -1,4 +1,4 @@
-"""How a run is performed, and by whom."""
+"""The policy and the performers of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .run import Run
 from .telemetry import Meter
 
 REASONING_TOKENS = 24_576
-"""What a model that reasons by itself may take besides its reply."""
+"""Tokens that a model that reasons by itself may take besides its reply."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -30,17 +30,17 @@ class Policy(Struct, frozen=True, kw_only=True):
         max_concurrency: Effects of one run performed at once.
         max_attempts: Requests for one question, the first included, and without those refused for the provider's rate.
         call_timeout_s: Until a call to a model counts as lost.
-        max_output_tokens: Of one reply, hidden reasoning included; None: as many as its stage has room for.
+        max_output_tokens: Of one reply, hidden reasoning included. Defaults to the limit of the stage.
         tool_timeout_s: Until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
-        max_backoff_s: No pause between attempts is longer, whatever `Retry-After` says.
+        max_backoff_s: The longest pause between attempts, whatever `Retry-After` says.
         cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the others find
-            it in the provider's cache; None: where the model says that its provider has one.
+            it in the provider's cache. Defaults to whether the model says that its provider has a cache.
         rates: Calls and tokens in any minute, over all runs of this process that share this policy.
-        meter: Counts what these runs do.
+        meter: Counts the work of these runs.
 
     Raises:
-        UsageError: A number is not above 0, or not a whole one where it counts something.
+        UsageError: A number is not above 0, or a count is not a whole number.
     """
 
     max_concurrency: int = 8
@@ -59,20 +59,20 @@ class Policy(Struct, frozen=True, kw_only=True):
         named = () if self.max_output_tokens is None else ("max_output_tokens",)
         for name in ("max_concurrency", "max_attempts", "call_timeout_s", "tool_timeout_s", *named):
             value = getattr(self, name)
-            # A program may hand over anything.
+            # A program may pass a value of any type.
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise UsageError(f"{name} must be above 0, got {value!r:.60}", option=name)
             if name in counts and not isinstance(value, int):
                 raise UsageError(f"{name} must be a whole number, got {value!r:.60}", option=name)
 
     def pause_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """Return how long to pause after a failed attempt, counted from 1."""
+        """Return the pause after a failed attempt, counted from 1."""
         if retry_after_s is not None:
             return min(max(retry_after_s, 0.0), self.max_backoff_s)
         return random.uniform(0, min(self.backoff_s * 2 ** (attempt - 1), self.max_backoff_s))
 
     def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
-        """Return how many tokens a reply may take; after one that was cut off, twice as many."""
+        """Return the token limit of a reply, doubled after a reply that was cut off."""
         limit = self.max_output_tokens or ask.max_output_tokens
         if limit is None:
             return None
@@ -86,21 +86,25 @@ class Tools(Protocol):
     """The tools a run may call, fixed when it starts."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call one. Raises ToolError."""
+        """Call a tool.
+
+        Raises:
+            ToolError: The call failed.
+        """
         ...
 
 
 class Performers(Struct, frozen=True):
-    """Who does what in a run.
+    """The performers of a run's effects.
 
     Args:
-        judge_model: Scores thoughts; None: the model does.
-        draft_model: Proposes thoughts that are valued afterwards; None: the model does.
-        seats: Answer side by side; none: the model does, each time again.
-        prices: Those the user named.
-        callers_tools: The tools that the caller of the run calls: the drive ends when nothing else is left to perform.
-        opened_s: Seconds of the run's time that went into opening them.
-        names: What they are recorded as.
+        judge_model: Scores thoughts. Defaults to the model.
+        draft_model: Proposes thoughts that are valued afterwards. Defaults to the model.
+        seats: Models that answer side by side. Defaults to the model in each place.
+        prices: The prices that the user named.
+        callers_tools: The tools that the caller of the run calls: the drive ends once all other effects are performed.
+        opened_s: Seconds of the run's time that opening the performers took.
+        names: The names under which they are recorded.
     """
 
     model: Model
@@ -116,17 +120,17 @@ class Performers(Struct, frozen=True):
 
     @property
     def models(self) -> list[Model]:
-        """All who may be asked."""
+        """All models of the run."""
         return [*filter(None, (self.model, self.judge_model, self.draft_model, *self.seats))]
 
     def answering(self, by: str) -> Model:
-        """Return the model that answers what is asked `by` the writer, the judge, the drafter or a seat."""
+        """Return the model that plays a role: the writer, the judge, the drafter or a seat."""
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
-    """Tell models that keep their place in a file which questions of the run they have answered."""
+    """Tell models that keep a place in a file the questions of the run that they have answered."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}
     for model in {id(model): model for model in map(performers.answering, names)}.values():

@@ -18,14 +18,15 @@ from .ports import provider_of
 WINDOW_S = 60.0
 
 Limit = int | Mapping[str, int] | None
-"""For each provider, or by provider, `*` for all others: `{"openai": 500, "*": 50}`; None: as many as there are."""
+"""A limit for each provider, or limits by provider, with `*` for all others: `{"openai": 500, "*": 50}`. None for no
+limit."""
 
 
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
-"""Waits for a place under the limit of a provider that holds over all processes of a store, and keeps it meanwhile.
+"""Holds a place under a provider's limit over all processes of a store, once there is a place.
 
-It takes the provider, how many seconds the place is kept if it is not given back, and a function that is told how many
-seconds are to be waited.
+The arguments are the provider, the seconds after which a place that is not released ends, and a function that is called
+with the seconds to wait.
 """
 
 
@@ -34,7 +35,7 @@ class RateLimits:
 
     Args:
         requests: Calls in any minute.
-        tokens: Tokens in any minute: as estimated while a call is under way, and then as the provider states them.
+        tokens: Tokens in any minute: an estimate while a call is in flight, and then the provider's count.
 
     Raises:
         UsageError: A limit is below 1.
@@ -58,7 +59,7 @@ class RateLimits:
 def _by_provider(limit: Limit) -> Mapping[str, int]:
     limits = limit if isinstance(limit, Mapping) else {} if limit is None else {"*": limit}
     for provider, number in limits.items():
-        # A program may hand over anything.
+        # A program may pass a value of any type.
         if type(number) is not int or number < 1:
             raise UsageError(f"a rate limit is a whole number from 1 up, got {number!r} for {provider}")
     return limits
@@ -66,14 +67,14 @@ def _by_provider(limit: Limit) -> Mapping[str, int]:
 
 @dataclass
 class CountedCall:
-    """A call that counts; `tokens` may be set right once they are known."""
+    """A call that counts against a limit; `tokens` may be corrected once they are known."""
 
     instant_s: float
     tokens: int
 
 
 class RateLimit:
-    """A sliding window over the last minute; None means no limit."""
+    """A sliding window over the last minute."""
 
     def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
         self.requests, self.tokens = requests, tokens
@@ -81,11 +82,11 @@ class RateLimit:
         self._turn = asyncio.Lock()
 
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
-        """Return when a call of about so many tokens may go out; calls go in the order they came.
+        """Wait until a call may go out; calls go out in the order they came.
 
         Args:
-            tokens: An estimate.
-            pausing: Told how many seconds are to be waited.
+            tokens: The estimated tokens of the call.
+            pausing: Called with the seconds to wait.
         """
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
@@ -107,43 +108,43 @@ class RateLimit:
 
 
 MOST_AT_THE_GATE: Final = 64
-"""Calls that are let through at once before the gate is open to all."""
+"""Most calls in flight at once before the gate opens to all calls."""
 MOST_WAIT_S: Final = 900.0
-"""How long a call waits at a gate where its run has no limit in seconds."""
+"""Longest wait of a call at a gate where its run has no limit in seconds."""
 UNCLEAR_WAIT_S: Final = 60.0
-"""Counts in place of a wait that a provider asks for and that is longer, negative or unreadable."""
+"""The wait where a provider asks for a longer, negative or unreadable wait."""
 
 
 class GateClosed(Exception):
-    """Ends an attempt before it goes out: the gate of its provider has closed meanwhile."""
+    """Ends an attempt before it goes out, because the gate of its provider has closed."""
 
 
 class Gate:
-    """Keeps calls from a provider that has refused one for its rate: until then, and then all but one call at first.
+    """Holds back calls to a provider that has refused a call for its rate, and then lets one call through at first.
 
-    Each call that comes through makes room for one more, so calls go out as fast as the provider takes them.
+    Each successful call makes room for one more, so calls go out as fast as the provider accepts them.
     """
 
     def __init__(self) -> None:
         self._opens_s, self._refusals, self._out = 0.0, 0, 0
         self._room: int | None = None
-        """How many calls may be out at once; None: the gate is open."""
+        """Most calls in flight at once. None while the gate is open."""
         self._changed = asyncio.Event()
 
     @property
     def is_open(self) -> bool:
-        """Whether calls need not enter one by one."""
+        """Whether calls need not enter the gate."""
         return self._room is None
 
     async def enter(self, until_s: float, pausing: Callable[[float], None]) -> bool:
-        """Return when a call may go out; whether the gate counts it, and has to be told when it is over.
+        """Wait until a call may go out; return whether the gate counts the call, which then has to `leave`.
 
         Args:
-            until_s: By the monotonic clock.
-            pausing: Told how many seconds are to be waited.
+            until_s: The end of the wait, by the monotonic clock.
+            pausing: Called with the seconds to wait.
 
         Raises:
-            TimeoutError: None may until then.
+            TimeoutError: The gate stays closed until then.
         """
         while self._room is not None:
             now = time.monotonic()
@@ -160,10 +161,10 @@ class Gate:
         return False
 
     def check(self, counted: bool) -> None:
-        """Let through what may go out now, for it may have waited for other things since it entered.
+        """Check that a call may still go out after other waits.
 
         Raises:
-            GateClosed: It has to enter again.
+            GateClosed: The call has to enter again.
         """
         if self._room is not None and not (counted and time.monotonic() >= self._opens_s):
             raise GateClosed
@@ -199,5 +200,5 @@ _gates = WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, Gate]]()
 
 
 def gate_of(model: str) -> Gate:
-    """Return the gate of a model's provider; there is one for all runs of an event loop."""
+    """Return the gate of a model's provider; all runs of an event loop share it."""
     return _gates.setdefault(asyncio.get_running_loop(), defaultdict(Gate))[provider_of(model)]

@@ -1,11 +1,11 @@
-"""What a call took, where a provider's word cannot be taken for it.
+"""The usage of a call: the provider's figures where they are possible, else an estimate.
 
-Rule 1: the length of prompt and reply suggest how many tokens they are. A stated figure below a quarter of that is not
-believed, nor, of several samples, one below three fifths, since some servers state what the first one took; nor is one
-above a token for each byte and `MOST_HIDDEN_TOKENS` more: a reply may cost far more than it shows, for reasoning is
-often hidden, and a prompt too, for providers add to it.
-Rule 2: what is not believed (absent, negative, text, a list, …) is replaced by the estimate, and said to be one.
-Rule 3: a stated cost is believed within a factor of `MOST_OFF` of what the price list says, or where there is none.
+Rule 1: the lengths of prompt and reply give an estimate of their tokens. A stated figure below a quarter of the
+estimate is not believed, nor one below three fifths of the estimate for several samples, since some servers state the
+usage of the first sample alone; nor one above a token for each byte and `MOST_HIDDEN_TOKENS` more: reasoning is often
+hidden, and providers add to a prompt.
+Rule 2: the estimate, marked as such, replaces a figure that is not believed (absent, negative, text, a list, …).
+Rule 3: a stated cost is believed within a factor of `MOST_OFF` of the price list, or where the list has no price.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from .ports import BrokenReplyError, Model, Question, is_rate_limit
 from .prices import PriceOf, Prices, no_price
 
 CHARS_PER_TOKEN = 4
-"""Of English text. A character beyond ASCII counts as three: other languages take more tokens."""
+"""Characters of English text per token. A character beyond ASCII counts as three: other languages take more tokens."""
 
 BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
 """The share of the estimate that a stated figure must reach: of one reply, and of several samples together."""
 
 MOST_HIDDEN_TOKENS = 1_000_000
-"""More than any model reasons over one reply, or is sent with one prompt."""
+"""More tokens than any model reasons for one reply, or than any provider adds to one prompt."""
 
 MOST_OFF = 100
-"""How many times dearer or cheaper than its list price a call may be: discounts, tiers, fees."""
+"""The factor by which a call may be dearer or cheaper than its list price: discounts, tiers, fees."""
 
 _RUN = lazy_pattern(r"(.)\1{3,}", re.DOTALL)
 
 
 class Stated(Struct, frozen=True):
-    """What a provider says a call took, unchecked."""
+    """The usage that a provider states for a call, unchecked."""
 
     input_tokens: Any = None
     output_tokens: Any = None
@@ -49,18 +49,18 @@ class Stated(Struct, frozen=True):
 
 
 def weigh(text: str) -> int:
-    """Return how long a text is for `tokens_of`; the weights of its pieces add up to that of the whole."""
+    """Return the weight of a text for `tokens_of`; the weights of its pieces add up to the weight of the whole."""
     beyond = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
     return len(text) + 2 * beyond
 
 
 def tokens_of(weight: int) -> int:
-    """Return about how many tokens a text of that weight is."""
+    """Return the estimated tokens of a text of that weight."""
     return -(-weight // CHARS_PER_TOKEN)
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text is."""
+    """Return the estimated tokens of a text."""
     return tokens_of(weigh(text))
 
 
@@ -72,12 +72,12 @@ def meter(
     reasoning: str = "",
     price: PriceOf = no_price,
 ) -> Usage:
-    """Return what to book for one request.
+    """Return the usage to book for one request.
 
     Args:
-        replies: All that came, whether or not it is used.
-        reasoning: What came besides; providers may or may not count it.
-        price: What calls to this model cost.
+        replies: All samples, used or not.
+        reasoning: Text besides the replies, which providers may or may not count.
+        price: The price of calls to this model.
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
     parts = max(1, len(replies))
@@ -93,21 +93,18 @@ def meter(
 
 
 def estimate_usage(prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
-    """Return what a request is estimated to have taken, from the lengths of prompt and reply."""
+    """Return the estimated usage of a request, from the lengths of prompt and reply."""
     return guess(estimate_tokens(prompt), estimate_tokens(reply), price)
 
 
 def guess(taken: int, made: int, price: PriceOf) -> Usage:
-    """Return the usage of a request whose tokens nobody stated."""
+    """Return the usage of a request from estimated tokens."""
     usd = price(taken, made, 0)
     return Usage(input_tokens=taken, output_tokens=made, usd=usd, estimated_tokens=taken + made)
 
 
 def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
-    """Return the usage that a program's own model states, with an estimate for what cannot be.
-
-    Such a model is believed as far as its figures are possible at all; one that states nothing is estimated.
-    """
+    """Return the usage that a program's own model states, with estimates for missing and impossible figures."""
     silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
     figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
     if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
@@ -118,7 +115,7 @@ def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price
 
 
 def dollars(stated: Any) -> float | None:
-    """Return a cost that a provider states itself, if it can be one."""
+    """Return the cost that a provider states, if it is a possible cost."""
     if isinstance(stated, bool) or not isinstance(stated, int | float):
         return None
     return float(stated) if math.isfinite(stated) and 0 <= stated < 1_000_000 else None
@@ -127,7 +124,7 @@ def dollars(stated: Any) -> float | None:
 def _count_or_guess(
     stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
 ) -> tuple[int, int]:
-    """Return a number of tokens, and how many of them are estimated: none where the stated count can be believed."""
+    """Return a number of tokens, and the estimated part of it: 0 where the stated count is believed."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for a long row of the same character.
     fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
@@ -152,11 +149,11 @@ def _most(text: str, parts: int = 1) -> int:
 
 
 class Booking:
-    """What one request is booked with: what its provider states, where that can be, else an estimate.
+    """Determines the usage to book for one request.
 
     Args:
-        prices: Those the user named; they hold whatever the provider says.
-        is_limited: Whether a limit depends on it. Without one a program's own model may keep its usage to itself.
+        prices: The prices that the user named, which override the provider's.
+        is_limited: Whether a limit depends on the usage; otherwise a program's own model need not state it.
     """
 
     def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
@@ -168,21 +165,21 @@ class Booking:
         self._weight = 0
 
     def hear(self, piece: str) -> None:
-        """Note what streams in."""
+        """Note a piece that streams in."""
         self._weight += weigh(piece)
 
     @property
     def so_far(self) -> Usage:
-        """What the request is estimated to have taken until now."""
+        """The estimated usage of the request so far."""
         if not self._estimates:
             return Usage()
         return guess(self._prompt_tokens, tokens_of(self._weight), self._price)
 
     def of_failure(self, error: BaseException) -> Usage:
-        """Return what to book for a request that was sent and brought no answer.
+        """Return the usage to book for a request without an answer.
 
-        What a provider refuses costs nothing, and counts as no call where it was for the rate; what was cut off in time
-        has cost its prompt, and what came until then.
+        A refused request costs nothing, and is no call where the provider refused it for its rate; a request that was
+        cut off costs its prompt, and the pieces until then.
         """
         stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
         if isinstance(error, ModelError) and not stated.tokens and not self._weight:
@@ -192,7 +189,7 @@ class Booking:
         return self._with_price(stated if known else so_far)
 
     def of_answers(self, answers: Sequence[Answered], wanted: int) -> list[Answered]:
-        """Return the answers that were wanted, with the usage of all that came."""
+        """Return the requested number of answers, with the usage of all answers."""
         kept, surplus = list(answers[:wanted]), answers[wanted:]
         extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
