@@ -28,6 +28,10 @@ LEAST_CHARS: Final = 60
 HOW_TO_READ: Final = (
     "[#id] stands for the text of that id in `shared`, here or in an earlier reply; `status` repeats all."
 )
+ADVICE: Final = (
+    "Asked {0} times, each to be answered independently: give it to {0} fresh sub-agents if you can; the answer to "
+    "this id is the list of theirs."
+)
 _ANNOTATIONS: Final = frozenset({"title", "description", "default"})
 
 Pieces = tuple[str, ...]
@@ -63,7 +67,7 @@ def compact_questions(
         shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}
         shared[_id(schema)] = json.loads(schema)
         prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
-        several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
+        several = {"count": len(equal), "note": ADVICE.format(len(equal))} if len(equal) > 1 else {}
         briefs.append(
             {
                 "id": joined,
@@ -128,10 +132,3 @@ def _compact(schema: Any) -> Any:
         ]
         kept["type"] = [*dict.fromkeys(chain(*types))]
     return kept
-
-
-def _advice(equal: Sequence[Pending]) -> str:
-    return (
-        f"Asked {len(equal)} times, each to be answered independently: give it to {len(equal)} fresh sub-agents if you "
-        "can; the answer to this id is the list of theirs."
-    )

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,6 @@ from ..core.budget import Budget, Refusal
 from ..core.effects import Ask, CallTool
 from ..core.events import NOTHING, Closing, Event, Stopped
 from ..core.machine import Step
-from ..core.pending import Pending
 from ..errors import ConflictError, StoreError
 from ..records import RETRY_S, JobOptions, Line, RunRow, Store, Use, now_ms
 from . import journal
@@ -29,15 +28,15 @@ from .budget_guard import (
     CLOSED_BY,
     KEPT_SHARE,
     KEPT_TIMES,
-    BudgetExhausted,
     BudgetGuard,
     closing_reserve,
     limit_reached,
     limits_calls,
     refuse_call,
 )
-from .calls import Calls, Halted
+from .calls import Calls
 from .control import Control
+from .in_flight import InFlight
 from .journal import CallIntended, Chain, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .observer import ContainedObserver, Observer
 from .policy import Performers, Policy
@@ -303,7 +302,7 @@ class OpenRun:
 
 
 class Drive:
-    """Drives an open run: holds the state that lives only meanwhile, such as tasks, the clock and the ledger.
+    """Drives an open run, with the state that lives only meanwhile: effects in flight, the clock and the ledger.
 
     Args:
         opened: The run, which this task has the right to drive.
@@ -335,21 +334,9 @@ class Drive:
             self.control.allowance,
             self.control.drain if opened.row.unattended else None,
         )
-        self.tasks: dict[asyncio.Task[Event], Pending] = {}
-        self.unwritten: list[Settled] = []
-        """Events that are not yet written down."""
-        self.cancelled: set[str] = set()
-        """Effects that the run no longer needs, because it has enough answers."""
-        self.cut_calls: dict[str, int] = {}
-        """The number of calls that went out for each of these effects."""
-        self.intended: Counter[str] = Counter()
-        """The number of calls that this drive recorded before they went out, by effect."""
+        self.effects = InFlight(self.calls)
         self.writing = asyncio.Lock()
         self.deadline = asyncio.timeout(None)
-        self.refused: dict[str, Refusal] = {}
-        """Effects that the limits keep from going out."""
-        self.under_other_terms = frozenset[asyncio.Task[Event]]()
-        """Tasks that began under earlier limits; the new limits may allow an effect that those refused."""
 
     @property
     def run(self) -> Run:
@@ -382,11 +369,11 @@ class Drive:
         except ConflictError as error:
             await self._yield_to_the_journal(error)
         finally:
-            await self._drop_tasks()
+            await self.effects.drop()
             self.control.close()
             self.opened.awaits_store = lambda: False
             # The calls refer back to the drive, which would else stay in memory until garbage collection.
-            del self.calls
+            del self.calls, self.effects
 
     async def _until_a_limit(self) -> None:
         while True:
@@ -403,25 +390,25 @@ class Drive:
 
     async def _loop(self) -> None:
         self._apply_terms()
-        while self.run.snapshot.status == "active" and (self.tasks or not self.hands_over):
-            if self._halts and not self.tasks:
+        while self.run.snapshot.status == "active" and (self.effects.tasks or not self.hands_over):
+            if self._halts and not self.effects.tasks:
                 await self._leave()
                 if self.control.is_draining or await self._let_go():
                     return
                 # The run was resumed or ended at the last moment.
                 await self._check_outside()
-            refusal = None if self.tasks else next(iter(self.refused.values()), None)
+            refusal = None if self.effects.tasks else next(iter(self.effects.refused.values()), None)
             if (reached := refusal or limit_reached(self.run)) is not None:
                 if await self._close(reached):
                     continue
                 await self._stop(reached.reason, reached.detail)
                 return
-            waits = [*self.tasks, self.control.news]
+            waits = [*self.effects.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
                 await self._take_orders()
-            self._collect()
-            if self.unwritten:
+            self.effects.collect()
+            if self.effects.unwritten:
                 await self._write_unwritten()
             elif not done:
                 await self._check_outside()
@@ -431,11 +418,9 @@ class Drive:
 
     @property
     def _halts(self) -> bool:
-        """Whether the drive begins no new effect."""
         return self.run.paused or self.control.is_draining
 
     async def _take_orders(self) -> None:
-        """Carry out the commands to the drive."""
         self.control.news = asyncio.get_running_loop().create_future()
         while self.control.wanted and self.run.snapshot.status == "active":
             entry, done = self.control.wanted[0]
@@ -445,7 +430,7 @@ class Drive:
                 # A new limit on calls also counts the calls in flight.
                 is_limited = limits_calls(entry.budget or Budget())
                 async with self.writing:
-                    unwritten = self._calls_to_count(self.calls.sent) if is_limited else []
+                    unwritten = self.effects.count_calls(self.calls.sent) if is_limited else []
                     await self._write([entry, *unwritten])
             del self.control.wanted[0]
             if not done.done():
@@ -461,8 +446,7 @@ class Drive:
             self.calls.halt.set()
         else:
             self.calls.halt.clear()
-        self.refused.clear()
-        self.under_other_terms = frozenset(self.tasks)
+        self.effects.renew_terms()
         self._launch()
 
     async def _check_outside(self) -> None:
@@ -502,10 +486,10 @@ class Drive:
 
     async def _leave(self) -> None:
         """End the drive with the run active; cut off effects in flight and count their calls."""
-        await self._drop_tasks()
+        await self.effects.drop()
         await self._write_unwritten()
         if self.run.snapshot.status == "active":
-            cut = self._calls_to_count(self.calls.sent)
+            cut = self.effects.count_calls(self.calls.sent)
             async with self.writing:
                 await self._write(cut)
 
@@ -526,7 +510,7 @@ class Drive:
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
             return False
-        await self._drop_tasks()
+        await self.effects.drop()
         await self._write_unwritten()
         # After the last events the ending may need less than was kept back for it.
         is_due = reached.reason != "max_calls" or refuse_call(self.run) is not None
@@ -544,41 +528,25 @@ class Drive:
         self._apply_terms()
         return True
 
-    def _set_deadline(self) -> None:
-        if self.run.budget.seconds is not None and not self.deadline.expired():
-            left = self._seconds_left() or 0
-            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
-
     def _launch(self) -> None:
         """Begin each open effect that has no task."""
-        self._set_deadline()
+        left = self._seconds_left()
+        if left is not None and not self.deadline.expired():
+            self.deadline.reschedule(asyncio.get_running_loop().time() + left)
         if self._halts or limit_reached(self.run) is not None:
             return
         self.guard.keep(closing_reserve(self.run))
-        known = {waiting.id for waiting in self.tasks.values()} | {settled.id for settled in self.unwritten}
-        known.update(self.cancelled, self.refused)
+        known = self.effects.known
         for pending in self.run.open_effects:
             effect = pending.effect
             is_callers = isinstance(effect, CallTool) and effect.tool in self.performers.callers_tools
             if is_callers or (self.coached and isinstance(effect, Ask)) or pending.id in known:
                 continue
-            self.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
-
-    def _collect(self) -> None:
-        """Collect the results of the tasks that are done."""
-        for task in [task for task in self.tasks if task.done()]:
-            pending = self.tasks.pop(task)
-            try:
-                self.unwritten.append(Settled(pending.id, task.result()))
-            except BudgetExhausted as exhausted:
-                if task not in self.under_other_terms:
-                    self.refused[pending.id] = exhausted.refusal
-            except Halted:
-                pass
+            self.effects.begin(pending)
 
     async def _write_unwritten(self) -> list[Step]:
         async with self.writing:
-            steps = await self._write(self.unwritten[:], unwritten=len(self.unwritten))
+            steps = await self._write(self.effects.unwritten[:], unwritten=len(self.effects.unwritten))
         for step in steps:
             self.watch.stepped(self.run, step)
         return steps
@@ -599,25 +567,24 @@ class Drive:
         steps, folded, waiting = list[Step](), list[Entry](), deque(entries)
         while waiting:
             entry = waiting.popleft()
-            if isinstance(entry, Settled) and entry.id in self.cancelled:
+            if isinstance(entry, Settled) and entry.id in self.effects.cancelled:
                 # The run no longer needs the answer, but its calls count.
                 calls = {entry.id or "": getattr(entry.event, "usage", NOTHING).calls}
-                waiting.extendleft(self._calls_to_count(calls))
+                waiting.extendleft(self.effects.count_calls(calls))
                 continue
             step = self.run.apply(entry)
             folded.append(self.run.events[-1] if isinstance(entry, Settled) else entry)
             self.watch.note_entry(self.run, self.opened.chain.seq + len(folded), folded[-1], step)
             if step is not None:
                 steps.append(step)
-                await self._cut_off(step.cancelled)
-                cut = {effect_id: self.cut_calls.get(effect_id, 0) for effect_id in step.cancelled}
-                waiting.extendleft(self._calls_to_count(cut))
+                cut = await self.effects.cut_off(step.cancelled)
+                waiting.extendleft(self.effects.count_calls(cut))
 
         def on_written(lines: Sequence[Line], written: Sequence[Entry]) -> None:
-            del self.unwritten[:unwritten]
+            del self.effects.unwritten[:unwritten]
             for entry in written:
                 if isinstance(entry, CallIntended):
-                    self.intended[entry.id] += -1 if entry.refused else 1
+                    self.effects.intended[entry.id] += -1 if entry.refused else 1
             self.watch.note_lines(lines, written)
 
         # The rows tell what the owner has spent today.
@@ -630,27 +597,6 @@ class Drive:
         )
         return steps
 
-    async def _cut_off(self, cancelled: Collection[str]) -> None:
-        """Cut off effects that the run no longer needs; note how many calls went out for them."""
-        self.cancelled.update(cancelled)
-        cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
-        for task in cut:
-            task.cancel()
-        await asyncio.gather(*cut, return_exceptions=True)
-        for task in cut:
-            effect_id = self.tasks.pop(task).id
-            has_come = not task.cancelled() and task.exception() is None
-            answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
-            self.cut_calls[effect_id] = answered or self.calls.in_flight.pop(effect_id, NOTHING).calls
-
-    def _calls_to_count(self, calls: Mapping[str, int]) -> list[CallIntended]:
-        """Return an entry for each of these calls that was not recorded before it went out."""
-        return [
-            CallIntended(effect_id)
-            for effect_id, number in calls.items()
-            for _ in range(number - self.intended[effect_id])
-        ]
-
     async def _intend(self, effect_id: str, refused: bool) -> None:
         dearest = self.guard.ledger.largest
         async with self.writing:
@@ -661,25 +607,16 @@ class Drive:
             await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
 
     async def _stop(self, reason: str, detail: str) -> None:
-        await self._drop_tasks()
+        await self.effects.drop()
         await self._write_unwritten()
         if self.run.snapshot.status == "active":
             cut = sum(self.calls.in_flight.values(), NOTHING)
             async with self.writing:
                 await self._write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])
 
-    async def _drop_tasks(self) -> None:
-        """Cut off effects in flight; keep answers that have come in."""
-        for task in self.tasks:
-            task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
-        for task in [task for task in self.tasks if task.cancelled() or task.exception() is not None]:
-            del self.tasks[task]
-        self._collect()
-
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Follow the journal after another process wrote to it, rather than the memory of this process."""
-        await self._drop_tasks()
+        await self.effects.drop()
         await self.opened.reload()
         run_id = self.opened.row.run_id
         if self.run.snapshot.status == "active":
@@ -687,12 +624,12 @@ class Drive:
                 raise error
             raise ConflictError(f"run {run_id} is driven by another process", run_id=run_id)
         calls = Counter(self.calls.sent)
-        for settled in self.unwritten:
+        for settled in self.effects.unwritten:
             calls[settled.id or ""] += getattr(settled.event, "usage", NOTHING).calls
         # Where another process now drives the run, that process writes.
         with suppress(ConflictError):
             async with self.writing:
-                await self._write(self._calls_to_count(calls))
+                await self._write(self.effects.count_calls(calls))
 
     def _seconds_left(self, kept: float | None = None) -> float | None:
         """Return the time left, less the time kept back for the last question of a run that can be closed."""

@@ -196,13 +196,13 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
         paused=False,
     )
     if recorded is None:
-        row = replace(row, status="active", outcome="waiting" if row.outcome == "waiting" else None)
-        row = replace(row, reason=None, detail="", answer=None)
         for entry in entries:
             if isinstance(entry, Resumed):
                 row = replace(row, paused=False)
             elif isinstance(entry, Steered) and entry.paused is not None:
                 row = replace(row, paused=entry.paused)
+        outcome = "waiting" if row.outcome == "waiting" else None
+        row = replace(row, status="active", outcome=outcome, reason=None, detail="", answer=None)
         usage = _usage_of(begun, entries)
     else:
         end = recorded.result

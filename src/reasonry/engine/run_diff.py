@@ -55,7 +55,10 @@ def diff_runs(first: Record, second: Record) -> Document:
     return {
         "runs": _sides([_describe(trace) for trace in traces]),
         "fork": fork,
-        **{name: _compare(traces, name) for name in ("problem", "answer")},
+        **{
+            name: {"same": traces[0][name] == traces[1][name], **_sides([trace[name] for trace in traces])}
+            for name in ("problem", "answer")
+        },
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
         "spend": _rows([_spend(*each) for each in zip(traces, runs, strict=True)]),
@@ -65,11 +68,6 @@ def diff_runs(first: Record, second: Record) -> Document:
 
 def _sides(values: Sequence[Any]) -> Document:
     return {"a": values[0], "b": values[1]}
-
-
-def _compare(traces: Sequence[Document], name: str) -> Document:
-    values = [trace[name] for trace in traces]
-    return {"same": values[0] == values[1], **_sides(values)}
 
 
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
@@ -136,7 +134,6 @@ def _difference(a: Document | None, b: Document | None) -> str | None:
 
 
 def _side(effect: Document | None, difference: str) -> Any:
-    """Return the value of one side to show."""
     if effect is None:
         return None
     outcome = effect.get("outcome")
