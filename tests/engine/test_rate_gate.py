@@ -51,7 +51,7 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def close(gate: rate_limits.Gate, wait_s: float | None) -> None:
-    gate.close(wait_s, backoff_s=Policy().backoff_s, max_backoff_s=Policy().max_backoff_s)
+    gate.close(wait_s, Policy().longest_pause_s)
 
 
 class Door:

@@ -89,11 +89,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return the limit that forbids a run one more call, if any.
-
-    Args:
-        kept: Defaults to the run's `closing_reserve`.
-    """
+    """Return the limit that forbids a run one more call, if any; `kept` defaults to its `closing_reserve`."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 

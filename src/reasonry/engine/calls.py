@@ -60,7 +60,6 @@ MAX_TRIED_CHARS = 300
 ENDLESS_CHARS: Final = 6_000
 """Repeating characters at the end of a growing text from which on it counts as endless."""
 
-
 LAST_S = 0.1
 """The last seconds of a run; an answer to a call sent in them would come too late."""
 
@@ -294,11 +293,7 @@ class Calls:
         try:
             sent = await self._send(model, question, samples, functools.partial(gate.check, counted))
             if isinstance(sent.came, ModelError) and is_rate_limit(sent.came):
-                gate.close(
-                    sent.came.retry_after_s,
-                    backoff_s=self.policy.backoff_s,
-                    max_backoff_s=self.policy.max_backoff_s,
-                )
+                gate.close(sent.came.retry_after_s, self.policy.longest_pause_s)
                 if self._writes_down and not sent.spent[0].calls:
                     await self.intend(question.id, True)
             came_through = not isinstance(sent.came, BaseException)

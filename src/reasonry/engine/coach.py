@@ -118,7 +118,7 @@ class Coach(Struct, frozen=True):
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all of an open run that is not a question, and return where it stands; `known` as in `_document`."""
+        """Perform all effects of an open run but its questions, and return its state; `known` as in `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
@@ -159,11 +159,7 @@ class Caller:
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the state of a coached run.
-
-    Args:
-        questions: Documents of its questions. Defaults to each question in full.
-    """
+    """Return the state of a coached run; `questions` defaults to the documents of its questions in full."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,

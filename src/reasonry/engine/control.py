@@ -22,16 +22,16 @@ class Control:
         """Whether the drive has to end with the run active: once no effect is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done once there is a command that the drive has not seen."""
-        self.wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        self.commands: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
         """Entries for the drive to write, each with the future that tells whether it was written."""
         self._is_over = False
 
-    async def want(self, entry: Steered | Stopped) -> bool:
+    async def submit(self, entry: Steered | Stopped) -> bool:
         """Change limits, or pause, continue or end the run; return False if the drive ended before it wrote that."""
         if self._is_over:
             return False
         done = asyncio.get_running_loop().create_future()
-        self.wanted.append((entry, done))
+        self.commands.append((entry, done))
         self.wake()
         return await done
 
@@ -48,6 +48,6 @@ class Control:
     def close(self) -> None:
         """Mark the drive as ended; its remaining commands are not carried out."""
         self._is_over = True
-        for _, done in self.wanted:
+        for _, done in self.commands:
             if not done.done():
                 done.set_result(False)

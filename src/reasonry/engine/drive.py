@@ -406,7 +406,7 @@ class Drive:
             waits = [*self.effects.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
-                await self._take_orders()
+                await self._run_commands()
             self.effects.collect()
             if self.effects.unwritten:
                 await self._write_unwritten()
@@ -420,10 +420,10 @@ class Drive:
     def _halts(self) -> bool:
         return self.run.paused or self.control.is_draining
 
-    async def _take_orders(self) -> None:
+    async def _run_commands(self) -> None:
         self.control.news = asyncio.get_running_loop().create_future()
-        while self.control.wanted and self.run.snapshot.status == "active":
-            entry, done = self.control.wanted[0]
+        while self.control.commands and self.run.snapshot.status == "active":
+            entry, done = self.control.commands[0]
             if isinstance(entry, Stopped):
                 await self._stop(entry.reason, entry.detail)
             else:
@@ -432,7 +432,7 @@ class Drive:
                 async with self.writing:
                     unwritten = self.effects.count_calls(self.calls.sent) if is_limited else []
                     await self._write([entry, *unwritten])
-            del self.control.wanted[0]
+            del self.control.commands[0]
             if not done.done():
                 done.set_result(True)
         if self.control.is_cut:
@@ -529,7 +529,6 @@ class Drive:
         return True
 
     def _launch(self) -> None:
-        """Begin each open effect that has no task."""
         left = self._seconds_left()
         if left is not None and not self.deadline.expired():
             self.deadline.reschedule(asyncio.get_running_loop().time() + left)
@@ -542,7 +541,7 @@ class Drive:
             is_callers = isinstance(effect, CallTool) and effect.tool in self.performers.callers_tools
             if is_callers or (self.coached and isinstance(effect, Ask)) or pending.id in known:
                 continue
-            self.effects.begin(pending)
+            self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
     async def _write_unwritten(self) -> list[Step]:
         async with self.writing:

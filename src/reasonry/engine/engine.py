@@ -26,14 +26,7 @@ from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings
 from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy, rewind
-from .record import (
-    Record,
-    Rows,
-    differences,
-    record_of,
-    record_of_row,
-    record_of_run,
-)
+from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
 from .result import Result, rows_of
 from .run import Run, check_steering, fold, fold_from
 from .telemetry import trace_context

@@ -37,10 +37,6 @@ class InFlight:
         waiting = {pending.id for pending in self.tasks.values()}
         return waiting | {settled.id or "" for settled in self.unwritten} | self.cancelled | {*self.refused}
 
-    def begin(self, pending: Pending) -> None:
-        """Begin an effect."""
-        self.tasks[asyncio.create_task(self._calls.perform(pending))] = pending
-
     def renew_terms(self) -> None:
         """Forget earlier refusals, since the limits have changed."""
         self.refused.clear()

@@ -33,7 +33,6 @@ HEAD_CHARS = 200
 SCHEMA = 1
 """Version of the entries below; a journal of a newer version is refused."""
 
-
 CALLER = "caller"
 """The model name of a run whose caller answers the questions."""
 

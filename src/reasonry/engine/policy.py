@@ -69,7 +69,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Return the pause after a failed attempt, counted from 1."""
         if retry_after_s is not None:
             return min(max(retry_after_s, 0.0), self.max_backoff_s)
-        return random.uniform(0, min(self.backoff_s * 2 ** (attempt - 1), self.max_backoff_s))
+        return random.uniform(0, self.longest_pause_s(attempt))
+
+    def longest_pause_s(self, failures: int) -> float:
+        """Return the pause after failures in a row, before any jitter."""
+        return min(self.backoff_s * 2 ** min(failures - 1, 30), self.max_backoff_s)
 
     def output_limit(self, pending: Pending, ask: Ask, model: Model) -> int | None:
         """Return the token limit of a reply, doubled after a reply that was cut off."""
@@ -86,11 +90,7 @@ class Tools(Protocol):
     """The tools a run may call, fixed when it starts."""
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
-        """Call a tool.
-
-        Raises:
-            ToolError: The call failed.
-        """
+        """Call a tool, or raise `ToolError`."""
         ...
 
 

@@ -15,7 +15,6 @@ from ..errors import ModelError
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 """Exceptions to pass on; any other, even SystemExit, is a failure of the performer and must not end the process."""
 
-
 OnText = Callable[[str], None]
 """Called with each piece of text as it streams in."""
 

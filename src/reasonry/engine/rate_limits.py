@@ -21,7 +21,6 @@ Limit = int | Mapping[str, int] | None
 """A limit for each provider, or limits by provider, with `*` for all others: `{"openai": 500, "*": 50}`. None for no
 limit."""
 
-
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
 """Holds a place under a provider's limit over all processes of a store, once there is a place.
 
@@ -179,20 +178,18 @@ class Gate:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def close(self, wait_s: float | None, *, backoff_s: float, max_backoff_s: float) -> None:
-        """Close the gate because the provider refused a call; longer after each refusal without a success between.
+    def close(self, wait_s: float | None, backoff_s: Callable[[int], float]) -> None:
+        """Close the gate because the provider refused a call.
 
         Args:
             wait_s: Seconds that the provider asks for. None where it names none.
-            backoff_s: The least pause after the first refusal; it doubles after each further refusal.
-            max_backoff_s: The longest pause that doubling leads to.
+            backoff_s: Returns the least wait after a number of refusals without a success between them.
         """
         if time.monotonic() >= self._opens_s:
             self._refusals += 1
         if wait_s is not None and not 0 <= wait_s <= MOST_WAIT_S:
             wait_s = UNCLEAR_WAIT_S
-        least_s = min(backoff_s * 2 ** min(self._refusals - 1, 30), max_backoff_s)
-        wait_s = max(wait_s or 0.0, least_s) * random.uniform(1.0, 1.25)
+        wait_s = max(wait_s or 0.0, backoff_s(self._refusals)) * random.uniform(1.0, 1.25)
         self._opens_s, self._room = max(self._opens_s, time.monotonic() + wait_s), 1
 
 

@@ -84,12 +84,6 @@ class _Packed(Struct, frozen=True):
     """Raw JSON, so that a list is decoded only on demand."""
 
 
-def unpack(packed: bytes) -> Record:
-    """Return the record from `Record.pack`."""
-    whole = msgspec.json.decode(zlib.decompress(packed), type=_Packed)
-    return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
-
-
 def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:
     shared = question.get("shared", 0)
     prompt = prompts.restore(question["id"], shared, question["prompt"])
@@ -174,9 +168,12 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     return Record(result, head, lambda name: map(_event_document, taken if name == "events" else ()))
 
 
-def record_of(last: Entry) -> Record | None:
+def record_of(last: Entry | None) -> Record | None:
     """Return the record of a run from its last entry; None while it is active."""
-    return unpack(last.record) if isinstance(last, Ended) else None
+    if not isinstance(last, Ended):
+        return None
+    whole = msgspec.json.decode(zlib.decompress(last.record), type=_Packed)
+    return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
 
 
 def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
@@ -237,7 +234,7 @@ def differences(row: RunRow, run: Run) -> list[str]:
 
     The parts are `events`, `path`, `thoughts` and `outcome`.
     """
-    recorded = None if run.ended is None else record_of(run.ended)
+    recorded = record_of(run.ended)
     if recorded is None:
         return []
     encode = msgspec.json.Encoder(order="sorted").encode

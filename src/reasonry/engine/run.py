@@ -22,17 +22,7 @@ from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
-from .journal import (
-    CALLER,
-    Begun,
-    CallIntended,
-    Ended,
-    Entry,
-    ParticipantNames,
-    Resumed,
-    Settled,
-    Steered,
-)
+from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 
 
 class Asked(Struct, frozen=True):
@@ -116,6 +106,21 @@ class Run:
     """The latest answer that did not mark where its answer is."""
     in_part: tuple[str, ...] = ()
     """The unread parts of replies that were read in part."""
+    spent = NOTHING
+    reused = NOTHING
+    """The usage of the answers that a fork copied; not counted in `spent`."""
+    dearest = NOTHING
+    """The usage of the dearest answer: the guess for calls whose answer was lost."""
+    lost = 0
+    """The number of calls that went out and whose answer was never recorded."""
+    cut = NOTHING
+    """The known usage of calls that a stop cut off in flight; counted in `spent`."""
+    ended: Ended | None = None
+    _before_end: tuple[Snapshot, Settled] | None = None
+    """The snapshot before a stop or a failure ended the run, and the event of that end."""
+    _answered = 0
+    skipped = Counts()
+    """The counts before the kept state that the fold began with; the lists of the run begin after it."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
@@ -139,25 +144,10 @@ class Run:
         self.origins: list[str] = []
         """The effect whose event recorded each thought, or an empty text."""
         self._prompts = PromptLog()
-        self.spent = NOTHING
-        self.reused = NOTHING
-        """The usage of the answers that a fork copied; not counted in `spent`."""
-        self.dearest = NOTHING
-        """The usage of the dearest answer: the guess for calls whose answer was lost."""
-        self.lost = 0
-        """The number of calls that went out and whose answer was never recorded."""
-        self.cut = NOTHING
-        """The known usage of calls that a stop cut off in flight; counted in `spent`."""
         self.out: Counter[str] = Counter()
         """The number of recorded calls that may still be answered, by effect."""
-        self.ended: Ended | None = None
-        self._before_end: tuple[Snapshot, Settled] | None = None
-        """The snapshot before a stop or a failure ended the run, and the event of that end."""
-        self._answered = 0
         self.is_whole = kept is None
         """Whether the fold began with the first line and so has the whole history."""
-        self.skipped = Counts()
-        """The counts before the kept state that the fold began with; the lists above begin after it."""
         if kept is None:
             step = begin(
                 self.strategy,
@@ -537,7 +527,6 @@ class PromptLog:
 
 
 def _shared_length(first: str, second: str) -> int:
-    """Return the length of the common prefix of two texts."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2

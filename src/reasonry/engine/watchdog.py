@@ -26,11 +26,7 @@ class Watchdog:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Send a sign of life.
-
-        Args:
-            run_id: The run that is folded next, if any.
-        """
+        """Send a sign of life, with the run that is folded next, if any."""
         if self._pipe is not None:
             # A full pipe, or one whose reader has died, must not block the process.
             with contextlib.suppress(OSError):

@@ -66,15 +66,15 @@ class _Drive:
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
-    async def want(self, entry: Steered | Stopped) -> bool:
-        """As `Control.want`; where the drive has ended, its right to the run has been given back."""
+    async def submit(self, entry: Steered | Stopped) -> bool:
+        """As `Control.submit`; where the drive has ended, its right to the run has been given back."""
         if isinstance(entry, Steered):
             try:
                 check_steering(self.opened.row.run_id, self.opened.run, entry)
             except ConflictError:
                 # The journal may have what another process has written, and the drive has not read yet.
                 return False
-        if await self.control.want(entry):
+        if await self.control.submit(entry):
             return True
         await asyncio.wait([self.ended])
         return False
@@ -367,7 +367,7 @@ class Supervisor:
         """Hand an entry to the drive of a run, and return that; None: it is not driven here, or does not take it."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        return drive if drive is not None and await drive.want(entry) else None
+        return drive if drive is not None and await drive.submit(entry) else None
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
