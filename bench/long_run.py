@@ -28,7 +28,7 @@ from reasonry.core.events import Answered
 from reasonry.core.machine import Pending
 from reasonry.core.options import read_options
 from reasonry.engine.journal import Ended, Entry, Settled
-from reasonry.engine.record import record_as_it_stands
+from reasonry.engine.record import record_of_run
 from reasonry.engine.result import row_after
 from reasonry.strategies import STRATEGIES
 from tests.engine.running import accept, order_of
@@ -70,7 +70,7 @@ async def write_run(store: str, events: int, *, ended: bool) -> tuple[str, str]:
                     batch.clear()
             row = row_after(opened.row, run, time.time_ns() // 1_000_000)
             if run.snapshot.status != "active":
-                batch.append(Ended(record_as_it_stands(row, run).pack()))
+                batch.append(Ended(record_of_run(row, run).pack()))
             await app.store.append(run_id, opened.chain.lines(batch), row)
             return run_id, opened.row.session_id
 

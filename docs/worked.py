@@ -23,11 +23,11 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask, CallTool, Effect
 from reasonry.core.events import Answered, Failed, ToolReturned, Usage, Verified
 from reasonry.core.machine import Pending, Step
-from reasonry.engine.follow import Observer
-from reasonry.engine.metering import estimate_usage
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.engine.run import Run
+from reasonry.engine.usage import estimate_usage
 from reasonry.models.known import price_list
 from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import RunSettings

@@ -17,10 +17,10 @@ from reasonry.core.events import Answered, Failed, Usage, Verified
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
 from reasonry.engine import journal
-from reasonry.engine.callers import questions
 from reasonry.engine.coach import Coach, document
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames, Settled
+from reasonry.engine.open_questions import questions
 from reasonry.engine.policy import Performers
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.run import fold

@@ -12,8 +12,8 @@ from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
 from reasonry.engine.journal import CALLER, Begun, ParticipantNames
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers
 from reasonry.engine.result import Result
 
@@ -54,7 +54,7 @@ async def take_over(engine: Engine, run_id: str, performers: Performers) -> dict
     """Hand a run over to its caller."""
     async with engine.open(run_id) as opened:
         await opened.reopen(None, replace(opened.run.participants, model=CALLER))
-        return await Coach(engine).go_on(opened, performers)
+        return await Coach(engine).proceed(opened, performers)
 
 
 async def fork(

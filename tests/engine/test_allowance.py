@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from reasonry.core.budget import Refusal
 from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Usage
-from reasonry.engine.allowance import DAY_MS, LOOK_EVERY_MS, Allowance
-from reasonry.engine.guard import BudgetExhausted, Pause
+from reasonry.engine.budget_guard import DAY_MS, LOOK_EVERY_MS, Allowance, BudgetExhausted, Pause
 from reasonry.engine.ports import Question
 
 pytestmark = pytest.mark.anyio

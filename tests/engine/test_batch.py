@@ -13,12 +13,12 @@ from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Answered, Failed, Usage
 from reasonry.core.machine import Pending
+from reasonry.engine.budget_guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
 from reasonry.engine.calls import Calls
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
-from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
 from reasonry.engine.journal import ParticipantNames
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError

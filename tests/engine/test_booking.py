@@ -12,12 +12,12 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Failed, Usage
-from reasonry.engine.follow import Observer
-from reasonry.engine.guard import LEAST_ROOM
-from reasonry.engine.metering import estimate_tokens
+from reasonry.engine.budget_guard import LEAST_ROOM
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
+from reasonry.engine.usage import estimate_tokens
 from reasonry.errors import ModelError
 from tests.servers import Fault, ModelServer
 

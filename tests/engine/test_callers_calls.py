@@ -12,7 +12,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
-from reasonry.engine.callers import result_events, waiting_calls
+from reasonry.engine.open_questions import result_events, waiting_calls
 from reasonry.engine.ports import Question
 from reasonry.errors import ConflictError, UsageError
 from reasonry.tools.catalog import CallersTool

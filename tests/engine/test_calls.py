@@ -13,11 +13,12 @@ from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Usage, Verified
 from reasonry.core.machine import Pending
+from reasonry.engine.budget_guard import BudgetExhausted, BudgetGuard
 from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
-from reasonry.engine.follow import Observer
-from reasonry.engine.guard import BudgetExhausted, BudgetGuard
-from reasonry.engine.policy import Performers, Policy, RateLimits
+from reasonry.engine.observer import Observer
+from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
+from reasonry.engine.rate_limits import RateLimits
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
 

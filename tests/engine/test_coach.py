@@ -14,7 +14,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
 from reasonry.engine import engine as engine_module
 from reasonry.engine.coach import CALLER, Coach
-from reasonry.engine.coached_answers import MAX_ANSWER_CHARS
+from reasonry.engine.coach_input import MAX_ANSWER_CHARS
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers

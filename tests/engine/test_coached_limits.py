@@ -18,7 +18,7 @@ from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.run import Run

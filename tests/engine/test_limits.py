@@ -18,9 +18,9 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
+from reasonry.engine.budget_guard import LEAST_ROOM
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
-from reasonry.engine.guard import LEAST_ROOM
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.result import Result
 from reasonry.errors import ModelError

@@ -20,7 +20,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.engine.journal import DIRECT_LINES, Chain, Ended, read, read_last
 from reasonry.engine.policy import Performers
-from reasonry.engine.record import record_as_it_stands, unpack
+from reasonry.engine.record import record_of, record_of_run
 from reasonry.engine.run import PromptLog, fold
 from reasonry.errors import StoreError
 from reasonry.records import new_id
@@ -111,8 +111,8 @@ async def test_the_record_of_a_run_says_what_its_journal_says(app: App) -> None:
     run_id = await finish(app, 520)
     entries, _ = read(run_id, await app.store.lines(run_id))
     row, ended = await app.store.run(run_id), entries[-1]
-    assert isinstance(ended, Ended)
-    recorded, folded = unpack(ended.record), record_as_it_stands(row, fold(entries, app.strategies))
+    recorded, folded = record_of(ended), record_of_run(row, fold(entries, app.strategies))
+    assert recorded is not None
     documents = recorded.document(), folded.document(), await trace_of(app.engine, run_id)
     assert len({msgspec.json.encode(document) for document in documents}) == 1
     assert list(recorded.thoughts()) == list(folded.thoughts())

@@ -13,9 +13,10 @@ from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
-from reasonry.engine import policy
-from reasonry.engine.follow import Observer
-from reasonry.engine.policy import CountedCall, Policy, RateLimit, RateLimits
+from reasonry.engine import rate_limits
+from reasonry.engine.observer import Observer
+from reasonry.engine.policy import Policy
+from reasonry.engine.rate_limits import CountedCall, RateLimit, RateLimits
 from reasonry.errors import UsageError
 
 from .playing import LOOP, STRATEGIES, CountingModel
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 @pytest.fixture(autouse=True)
 def short_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(policy, "WINDOW_S", WINDOW_S)
+    monkeypatch.setattr(rate_limits, "WINDOW_S", WINDOW_S)
 
 
 class IdleClock(asyncio.SelectorEventLoop):
@@ -54,7 +55,7 @@ class IdleClock(asyncio.SelectorEventLoop):
 def run_idle(monkeypatch: pytest.MonkeyPatch, work: Coroutine[Any, Any, T]) -> T:
     """Carry out work that does nothing but wait for the clock."""
     loop = IdleClock()
-    monkeypatch.setattr(policy, "time", SimpleNamespace(monotonic=loop.time))
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=loop.time))
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(work)
 
@@ -171,7 +172,7 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why(
         went.append(instant_s)
         return CountedCall(instant_s, tokens)
 
-    monkeypatch.setattr(policy, "CountedCall", count)
+    monkeypatch.setattr(rate_limits, "CountedCall", count)
 
     class Watching(Observer):
         def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:

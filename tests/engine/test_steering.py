@@ -15,8 +15,8 @@ from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Stopped, Usage
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.follow import Observer
 from reasonry.engine.journal import Entry, Steered
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
 from reasonry.engine.result import Result
@@ -70,7 +70,7 @@ class Steersman(Observer):
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         if lines[-1].seq >= self.at and not self.done:
-            self.done.append(asyncio.ensure_future(self.control.want(self.wanted)))
+            self.done.append(asyncio.ensure_future(self.control.submit(self.wanted)))
 
 
 @pytest.mark.parametrize(("strategy", "options"), [SEARCH, VOTE], ids=[SEARCH[0], VOTE[0]])
@@ -136,7 +136,7 @@ async def test_what_a_limit_had_refused_goes_out_once_it_is_raised() -> None:
     async with engine.open(run_id) as opened:
         driving = asyncio.create_task(opened.drive(Performers(slow), control=control))
         await asyncio.sleep(0.02)
-        assert await control.want(Steered(Budget(calls=50)))
+        assert await control.submit(Steered(Budget(calls=50)))
         result = await driving
     assert result.termination.reason != "max_calls"
     assert slow.calls >= 6
@@ -148,7 +148,7 @@ async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
     async with engine.open(run_id) as opened:
         driving = asyncio.create_task(opened.drive(Performers(CountingModel(latency_s=60)), control=control))
         await asyncio.sleep(0.02)
-        assert await control.want(Steered(Budget(seconds=0.05)))
+        assert await control.submit(Steered(Budget(seconds=0.05)))
         result = await asyncio.wait_for(driving, 5)
     assert result.termination.reason == "max_seconds"
 
@@ -164,7 +164,7 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
     async with engine.open(run_id) as opened:
         driving = asyncio.create_task(opened.drive(Performers(busy), control=control))
         await asyncio.sleep(0.015 if fault else 0.005)
-        assert await control.want(Steered(paused=True))
+        assert await control.submit(Steered(paused=True))
         result = await asyncio.wait_for(driving, 5)
         assert (result.status, result.usage.calls) == ("active", busy.calls)
         assert busy.calls <= (6 if fault else 2)
@@ -185,10 +185,10 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
         driving = asyncio.create_task(opened.drive(Performers(held), control=control))
         while held.calls < 2:
             await asyncio.sleep(0)
-        assert await control.want(Steered(paused=True))
+        assert await control.submit(Steered(paused=True))
         held.gate.set()
         await turns(after)
-        await control.want(Steered(paused=False))
+        await control.submit(Steered(paused=False))
         result = await driving
     if result.status == "active":
         # The drive had ended before.
@@ -208,7 +208,7 @@ async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after:
             await asyncio.sleep(0)
         held.gate.set()
         await turns(after)
-        is_written = await control.want(Steered(Budget(tokens=1_000_000)))
+        is_written = await control.submit(Steered(Budget(tokens=1_000_000)))
         result = await driving
     if is_written:
         assert (result.status, result.usage.calls) == ("done", 6)
@@ -240,10 +240,10 @@ async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(see
                     steered = chance.choice(
                         [Steered(Budget(calls=chance.randrange(100, 200))), Steered(paused=True)]
                     )
-                    await control.want(steered)
+                    await control.submit(steered)
                     await turns(chance.randrange(10))
                     if chance.random() < 0.8:
-                        await control.want(Steered(paused=False))
+                        await control.submit(Steered(paused=False))
                 result = await driving
     assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
 

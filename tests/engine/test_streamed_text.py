@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reasonry.engine.follow import HELD_CHARS, StreamedText
+from reasonry.engine.observer import HELD_CHARS, StreamedText
 from reasonry.masking import Secrets
 
 KEYS = ("sk-proj-CANARYab9Kd2Qx7", "sk-proj-CANARYab9K", "ana=0Zp9/Lm2+77=", "k" * HELD_CHARS)

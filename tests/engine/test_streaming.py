@@ -11,7 +11,7 @@ from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
-from reasonry.engine.follow import Observer
+from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from tests.servers import Fault, ModelServer, Player
 

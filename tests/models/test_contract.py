@@ -10,8 +10,8 @@ import pytest
 from reasonry.core.effects import Turn
 from reasonry.core.events import Usage
 from reasonry.engine.calls import takes_samples
-from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.ports import BrokenReplyError, OnText
+from reasonry.engine.usage import estimate_tokens
 from reasonry.errors import ModelError
 from tests.servers import FAULT_KINDS, Fault, ModelServer
 from tests.servers.echoes import written

@@ -9,9 +9,8 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
-from reasonry.engine import metering
-from reasonry.engine.metering import estimate_tokens
 from reasonry.engine.ports import BrokenReplyError, Question
+from reasonry.engine.usage import estimate_tokens
 from reasonry.models.http_session import MAX_REPLY_BYTES, MAX_STREAM_BYTES, HttpSession, reply_limit
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Gathered
@@ -42,7 +41,9 @@ async def test_a_reply_that_is_longer_is_booked_at_its_limit_of_tokens_and_not_l
         raise AssertionError("the reply is looked at")
 
     monkeypatch.setattr(Gathered, "usage", look)
-    monkeypatch.setattr(metering, "weigh", lambda text: len(text) if len(text) < 1_000 else look())
+    monkeypatch.setattr(
+        "reasonry.engine.usage.weigh", lambda text: len(text) if len(text) < 1_000 else look()
+    )
     with ModelServer(faults=(Fault(kind="huge"),)) as server:
         async with model_over(server, transport) as model:
             with pytest.raises(BrokenReplyError, match="sent a reply of more than") as caught:

@@ -363,7 +363,7 @@ async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder:
 async def test_two_processes_on_one_store_count_the_dollars_of_a_day_together(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reasonry.engine.allowance.LOOK_EVERY_MS", 1)
+    monkeypatch.setattr("reasonry.engine.budget_guard.LOOK_EVERY_MS", 1)
     model, limits = CountingModel(latency_s=0.01, usage=Usage(usd=0.1)), {"ann": 1.0}.get
     async with app(folder) as one, app(folder) as other:
         apps = [(Supervisor(each, usd_a_day=limits), each.for_owner("ann")) for each in (one, other)]

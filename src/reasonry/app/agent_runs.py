@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..core.strategy import Strategy
-from ..engine.brief_replies import brief_prompts
-from ..engine.callers import handed_out
+from ..engine.compact_replies import compact_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
+from ..engine.open_questions import handed_out
 from ..engine.record import Record
 from ..errors import ReasonryError, UsageError
 from ..guided.session_documents import instant, thought_document
@@ -167,7 +167,7 @@ def _page(record: Record, after: int, limit: int) -> Document:
     asked = (_question(question, places) for question in record.entries("questions"))
     found, more = page_of(itertools.zip_longest(thoughts, asked), after, limit, MAX_PAGE_CHARS)
     questions = [question for _, question in found if question is not None]
-    prompts, shared = brief_prompts([question["prompt"] for question in questions])
+    prompts, shared = compact_prompts([question["prompt"] for question in questions])
     return {
         "thoughts": [thought for thought, _ in found if thought is not None],
         **({"shared": shared} if shared else {}),

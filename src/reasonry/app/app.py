@@ -20,11 +20,11 @@ from ..core.registry import Registry, add_strategies, resolve
 from ..core.strategy import Strategy
 from ..engine.drive import OpenRun
 from ..engine.engine import Engine, RecordedRun
-from ..engine.follow import Observer
 from ..engine.fork import Fork
 from ..engine.journal import Begun
-from ..engine.named_prices import check_priced, dollar_limit
+from ..engine.observer import Observer
 from ..engine.policy import Performers, Policy, rewind
+from ..engine.prices import check_priced, dollar_limit
 from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import UsageError

@@ -16,9 +16,9 @@ from ..core.options import nested_options
 from ..core.strategy import Strategy
 from ..engine.coach import CALLER, Caller
 from ..engine.journal import Begun, ParticipantNames
-from ..engine.named_prices import Prices, fix_prices, prices_of
 from ..engine.policy import Performers
 from ..engine.ports import Model, Verifier
+from ..engine.prices import Prices, fix_prices, prices_of
 from ..errors import ToolError, UsageError
 from .allow_list import AllowList
 

@@ -18,8 +18,8 @@ from ..core.strategy import Strategy
 from ..engine.coach import Caller
 from ..engine.fork import check_rewordings
 from ..engine.journal import Begun
-from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers
+from ..engine.prices import check_priced, dollar_limit
 from ..errors import UsageError
 from ..masking import SECRETS
 from ..strategies import DEFAULT_STRATEGY

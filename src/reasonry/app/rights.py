@@ -10,7 +10,7 @@ from functools import partial
 
 from ..engine.engine import RecordedRun
 from ..engine.journal import CALLER, ParticipantNames
-from ..engine.named_prices import Prices
+from ..engine.prices import Prices
 from ..engine.run import Run
 from ..errors import UsageError
 from ..guided.tool_arguments import not_a_choice

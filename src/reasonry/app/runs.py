@@ -13,8 +13,8 @@ from ..core.budget import Budget
 from ..engine.coach import CALLER, Coach
 from ..engine.engine import Steer
 from ..engine.journal import Steered
-from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers
+from ..engine.prices import check_priced, dollar_limit
 from ..errors import ConflictError
 from ..records import RunFilters, RunRow, Store
 from .app import App
@@ -145,7 +145,7 @@ async def coach_take_over(
     """Hand a run over to its caller; `named` as in `coach_answer`."""
     async with app.engine.open(run_id) as opened:
         performers = await app.reopen(opened, named, budget, coached=True)
-        return await Coach(app.engine, brief).go_on(opened, performers)
+        return await Coach(app.engine, brief).proceed(opened, performers)
 
 
 async def coach_answer(

@@ -30,13 +30,13 @@ from ..core.budget import Budget
 from ..core.effects import Ask, Effect, Verify
 from ..core.events import NOTHING, Answered, Event, ToolReturned, Usage, Verified
 from ..core.registry import strategy_names
-from ..engine.follow import Observer
 from ..engine.journal import Begun, Settled
-from ..engine.metering import estimate_tokens
-from ..engine.named_prices import check_priced, dollar_limit, prices_of
+from ..engine.observer import Observer
 from ..engine.policy import Performers
+from ..engine.prices import check_priced, dollar_limit, prices_of
 from ..engine.result import Result
 from ..engine.run import Run
+from ..engine.usage import estimate_tokens
 from ..errors import NotFoundError, ReasonryError, UsageError
 from ..reading.vote import normalise
 from ..records import COMPARISON, RunRow

@@ -21,7 +21,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The usage of a run. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Input and output tokens that no provider reported; see `engine.metering`.
+        estimated_tokens: Input and output tokens that no provider reported; see `engine.usage`.
         extra_samples: Samples beyond the first of requests that drew several.
     """
 

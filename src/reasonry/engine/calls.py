@@ -1,10 +1,10 @@
-"""Performing effects: the world's side of a run. Everything that goes wrong here comes back as an event.
+"""Perform the effects of a run on the outside world; every failure comes back as an event.
 
 A call to a model passes through layers, one function each, which call each other from the outside in: single flight,
-samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes
-down. A layer takes and returns values.
-Only transport is tried again here: overload, resets, time-outs, bodies that are no answer. What an answer says is the
-machine's business; it re-asks by itself, so that every reply that was paid for is in the journal.
+samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes the
+call down. A layer takes and returns values.
+This module retries only transport: overload, resets, time-outs, bodies that are no answer. The machine judges the text
+of an answer and asks again itself, so that every reply that was paid for is in the journal.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError
 from ..masking import SECRETS
 from ..text import repeats_itself, without_surrogates
-from .allowance import Allowance
-from .follow import Observer
-from .guard import Booking, BudgetExhausted, BudgetGuard, limits_calls
-from .policy import MOST_WAIT_S, CountedCall, Gate, GateClosed, Performers, Policy, gate_of
+from .budget_guard import Allowance, BudgetExhausted, BudgetGuard, limits_calls
+from .observer import Observer
+from .policy import Performers, Policy
 from .ports import (
     NOT_FAILURES,
     BrokenReplyError,
@@ -43,32 +42,33 @@ from .ports import (
     is_rate_limit,
     provider_of,
 )
+from .rate_limits import MOST_WAIT_S, CountedCall, Gate, GateClosed, gate_of
 from .telemetry import facts_of_answers, facts_of_request, labels_of, trace_work
+from .usage import Booking
 
 T = TypeVar("T")
 
 WARM_PREFIX_CHARS = 4_096
-"""Providers cache prompts from about 1,024 tokens on; shorter ones are not worth waiting for."""
+"""Providers cache prompts from about 1,024 tokens on; the cache of a shorter prompt is not worth waiting for."""
 
 MAX_FALLBACKS = 10
-"""How often a question is asked in another form because of what the server does not take; it takes no attempt."""
+"""How often a question may change its form because the server refuses a feature; such a change is no attempt."""
 
 MAX_TRIED_CHARS = 300
-"""Of what is recorded of a request that failed."""
+"""Longest record of a failed request."""
 
 ENDLESS_CHARS: Final = 6_000
-"""At the end of a text that still grows: if so many repeat themselves, it is not going to end."""
-
+"""Repeating characters at the end of a growing text from which on it counts as endless."""
 
 LAST_S = 0.1
-"""Of the run's seconds; a call that could go out in these would not come back."""
+"""The last seconds of a run; an answer to a call sent in them would come too late."""
 
 
 class Sent(Struct, frozen=True):
-    """What came of one request: answers, or an error.
+    """The answers to one request, or its error.
 
     Attributes:
-        spent: What it took, sample by sample.
+        spent: The usage of each sample.
     """
 
     came: Sequence[Answered] | BaseException
@@ -76,37 +76,33 @@ class Sent(Struct, frozen=True):
 
 
 Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
-"""Asks a question for so many samples; what comes back may be fewer."""
+"""Requests a number of samples of one question; fewer may come back."""
 
 
-class Held(Exception):
-    """Ends an attempt before it goes out: the drive is to halt, and the effect stays open."""
+class Halted(Exception):
+    """Ends an attempt before it goes out, because the drive halts; the effect stays open."""
 
 
 class Halt(asyncio.Event):
-    """Set while a drive is to halt; looked at right before a request to a model, a tool or a verifier goes out."""
+    """Set while a drive halts; checked right before a request to a model, a tool or a verifier goes out."""
 
     def check(self) -> None:
-        """Let through what may go out.
-
-        Raises:
-            Held: The drive is to halt.
-        """
+        """Raise `Halted` if the drive halts."""
         if self.is_set():
-            raise Held
+            raise Halted
 
     async def cut_short(self, pause: Awaitable[T]) -> T:
-        """Return what comes of a pause before a request.
+        """Return the result of a pause before a request.
 
         Raises:
-            Held: The drive is to halt meanwhile.
+            Halted: The drive halts during the pause.
         """
         waiting = asyncio.ensure_future(pause)
         halting = asyncio.ensure_future(self.wait())
         try:
             await asyncio.wait([waiting, halting], return_when=asyncio.FIRST_COMPLETED)
             if not waiting.done():
-                raise Held
+                raise Halted
             return waiting.result()
         finally:
             waiting.cancel()
@@ -118,10 +114,10 @@ class Calls:
     """The calls of one drive.
 
     Args:
-        intend: Writes down durably that a call is about to go out, or that it was refused for its rate.
+        intend: Records durably that a call is about to go out, or that the provider refused it for its rate.
         at_ms: Reads the run's clock.
-        allowance: What the run's owner may spend in a day; None: there is no limit.
-        give_way: Has the drive let go of its run, which another takes up later; None: it is to end.
+        allowance: The daily limit of the run's owner. None for no limit.
+        give_way: Makes the drive release its run, which another drive resumes later. None where the run ends instead.
     """
 
     def __init__(
@@ -141,19 +137,19 @@ class Calls:
         self.intend, self.at_ms, self.give_way = intend, at_ms, give_way
         self.slots = asyncio.Semaphore(policy.max_concurrency)
         self.in_flight: dict[str, Usage] = {}
-        """What the requests took that went out for effects not answered yet, as far as can be seen."""
+        """The known usage of the requests sent for each unanswered effect."""
         self.slowest_s = 0.0
-        """How long the slowest request took that was answered."""
+        """Seconds that the slowest answered request took."""
         self._flights: dict[object, asyncio.Future[Answered | Failed]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
     async def perform(self, pending: Pending) -> Event:
-        """Perform one effect of a drive. No key in use gets into the event, whoever has echoed it.
+        """Perform one effect of a drive; the event never contains a key in use, even if a model or a tool echoes it.
 
         Raises:
-            BudgetExhausted: It was not performed, because the budget does not cover it.
-            Held: It was not performed, because the drive is to halt.
+            BudgetExhausted: The budget does not cover the effect, so it was not performed.
+            Halted: The drive halts, so the effect was not performed.
         """
         self.observer.asked(pending)
         effect = pending.effect
@@ -166,12 +162,7 @@ class Calls:
             return SECRETS.mask_data(await settle)
 
     async def ask(self, pending: Pending, ask: Ask) -> Event:
-        """Have a question answered.
-
-        Raises:
-            BudgetExhausted: The budget does not cover the call.
-            Held: The drive is to halt, and the call has not gone out.
-        """
+        """Return the answer to a question; raises as `perform`."""
         model = self.performers.answering(ask.by)
         put = replace(
             ask.spelled_out(
@@ -187,8 +178,8 @@ class Calls:
     # -- the layers, outermost first
 
     async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
-        """Let equal questions that are asked at the same time share one call; the first one has paid for it."""
-        # Equal are model, question, form, sample, and the run inside the run.
+        """Let equal questions that are asked at the same time share one call, which the first question pays for."""
+        # Equal questions have the same model, text, form, sample and inner run.
         inside = question.id.rpartition("/")[0]
         key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
         flight = self._flights.get(key)
@@ -208,7 +199,7 @@ class Calls:
             del self._flights[key]
 
     async def _draw(self, model: Model, question: Question) -> Answered | Failed:
-        """Draw a sample; those of one question go out as one request, if the model takes that."""
+        """Draw a sample; the samples of one question go out as one request, if the model supports that."""
         draw = functools.partial(self._warm_cache, model, question)
         if not takes_samples(model):
             return _first(await draw(1))
@@ -218,7 +209,7 @@ class Calls:
     async def _warm_cache(
         self, model: Model, question: Question, samples: int
     ) -> Sequence[Answered] | Failed:
-        """Send the first of a fan-out alone: the others then find their common prefix in the provider's cache."""
+        """Send the first call of a fan-out alone; the others then find their common prefix in the provider's cache."""
         head = question.prompt[:WARM_PREFIX_CHARS]
         wanted = self.policy.cache_warmup
         if wanted is None:
@@ -236,7 +227,7 @@ class Calls:
             warming.set()
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Sequence[Answered] | Failed:
-        """Try again what may succeed later, after a pause; what is lost for good is a `Failed`."""
+        """Retry a request that may succeed later, after a pause; return `Failed` for a request that is lost."""
         attempt, tried, lost = 1, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
@@ -254,7 +245,7 @@ class Calls:
                 try:
                     raise came
                 finally:
-                    # Its traceback refers to this frame, which must not refer to it.
+                    # The error's traceback refers to this frame, which must not refer to the error.
                     del came, sent
             lost += sent.spent[0]
             if came.retryable:
@@ -272,7 +263,7 @@ class Calls:
             await self.halt.cut_short(asyncio.sleep(pause))
 
     def _patient_until_s(self) -> float:
-        """Return how long to wait for a provider, by the monotonic clock: within the run's seconds."""
+        """Return until when to wait for a provider, by the monotonic clock, within the run's seconds."""
         seconds = self.guard.ledger.budget.seconds
         left_s = math.inf if seconds is None else seconds - self.at_ms() / 1000
         return time.monotonic() + min(left_s - LAST_S, MOST_WAIT_S)
@@ -283,9 +274,9 @@ class Calls:
         """Send a request once the gate of its provider lets it through.
 
         Raises:
-            BudgetExhausted: As `_send`; `rate_limited`: the gate stays closed for as long as the run may wait.
-            GateClosed: It has closed while the request waited for something else.
-            Held: The drive is to halt, or to let go of its run because the gate stays closed.
+            BudgetExhausted: As `_send`; `rate_limited`: the gate stays closed for longer than the run may wait.
+            GateClosed: The gate closed while the request waited for something else.
+            Halted: The drive halts, or releases its run because the gate stays closed.
         """
         counted = came_through = False
         if until_s is not None:
@@ -298,11 +289,11 @@ class Calls:
                     refusal = Refusal("rate_limited", f"{reason}; resume the run later")
                     raise BudgetExhausted(refusal) from None
                 self.give_way()
-                raise Held from None
+                raise Halted from None
         try:
             sent = await self._send(model, question, samples, functools.partial(gate.check, counted))
             if isinstance(sent.came, ModelError) and is_rate_limit(sent.came):
-                gate.close(self.policy, sent.came.retry_after_s)
+                gate.close(sent.came.retry_after_s, self.policy.longest_pause_s)
                 if self._writes_down and not sent.spent[0].calls:
                     await self.intend(question.id, True)
             came_through = not isinstance(sent.came, BaseException)
@@ -313,11 +304,11 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Send a request once it may go out, and book what it took.
+        """Send a request once it may go out, and book its usage.
 
         Raises:
-            BudgetExhausted: The run's budget, or what its owner may spend in a day, does not cover it.
-            Held: The drive is to halt.
+            BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
+            Halted: The drive halts.
         """
         spent: Sequence[Usage] = (NOTHING,)
         estimates = list[Usage]()
@@ -346,10 +337,10 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Keep to the provider's rate limits.
+        """Wait until the provider's rate limits let the call out.
 
         Args:
-            held: Gives back the call's place under the limits that all processes of the store share.
+            held: Releases the call's place under the limits that all processes of the store share.
         """
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
@@ -363,7 +354,7 @@ class Calls:
         return counted
 
     async def _write_down(self, effect_id: str) -> Usage:
-        """Note that a request goes out, durably where a limit must survive a crash; return what others took before."""
+        """Note a request, durably where a limit must survive a crash; return the effect's usage so far."""
         before = self.in_flight.get(effect_id, NOTHING)
         self.halt.check()
         if self._writes_down:
@@ -374,7 +365,7 @@ class Calls:
     # -- the request
 
     async def _request(self, model: Model, question: Question, samples: int) -> Sent:
-        """Send the request, and find what it took, whatever comes of it."""
+        """Send the request, and determine its usage even if it fails."""
         budget = self.guard.ledger.budget
         is_limited = (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
         booking = Booking(model, question, self.performers.prices, is_limited)
@@ -394,7 +385,7 @@ class Calls:
         """Return the answers; cut off a reply that comes too late, passes a limit or repeats itself without end.
 
         Raises:
-            BudgetExhausted: The answer was cut off as it streamed in.
+            BudgetExhausted: The reply passed a limit as it streamed in.
             ModelError: The model gave no answer.
         """
 
@@ -480,12 +471,12 @@ class Calls:
 
     @property
     def _writes_down(self) -> bool:
-        """Whether calls are written down before they go out."""
+        """Whether calls are recorded before they go out."""
         return limits_calls(self.guard.ledger.budget) or self.allowance is not None
 
     @property
     def sent(self) -> dict[str, int]:
-        """How many requests went out for effects not answered yet."""
+        """The number of requests sent for each unanswered effect."""
         return {effect_id: usage.calls for effect_id, usage in self.in_flight.items()}
 
     def _as_recorded(self, answer: Answered) -> Answered:
@@ -494,14 +485,14 @@ class Calls:
 
 
 class Endless:
-    """Listens to a text that streams in until it repeats itself without end."""
+    """Detects a streamed text that repeats itself without end."""
 
     def __init__(self) -> None:
         self.is_heard = False
         self._end, self._new = "", list[str]()
 
     def hear(self, piece: str) -> bool:
-        """Take in a piece; whether the text is endless by now."""
+        """Add a piece; return whether the text is endless by now."""
         self._new.append(piece)
         if len(self._new) >= 100 and not self.is_heard:
             self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
@@ -511,11 +502,11 @@ class Endless:
 
 
 class _Listener:
-    """Hears a reply as it streams in, and cuts it off where it should not continue.
+    """Watches a reply as it streams in, and cuts it off where it passes a limit or never ends.
 
     Args:
-        in_time: Its time is up at once where the reply is cut off.
-        limit_passed: Returns the limit that the reply has passed by now; None: no limit depends on it.
+        in_time: Expires at once to cut the reply off.
+        limit_passed: Returns the limit that the reply has passed by now. None where no limit depends on the reply.
     """
 
     def __init__(
@@ -529,7 +520,7 @@ class _Listener:
         self.passed: Refusal | None = None
 
     def hear(self, piece: str) -> None:
-        """Hear a piece, of the reply or of what is hidden."""
+        """Note a piece of the reply or of its hidden part."""
         self._booking.hear(piece)
         if self.passed is None and self._limit_passed is not None:
             self.passed = self._limit_passed(self._booking.so_far)
@@ -537,7 +528,7 @@ class _Listener:
                 self._cut()
 
     def hear_reply(self, piece: str) -> None:
-        """Hear a piece of the reply."""
+        """Note a piece of the reply."""
         self.pieces.append(piece)
         if self.endless.hear(piece):
             self._cut()
@@ -547,25 +538,25 @@ class _Listener:
         self._in_time.reschedule(asyncio.get_running_loop().time())
 
 
-# -- independent samples of one question, gathered so that they go out as one request where the model can do that
+# -- independent samples of one question, sent as one request where the model supports that
 
 
 def takes_samples(model: Model) -> TypeGuard[SamplingModel]:
-    """Whether a model takes several samples in one request, as far as is known."""
+    """Whether a model is known to draw several samples in one request."""
     return bool(getattr(model, "takes_n", False)) and hasattr(model, "answer_many")
 
 
 class Batch:
-    """Merges the asks of one turn of the event loop into a request. The tasks of a round start in the same turn."""
+    """Merges the questions of one turn of the event loop into a request; the tasks of a round start in one turn."""
 
     def __init__(self) -> None:
         self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}
 
     async def ask(self, key: object, model: Model, draw: Draw) -> Answered | Failed:
-        """Have one sample drawn; asks with equal keys are told apart by nothing but their sample.
+        """Return one sample; questions with equal keys differ only in their sample.
 
-        The first to come sends for all that come in the same turn. Those for whom nothing came share the next request;
-        where the request failed, or the model turned out to give one answer at a time, each asks alone.
+        The first caller sends a request for all callers of the same turn. Callers that get no answer share the next
+        request; where the request failed, or the model gives one answer at a time after all, each asks alone.
         """
         while (waiting := self._open.get(key)) is not None:
             mine = asyncio.get_running_loop().create_future()
@@ -586,7 +577,7 @@ class Batch:
         finally:
             _hand_out(answers, waiting)
         if waiting:
-            # They continue in the next turn: all answers of a request come in at once, and are written down so.
+            # All callers continue in the next turn, so that the answers of one request are written down together.
             await asyncio.sleep(0)
         return _first(answers)
 
@@ -594,9 +585,9 @@ class Batch:
 def _hand_out(
     answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | bool]]
 ) -> None:
-    """Give the waiting what came after the first answer, or else whether the request was answered at all.
+    """Give each waiting caller one of the later answers, or else whether the request was answered at all.
 
-    Plain futures, so that all of them continue in one turn.
+    Plain futures make all callers continue in one turn.
     """
     others = () if isinstance(answers, Failed) else answers[1:]
     answered = not isinstance(answers, Failed) and bool(answers)

@@ -1,7 +1,7 @@
 """Coached runs: the engine runs the algorithm, the caller answers its questions.
 
-The run, its journal and its machine are those of a driven run; only who performs an `Ask` differs. So a run can be
-handed over between a coach's caller and a model at any point.
+A coached run has the journal and the machine of a driven run; only the performer of an `Ask` differs. So a caller can
+hand a run over to a model at any point, and a model to a caller.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..errors import AnswerRefusedError, ConflictError, ModelError
 from ..masking import SECRETS
 from ..reading.mark import find_ending
 from ..records import now_ms
-from .brief_replies import HOW_TO_READ, brief_questions, brief_result, equal_questions, pieces_of
-from .callers import handed_out, questions
-from .coached_answers import read_answers
+from .coach_input import read_answers
+from .compact_replies import HOW_TO_READ, compact_questions, compact_result, equal_questions, pieces_of
 from .drive import OpenRun
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
-from .metering import no_price
+from .open_questions import handed_out, questions
 from .policy import Performers
 from .ports import OnText, Question
+from .prices import no_price
 from .run import Run
 
 NOTHING_ASKED = (
@@ -40,21 +40,21 @@ class Coach(Struct, frozen=True):
     """Coached runs over one engine.
 
     Args:
-        brief: Refer to what the caller was shown, rather than say it again; see `brief_replies`.
+        brief: Whether replies refer to texts that the caller has seen, rather than repeat them; see `compact_replies`.
     """
 
     engine: Engine
     brief: bool = False
 
     async def start(self, order: Begun, performers: Performers, fork: Fork | None = None) -> dict[str, Any]:
-        """Accept a run, with what it takes over of another, and return its first questions.
+        """Accept a run, or a fork of another run, and return its first questions.
 
         Returns:
             {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
-            active run asks nothing, `refuted` where thoughts were proved wrong, and `result` once the run has ended.
+            active run has no open question, `refuted` where thoughts were proved wrong, and `result` after the end.
         """
         async with self.engine.begin(order, performers, fork) as opened:
-            return await self.go_on(opened, performers)
+            return await self.proceed(opened, performers)
 
     async def answer(
         self,
@@ -64,19 +64,20 @@ class Coach(Struct, frozen=True):
         *,
         says_all: bool = False,
     ) -> dict[str, Any]:
-        """Take answers and return what is asked next.
+        """Record answers and return the next questions.
 
         Args:
-            answers: {id: answer}, or as `read_answers` takes them; an answer is text, or data in the question's form.
-            open_performers: Opens those who perform what is no question, for the run as it stands.
-            says_all: Whether the reply has all texts, since the caller may not have those shown before.
+            answers: {id: answer}, or another shape that `read_answers` accepts; an answer is text, or data in the
+                question's form.
+            open_performers: Opens the performers of all effects but questions.
+            says_all: Whether the reply repeats all texts, since the caller may have lost earlier ones.
 
         Raises:
-            AnswerRefusedError: Answers cannot be read. Nothing of them is recorded, and their questions stay open under
-                the same ids; the others were taken.
-            ConflictError: An answer is to a question that is not open (any more). None of them is taken.
-            ConflictError: Somebody drives the run; `retryable` if it was other answers that took too long.
-            UsageError: The answers have no shape that can be read. None of them is taken.
+            AnswerRefusedError: Some answers cannot be read. They are not recorded, and their questions stay open under
+                the same ids; the other answers are recorded.
+            ConflictError: An answer names a question that is not open, or another process drives the run; `retryable`
+                if other answers were in work for too long. No answer is recorded.
+            UsageError: The answers have no known shape. No answer is recorded.
         """
         async with self.engine.open(run_id, whole=False) as opened:
             handed, before = handed_out(opened.run), opened.run.snapshot.state
@@ -87,10 +88,10 @@ class Coach(Struct, frozen=True):
             answered = {
                 name: equal for name, equal in waiting.items() if any(each.id in taken for each in equal)
             }
-            known = brief_questions(answered)[1] if answered and not says_all else None
+            known = compact_questions(answered)[1] if answered and not says_all else None
             performers = await open_performers(opened.run)
             refused = await opened.take_answers(events, refusing=True)
-            shown = await self.go_on(opened, performers, known)
+            shown = await self.proceed(opened, performers, known)
             if wrong := _proved_wrong(opened.run, opened.run.snapshot.state):
                 earlier = _proved_wrong(opened.run, before)
                 found = [thought for node, thought in wrong.items() if node not in earlier]
@@ -100,10 +101,10 @@ class Coach(Struct, frozen=True):
         return shown
 
     async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
-        """Return where a run stands, as `answer` does.
+        """Return the state of a run, as `answer` does.
 
         Args:
-            tree: Whether `progress` also has how a search stands: its `status`, `best` and `tree`.
+            tree: Whether `progress` includes the `status`, `best` and `tree` of a search.
         """
         read = await self.engine.read(run_id, whole=False)
         shown = self._document(read)
@@ -114,22 +115,22 @@ class Coach(Struct, frozen=True):
                 shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
         return shown
 
-    async def go_on(
+    async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all of an open run that is not a question, and return where it stands; `known` as in `_document`."""
+        """Perform all effects of an open run but its questions, and return its state; `known` as in `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
-        """Return where a run stands.
+        """Return the state of a run.
 
         Args:
-            known: Ids of what the caller has been shown; None: it may have been shown nothing.
+            known: Ids of texts that the caller has seen. None where it may have seen no text.
         """
         if not self.brief:
             return document(read)
-        asked, texts = brief_questions(equal_questions(handed_out(read.run)))
+        asked, texts = compact_questions(equal_questions(handed_out(read.run)))
         whole = document(read, asked)
         shared = {text_id: text for text_id, text in texts.items() if text_id not in (known or ())}
         questions_shown = {"shared": shared, "questions": asked} if shared else {"questions": asked}
@@ -139,12 +140,12 @@ class Coach(Struct, frozen=True):
             how = {name: whole[name] for name in ("note",) if name in whole}
             return {**how, **{name: whole[name] for name in whole if name != "questions"}, **questions_shown}
         kept = {name: whole[name] for name in ("run_id", "status", "note") if name in whole}
-        result = {"result": brief_result(whole["result"])} if "result" in whole else {}
+        result = {"result": compact_result(whole["result"])} if "result" in whole else {}
         return {**kept, **questions_shown, **result}
 
 
 class Caller:
-    """Stands where the model would in a coached run: the caller's answers come in by themselves."""
+    """Takes the place of the model in a coached run, whose caller brings the answers."""
 
     name = CALLER
     price = staticmethod(no_price)
@@ -154,11 +155,11 @@ class Caller:
         raise ModelError(f"question {question.id} is the caller's to answer")
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Close nothing."""
 
 
 def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return where a coached run stands, with these documents of its questions, or with each question whole."""
+    """Return the state of a coached run; `questions` defaults to the documents of its questions in full."""
     run, snapshot = read.run, read.run.snapshot
     shown: dict[str, Any] = {
         "run_id": read.row.run_id,
@@ -182,7 +183,7 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
 
 
 def _proved_wrong(run: Run, state: Any) -> dict[str, dict[str, str]]:
-    """Return the thoughts of a search that exact arithmetic or a verifier proved wrong, with the reason, by id."""
+    """Return the refuted thoughts of a search and the reasons, by id: arithmetic or a verifier proved them wrong."""
     nodes = run.strategy.conclude(state).document.get("tree", {}).get("nodes", {})
     return {
         name: {"thought": node["content"], "reason": node["why"]}
@@ -204,7 +205,7 @@ def _form_of(pending: Pending) -> dict[str, Any]:
 def _events(
     run: Run, handed: Sequence[Pending], answers: Sequence[tuple[str, str]]
 ) -> list[tuple[str, Answered]]:
-    """Return the answers to what was handed out as events, in the order asked."""
+    """Return the answers to handed-out questions as events, in the order asked."""
     if not answers:
         return []
     if run.snapshot.status != "active":
@@ -221,7 +222,7 @@ def _events(
 
 
 def _mark_answer(effect: Effect, text: str) -> str:
-    """Return an answer of one line in its mark, where the question wants one: what is handed in is the answer."""
+    """Return a bare answer of one line in its mark, where the question wants a mark."""
     line = text.strip()
     is_bare = bool(line) and "\n" not in line and not line.startswith("{") and find_ending(line) is None
     wants_mark = isinstance(effect, Ask) and bool(effect.mark) and "<answer>" not in line.lower()

@@ -1,56 +1,53 @@
-"""The other end of a drive: what others want of it while it works."""
+"""Control a drive from outside while it works."""
 
 from __future__ import annotations
 
 import asyncio
 
 from ..core.events import Stopped
-from .allowance import Allowance
+from .budget_guard import Allowance
 from .journal import Steered
 
 
 class Control:
-    """The other end of one drive, on the same event loop.
+    """Sends commands to one drive on the same event loop.
 
     Args:
-        allowance: What the run's owner may spend in a day, whichever run it is for; None: there is no limit.
+        allowance: The daily limit of the run's owner over all runs. None for no limit.
     """
 
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance
         self.is_draining = self.is_cut = False
-        """Whether the drive is to end with the run active: once nothing is in flight, or at once."""
+        """Whether the drive has to end with the run active: once no effect is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done once something is wanted that the drive has not looked at."""
-        self.wanted: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
-        """What is to be written down, and who waits for that."""
+        """Done once there is a command that the drive has not seen."""
+        self.commands: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
+        """Entries for the drive to write, each with the future that tells whether it was written."""
         self._is_over = False
 
-    async def want(self, entry: Steered | Stopped) -> bool:
-        """Have limits changed, or the run paused, continued or ended; return whether that is written down.
-
-        It is not if the drive has ended before.
-        """
+    async def submit(self, entry: Steered | Stopped) -> bool:
+        """Change limits, or pause, continue or end the run; return False if the drive ended before it wrote that."""
         if self._is_over:
             return False
         done = asyncio.get_running_loop().create_future()
-        self.wanted.append((entry, done))
+        self.commands.append((entry, done))
         self.wake()
         return await done
 
     def drain(self, *, cut: bool = False) -> None:
-        """Have the drive end once nothing is in flight, or at once; the run stays active."""
+        """End the drive once no effect is in flight, or at once; the run stays active."""
         self.is_draining, self.is_cut = True, cut
         self.wake()
 
     def wake(self) -> None:
-        """Have the drive look at what is wanted."""
+        """Make the drive look at its commands."""
         if not self.news.done():
             self.news.set_result(None)
 
     def close(self) -> None:
-        """Say that the drive has ended; what is still wanted is not written down by it."""
+        """Mark the drive as ended; its remaining commands are not carried out."""
         self._is_over = True
-        for _, done in self.wanted:
+        for _, done in self.commands:
             if not done.done():
                 done.set_result(False)

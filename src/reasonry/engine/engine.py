@@ -1,7 +1,8 @@
-"""The engine: accepts runs, drives them, resumes them.
+"""The engine accepts runs, drives them and resumes them.
 
-A run is accepted by writing it down. Driving it is a loop: perform what the machine wants, write down what came of it,
-fold it in. All that is known of a run is in its journal, so any process may continue where another one died.
+The engine accepts a run by writing it down. Driving it is a loop: perform the effects that the machine requests, write
+down their events, fold them in. The journal holds the whole state of a run, so any process can continue after another
+process died.
 """
 
 from __future__ import annotations
@@ -25,29 +26,22 @@ from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings
 from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 from .policy import Performers, Policy, rewind
-from .record import (
-    Record,
-    Rows,
-    differences,
-    record_as_it_stands,
-    record_of,
-    record_of_row,
-)
+from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
 from .result import Result, rows_of
 from .run import Run, check_steering, fold, fold_from
-from .telemetry import carried_context
+from .telemetry import trace_context
 
 Steer = Callable[[str, Steered], Awaitable[None]]
 """Changes what an active run may do, by its id."""
 
 LET_GO_S: Final = 3
-"""How long a cancellation waits for the drive it ends."""
+"""Seconds that a cancellation waits for the drive that it ends."""
 
 QUEUE_S: Final = 10
-"""How long answers to a coached run wait for others that are being taken."""
+"""Seconds that answers to a coached run wait for other answers in work."""
 
 BY_USER: Final = "cancelled by its user"
-"""Why a run was cancelled, unless something else is said."""
+"""The default reason of a cancellation."""
 
 
 class Engine:
@@ -55,7 +49,7 @@ class Engine:
 
     Args:
         strategies: The registry, by canonical name.
-        rows: See `OpenRun`; so is `on_end`.
+        rows: See `OpenRun`, also for `on_end`.
     """
 
     def __init__(
@@ -75,7 +69,7 @@ class Engine:
     async def begin(
         self, order: Begun, performers: Performers, fork: Fork | None = None, *, session_id: str = ""
     ) -> AsyncGenerator[OpenRun]:
-        """Write a run down and open it for its performers, without reading it back. See `accept` and `open`."""
+        """Accept a run and open it for its performers, without reading it back; see `accept` and `open`."""
         accepted = await self.accept(order, fork, session_id=session_id, drive=True)
         async with self.open(*accepted) as opened:
             if fork is not None:
@@ -92,17 +86,17 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a run down, unless the same request has begun one before; nothing is asked yet.
+        """Write a run down, unless the same request has begun a run before; no effect is performed yet.
 
         Args:
-            order: What is asked for; the strategy's version, the instant and what is of the fork are filled in.
-            fork: What it takes over of another run.
-            session_id: The session the run writes, which then does not expire; empty: a new one.
-            job: Whoever drives the jobs of the store brings it to its end, and until then it waits so.
-            drive: It is opened here next, so the right to drive it is taken at once.
+            order: The request; `accept` fills in the strategy's version, the instant and the fork.
+            fork: The part of another run to copy.
+            session_id: The session that the run writes, which then does not expire. Defaults to a new session.
+            job: Queues the run as a job, for a worker of the store to drive.
+            drive: Whether to take the right to drive the run at once, because the caller opens it next.
 
         Raises:
-            ConflictError: What it takes over does not fit it, or a question with another text is not open then;
+            ConflictError: The fork does not fit the run, or a reworded question is not open after it;
                 `idempotency_conflict`: the key was used for another request.
         """
         run_id = new_id()
@@ -110,9 +104,9 @@ class Engine:
         row, session = rows_of(run_id, run, session_id)
         row = replace(row, unattended=job is not None)
         chain = journal.Chain(run_id)
-        ended = [Ended(record_as_it_stands(row, run).pack())] if row.status != "active" else []
+        ended = [Ended(record_of_run(row, run).pack())] if row.status != "active" else []
         lines = chain.lines([run.begun, *entries, *ended])
-        job = job and replace(job, carried=carried_context())
+        job = job and replace(job, carried=trace_context())
         thoughts = self.rows(run.thoughts, 0, run.branches)
         accepted = await self.store.create_run(
             row, lines, session, key, thoughts=thoughts, drive=drive, job=job
@@ -128,13 +122,13 @@ class Engine:
         """Fold a run from its journal.
 
         Args:
-            whole: From its start; otherwise, where it has not ended, from its latest checkpoint on.
+            whole: Whether to fold from the start; otherwise an active run is folded from its latest checkpoint on.
 
         Raises:
-            NotFoundError: There is no such run.
+            NotFoundError: The run does not exist.
             StoreError: `store_corrupt`: its journal is damaged.
-            ConflictError: `strategy_changed`: another version of its strategy wrote it, and it does not fit today's;
-                `strategy_unknown`: its strategy is not here.
+            ConflictError: `strategy_changed`: another version of its strategy wrote the journal, which does not fit the
+                current version; `strategy_unknown`: the strategy is missing.
         """
         row = await self.store.run(run_id)
         if not whole and row.status == "active":
@@ -163,27 +157,27 @@ class Engine:
         return RecordedRun(row, lines, entries, *journal.terms(entries))
 
     async def record(self, run_id: str) -> Record:
-        """Return all there is to see of a run: as it was recorded when it ended, or as it stands.
+        """Return the record of a run, as written at its end or made from its fold.
 
-        A run that does not fit its strategy any more, or whose strategy is missing, and that has no record of its own,
-        shows what its row and its events say.
+        The record of a run without a written record that does not fit its strategy, or whose strategy is missing, is
+        made from its row and its events.
         """
         return (await self.view(run_id)).record
 
     async def last_line(self, run_id: str) -> tuple[int, bytes]:
-        """Return the number and the digest of the last line of a run's journal; nothing is folded."""
+        """Return the number and the digest of the last line of a run's journal, without folding it."""
         kept, lines = await self.store.tail(run_id)
         last = lines[-1] if lines else kept
         assert last is not None, "a journal begins with a line"
         return last.seq, last.digest
 
     async def view(self, run_id: str) -> RunView:
-        """Return the record of a run, with the line of its journal that it goes up to."""
+        """Return the record of a run, with the last line of its journal."""
         row, lines = await self.store.run(run_id), await self.store.lines(run_id)
         return await self.view_of(row, lines)
 
     async def view_of(self, row: RunRow, lines: Sequence[Line]) -> RunView:
-        """Return the same of a run whose row and journal have been read."""
+        """Return the view of a run from its row and its journal."""
         return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
@@ -195,22 +189,22 @@ class Engine:
             if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
                 message = f"as {run.strategy.name} is today, its answers lead to another end"
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
-            return record_as_it_stands(row, run)
+            return record_of_run(row, run)
         except ConflictError as error:
             if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
             return record_of_row(row, journal.read(row.run_id, lines)[0], error)
 
     async def result(self, run_id: str) -> Result:
-        """Return where a run stands."""
+        """Return the result of a run so far."""
         return (await self.record(run_id)).result
 
     async def replay(self, run_id: str) -> dict[str, Any]:
-        """Walk a run's journal again, without a model, and compare the result with the run's record.
+        """Fold a run's journal again, without a model, and compare the result with the run's record.
 
         Returns:
-            The result document, plus `replay`: {`identical`: bool or None for a run that has not ended, `events`:
-            their number, `differs`: which of `events`, `path`, `thoughts` and `outcome` are not the same}.
+            The result document, plus `replay`: {`identical`: a bool, or None for an active run, `events`: their number,
+            `differs`: the differing parts of `events`, `path`, `thoughts` and `outcome`}.
         """
         read = await self.read(run_id)
         run, differs = read.run, differences(read.row, read.run)
@@ -224,27 +218,27 @@ class Engine:
     async def open(
         self, run_id: str, written: OpenRun | None = None, *, whole: bool = True
     ) -> AsyncGenerator[OpenRun]:
-        """Take the right to drive a run, then read it; whatever is done with it is done on what was read.
+        """Take the right to drive a run, then read it.
 
         Args:
-            written: The run as this task has just accepted it, so that it need not be read.
-            whole: Read its whole history, rather than from the latest checkpoint on.
+            written: The run as this task has just accepted it; it is then not read.
+            whole: Whether to read its whole history, rather than from the latest checkpoint on.
 
         Raises:
-            ConflictError: Somebody else drives it.
+            ConflictError: Another task drives the run.
         """
         async with AsyncExitStack() as held:
             await self._take_right(run_id, held)
             yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
-        """Record a run as cancelled, and wait a moment until whoever drives it has noticed and stopped.
+        """Record a run as cancelled, and wait up to `LET_GO_S` for its drive to stop.
 
         Args:
-            detail: Why, as its record is to say it.
+            detail: The reason that its record gives.
 
         Raises:
-            ConflictError: It has ended already.
+            ConflictError: The run has ended already.
         """
         await self.steer(run_id, Stopped("cancelled", detail))
         for _ in range(LET_GO_S * 20):
@@ -256,9 +250,9 @@ class Engine:
         return await self.result(run_id)
 
     async def steer(self, run_id: str, entry: Steered | Stopped) -> None:
-        """Write down what an active run may do from now on, or that it has been ended.
+        """Change the limits of an active run, pause, continue or end it, by an entry in its journal.
 
-        Whoever drives it heeds it, in whatever process, at the next write or within a second.
+        The drive, in any process, follows at its next write or within a second.
 
         Raises:
             ConflictError: See `check_steering`.
@@ -274,12 +268,12 @@ class Engine:
                     await opened.write(entry)
                 return
             except ConflictError as error:
-                # Else a line has come in between.
+                # Otherwise another process has added a line.
                 if error.code == "lease_lost":
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run; a coached run is held for moments only, so its callers queue up."""
+        """Take the right to drive a run; the callers of a coached run queue, for each of them holds it only briefly."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
@@ -297,10 +291,11 @@ class Engine:
 
 
 class RecordedRun(NamedTuple):
-    """A run as its journal has it, read and not folded.
+    """A run as read from its journal, not folded.
 
     Attributes:
-        budget: The limits it was last given; `participants` likewise.
+        budget: The latest limits.
+        participants: The latest participants.
     """
 
     row: RunRow
@@ -311,15 +306,15 @@ class RecordedRun(NamedTuple):
     participants: ParticipantNames
 
     def fork(self, at: int, reworded: Mapping[str, str] | None = None) -> Fork:
-        """Return what a run takes over that begins at a point of this one.
+        """Return the part of this run that a fork copies.
 
         Args:
-            at: How many of the run's events the new one starts with; their answers are read again.
-            reworded: Other texts of questions that are open at that point, by their ids.
+            at: The number of events to copy; the fork reads their answers again.
+            reworded: New texts of questions that are open at that point, by their ids.
 
         Raises:
-            UsageError: There is no such text, or it is too long; or there is no such number.
-            ConflictError: The run has no such event.
+            UsageError: A text is empty or too long, or the number is negative.
+            ConflictError: The run has fewer events.
         """
         check_rewordings(reworded or {})
         taken = list[Settled]()
@@ -336,10 +331,10 @@ class RecordedRun(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """A run that was asked for.
+    """An accepted run.
 
     Attributes:
-        written: The run as it has been written down; None: the same request has begun it before.
+        written: The run as just written. None where the same request began it before.
     """
 
     run_id: str
@@ -347,7 +342,7 @@ class Accepted(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """All there is to see of a run, as of the last line of its journal."""
+    """The record of a run, as of the last line of its journal."""
 
     row: RunRow
     record: Record

@@ -1,8 +1,7 @@
-"""The part of another run that a fork takes over, before it goes its own way.
+"""Begin a fork: a run that copies the first events of another run and then goes its own way.
 
-A fork may put one of its questions in other words. The machine goes by what the strategy asks, and keeps a digest of
-that. So the other words take the place of the question where it waits for its answer (`run.reword`), and a later try
-of it continues from them.
+A fork may reword one of its questions. The machine identifies a question by a digest of the strategy's text, so the new
+text replaces the question only where it waits for its answer (`run.reword`), and a later try continues from it.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ from .journal import Begun, Entry, ParticipantNames, Resumed, Settled
 from .run import Run, recorded_strategy
 
 MAX_QUESTION_CHARS: Final = 400_000
-"""Of a question in other words."""
+"""Longest text of a reworded question."""
 
 
 class Fork(NamedTuple):
-    """What a run takes over.
+    """The part of the run `run_id` that a new run copies.
 
     Attributes:
-        participants: Who worked on the other run.
-        taken: The events it starts with.
-        reworded: Texts that questions have in place of the strategy's, by their ids; those of `run_id` included.
-        asked_anew: Those of them that must be open after the events.
+        participants: The participants of the other run.
+        taken: The copied events.
+        reworded: New texts of questions, by their ids, with the texts that the other run had already.
+        new_questions: Reworded questions that must be open after the events.
     """
 
     run_id: str
     participants: ParticipantNames
     taken: Sequence[Settled]
     reworded: Mapping[str, str]
-    asked_anew: Sequence[str]
+    new_questions: Sequence[str]
 
 
 def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
-    """Return the run of an order, with the entries that it takes over; keys in use are masked.
+    """Return the run of an order, and the entries that it copies; keys in use are masked.
 
     Raises:
-        ConflictError: An event does not fit, or a question that is reworded is not open after them.
+        ConflictError: An event does not fit, or a reworded question is not open after the events.
     """
     begun = replace(
         order,
@@ -63,14 +62,14 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
     begun = replace(begun, forked_from=fork.run_id, forked_at=len(fork.taken), reworded=texts)
     run = Run(begun, strategies)
     entries = _take_over(run, fork)
-    # The later questions of the other run may never be asked here.
+    # This run may never ask the later questions of the other run.
     asked = {effect_id: text for effect_id, text in texts.items() if effect_id in run.asked}
     run.begun = replace(begun, reworded=asked)
     return run, entries
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the events of a fork in, taking the run up again where the other one was; return the entries."""
+    """Fold the events of a fork in, resuming the run where the other run was resumed; return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:
@@ -85,7 +84,7 @@ def _take_over(run: Run, fork: Fork) -> list[Entry]:
             run_id=fork.run_id,
         ) from error
     waiting = [pending.id for pending in run.open_effects if isinstance(pending.effect, Ask)]
-    for effect_id in fork.asked_anew:
+    for effect_id in fork.new_questions:
         if effect_id not in waiting:
             raise ConflictError(
                 f"question {effect_id[:60]!r} is not asked after the first {len(fork.taken)} answers of run "
@@ -97,11 +96,11 @@ def _take_over(run: Run, fork: Fork) -> list[Entry]:
 
 
 def check_rewordings(texts: Mapping[str, str]) -> None:
-    """Check the texts that questions are to have, by their ids.
+    """Check the new texts of questions, by their ids.
 
     Raises:
-        UsageError: One is empty, or cannot be stored or sent.
-        TooLargeError: One is too long.
+        UsageError: A text is empty, or cannot be stored or sent.
+        TooLargeError: A text is too long.
     """
     for text in texts.values():
         if not text.strip():

@@ -1,8 +1,8 @@
-"""The journal: a run as the list of what happened to it, chained by digests.
+"""The journal: a run as the list of its events, chained by digests.
 
 Rule 1: the journal is the truth. A run's snapshot, path, thoughts, questions and usage are one fold over it.
 Rule 2: an answer is on disk before it is used; a call that counts against a budget is on disk before it goes out.
-Rule 3: every line's digest covers the line before, so a changed, lost or foreign line shows.
+Rule 3: the digest of each line covers the line before, which reveals a changed, lost or foreign line.
 """
 
 from __future__ import annotations
@@ -25,21 +25,20 @@ from ..records import Line
 T = TypeVar("T")
 
 DIRECT_LINES: Final = 200
-"""A journal up to this long is folded on the event loop: that takes less than 20 ms."""
+"""Longest journal that is folded on the event loop, in less than 20 ms."""
 
 HEAD_CHARS = 200
-"""How much of a problem or an answer is shown in lists."""
+"""Characters of a problem or an answer that lists show."""
 
 SCHEMA = 1
-"""Version of the entries below; a store written by a newer one is refused."""
-
+"""Version of the entries below; a journal of a newer version is refused."""
 
 CALLER = "caller"
-"""The model of the participants where the caller answers the questions."""
+"""The model name of a run whose caller answers the questions."""
 
 
 class ParticipantNames(Struct, frozen=True, omit_defaults=True):
-    """The participants of a run and their prices, as a user would write them."""
+    """The names of a run's participants, and their prices, as a user would write them."""
 
     model: str = ""
     judge_model: str | None = None
@@ -48,16 +47,17 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
     draft_model: str | None = None
     price: tuple[str, ...] = ()
     callers_tools: tuple[ToolCard, ...] = ()
-    """Tools that whoever asked for the run calls."""
+    """Tools that the run's caller calls."""
     listed_tools: tuple[str, ...] = ()
-    """Names of what the operator listed for requests, where a request named them; `listed_documents` too."""
+    """Names of the operator's listed tools that the request named."""
     listed_documents: tuple[str, ...] = ()
+    """Names of the operator's listed documents that the request named."""
     seats: tuple[str, ...] = ()
     """Models that answer side by side."""
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
-    """The first entry: what was asked for; before a run is accepted, the order."""
+    """The first entry: the request for the run; before the run is accepted, its order."""
 
     strategy: str
     problem: str
@@ -69,28 +69,30 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     forked_at: int | None = None
     schema: int = SCHEMA
     why: str = ""
-    """Why this strategy, where it was not the user who named it."""
+    """The reason for the strategy, where the user did not name it."""
     version: int = 0
-    """The strategy's."""
+    """The strategy's version."""
     warnings: tuple[str, ...] = ()
-    """What was known from the start to matter to what comes of it."""
+    """Problems known from the start that may matter to the result."""
     from_session: str | None = None
     """The session whose thoughts are quoted below the problem."""
     form: dict[str, Any] | None = None
     """JSON schema of the answer."""
     reworded: dict[str, str] = {}
-    """Of a fork: the texts that questions have in place of the strategy's, by their ids."""
+    """The reworded questions of a fork, by their ids."""
     prompts: dict[str, str] = {}
-    """Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`."""
+    """Prompts of stages in place of the strategy's own, by `STRATEGY.STAGE`."""
     checks_form: bool = False
-    """Whether the verifier is asked about the answer in the form."""
+    """Whether the verifier checks the answer in the form."""
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
     """A call is about to go out; written only where a limit must survive a crash.
 
-    `tokens` and `usd` are what the dearest answer so far took: it may have come in without being written down yet.
-    `refused` takes an earlier one back: its provider has refused the call for its rate, so it does not count.
+    Attributes:
+        tokens: The tokens of the dearest answer so far, which may not be written down yet.
+        usd: The dollars of the dearest answer so far.
+        refused: Whether the entry takes an earlier entry back, because the provider refused the call for its rate.
     """
 
     id: str
@@ -100,18 +102,18 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
 
 
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
-    """An event settled the effect `id`; None: the run was stopped."""
+    """An event settled the effect `id`, or ended or closed the run where `id` is None."""
 
     id: str | None
     event: Event
     reading: Reading | None = None
-    """How an answer was read; None: it is read again."""
+    """The recorded reading of an answer. None to read it again."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults=True):
-    """Someone took the run up again, perhaps with other limits or other participants; a stop before it is lifted.
+    """The run was resumed, perhaps with new limits or participants; this lifts an earlier stop.
 
-    Other limits lift a closing as well, and all that came after it.
+    New limits lift a closing as well, and all events after it.
     """
 
     budget: Budget | None = None
@@ -119,7 +121,7 @@ class Resumed(Struct, frozen=True, tag="resumed", array_like=True, omit_defaults
 
 
 class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults=True):
-    """A user changed the limits of an active run, or paused or continued it; the process that drives it follows."""
+    """A user changed the limits of an active run, or paused or continued it; its drive follows."""
 
     budget: Budget | None = None
     paused: bool | None = None
@@ -129,7 +131,7 @@ class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The run has ended."""
 
     record: bytes
-    """All there is to see of the run, as deflated JSON, so that it reads without the code of its day."""
+    """The record of the run as deflated JSON, which stays readable when the code of its strategy has changed."""
 
 
 Entry = Begun | CallIntended | Settled | Resumed | Steered | Ended
@@ -146,7 +148,7 @@ class Chain:
         self.digest = digest or _digest(b"", run_id.encode())
 
     def lines(self, entries: Iterable[Entry]) -> list[Line]:
-        """Return the next lines, without taking them as written."""
+        """Return the lines of the next entries, without extending the chain."""
         seq, digest, lines = self.seq, self.digest, list[Line]()
         for entry in entries:
             body = _encoder.encode(entry)
@@ -160,7 +162,7 @@ class Chain:
             self.seq, self.digest = lines[-1].seq, lines[-1].digest
 
     def check(self, line: Line) -> None:
-        """Check that a line that was read is the next one, and continue after it.
+        """Check that a line is the next line of the chain, and continue after it.
 
         Raises:
             StoreError: `store_corrupt` names the run and the line.
@@ -190,10 +192,10 @@ def read_last(run_id: str, lines: Sequence[Line]) -> Entry:
 
 
 def decode(chain: Chain, lines: Iterable[Line]) -> Iterator[Entry]:
-    """Check and decode the entries that follow in a chain, one after the other.
+    """Check and decode the next entries of a chain, one after the other.
 
     Raises:
-        StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote it.
+        StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote the journal.
     """
     for line in lines:
         chain.check(line)
@@ -224,7 +226,7 @@ def _damage_error(run_id: str, seq: int) -> StoreError:
 
 
 def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
-    """Return what a run was begun with, and the limits and the participants it was last given."""
+    """Return the first entry of a run, and its latest limits and participants."""
     begun = entries[0]
     assert isinstance(begun, Begun), "checked when the journal was read"
     budget, participants = begun.budget, begun.participants
@@ -237,5 +239,5 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
 
 
 async def aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
-    """Do work on the lines of a journal; where they are many, in a thread, so that nothing else waits for it."""
+    """Do work on the lines of a journal; work on a long journal runs in a thread, beside the event loop."""
     return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)

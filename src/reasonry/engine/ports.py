@@ -1,4 +1,4 @@
-"""Ports: what the engine needs of the world. Folders above implement them; nothing here does anything."""
+"""The interfaces through which the engine reaches models, verifiers and tools; packages above implement them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ from ..core.events import Answered, Usage, Verified
 from ..errors import ModelError
 
 NOT_FAILURES = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
-"""Exceptions that pass; any other, SystemExit too, is a failure of the performer and must not end the process."""
-
+"""Exceptions to pass on; any other, even SystemExit, is a failure of the performer and must not end the process."""
 
 OnText = Callable[[str], None]
 """Called with each piece of text as it streams in."""
 
 
 class Question(Struct, frozen=True):
-    """One call to a model: the ask, and where in the run it stands."""
+    """One call to a model: the ask, and its place in the run."""
 
     id: str
     stage: str
     ask: Ask
     timeout_s: float | None = None
     on_hidden: OnText | None = None
-    """Told, of an answer that streams in, what is paid for and not part of its text: reasoning, above all."""
+    """Called with pieces of a streamed answer that cost tokens but are no part of its text, such as reasoning."""
 
     @property
     def prompt(self) -> str:
-        """All that is asked, for its length."""
+        """The whole text of the question, to estimate its tokens."""
         return self.ask.text
 
 
@@ -46,11 +45,11 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """A reply came, in part or whole, that is no answer: it has to be paid all the same.
+    """A reply, or a part of it, that is no answer and has its cost all the same.
 
     Args:
-        error: What is wrong with it.
-        usage: What it took.
+        error: The fault of the reply.
+        usage: The usage of the reply.
     """
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
@@ -65,19 +64,20 @@ class BrokenReplyError(ModelError):
 
 
 class Model(Protocol):
-    """Who answers questions.
+    """Answers questions.
 
-    A model whose provider keeps prompts in a cache may say so with an attribute `caches_prompts = True`: then the first
-    call of a fan-out goes alone. One that draws several samples in one request is a `SamplingModel`. One that keeps its
-    place in a file may have `rewind`; see `models.scripted`.
+    A model may have further attributes:
 
-    One may have `price`, a `engine.metering.PriceOf`: where it does not know, no run that it works on takes a limit on
-    dollars, unless the user names a price. One without it states the dollars with its answers. One that answers for
-    nothing has `is_free = True`. Of others the usage is an estimate where it cannot be right, and where there is none
-    in a run with a limit on tokens or dollars.
+    - `caches_prompts = True`: its provider caches prompts, so the first call of a fan-out goes alone.
+    - `price`, an `engine.prices.PriceOf`: where it returns None, a run with a limit on dollars needs a price that the
+      user names. A model without `price` states the dollars with its answers.
+    - `is_free = True`: its answers cost nothing. The usage of other models is estimated where their statement cannot be
+      right, or is missing in a run with a limit on tokens or dollars.
+    - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
+    - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
+    - `rewind`: it keeps its place in a file; see `models.scripted`.
 
-    One that reasons by itself before it replies has `reasons = True`: it is not told to think step by step. One that
-    gives its provider the tools of a question has `takes_tools = True`, and returns calls as `with_calls` writes them.
+    A model that draws several samples in one request is a `SamplingModel`.
 
     Attributes:
         name: As a user would write it after `--model`.
@@ -89,14 +89,14 @@ class Model(Protocol):
         """Answer one question. `at_ms` is left 0; `usage.calls` is 1.
 
         Raises:
-            ModelError: There is no answer; `retryable` and `retry_after_s` say whether and when to try again;
-                with `degraded=True` in its details the model will send something else then, which takes no attempt.
-            BrokenReplyError: A reply came that is no answer; what it took is booked.
+            ModelError: There is no answer; `retryable` and `retry_after_s` say whether and when to try again. With
+                `degraded=True` in its details the model will send another form of request, which is no attempt.
+            BrokenReplyError: The reply is no answer; its usage is booked.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections and files, where there are any."""
+        """Close connections and files."""
 
 
 class SamplingModel(Model, Protocol):
@@ -104,14 +104,14 @@ class SamplingModel(Model, Protocol):
 
     @property
     def takes_n(self) -> bool:
-        """Whether it does; False once the server has shown otherwise, and then nothing but `answer` is used."""
+        """Whether it can; False once the server has shown otherwise, after which the engine uses only `answer`."""
         ...
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
         """Answer a question several times in one request; at least once, perhaps fewer times than asked.
 
-        The first answer's usage has `calls` 1, the prompt's tokens and whatever cannot be split; the others have
-        `calls` 0 and their share of what was written, so that the sum is what the request took.
+        The first answer's usage has `calls` 1, the prompt's tokens and all usage that cannot be split; the others have
+        `calls` 0 and their share of the output, so that the sum is the usage of the request.
 
         Raises:
             ModelError: As `answer`.
@@ -120,7 +120,7 @@ class SamplingModel(Model, Protocol):
 
 
 def provider_of(model: str) -> str:
-    """Return who serves a model of that name: `openai` for `openai:NAME`, all before the `#` for `…:URL#NAME`."""
+    """Return the provider of a model: `openai` for `openai:NAME`, the part before the `#` for `…:URL#NAME`."""
     head, mark, _ = model.rpartition("#")
     return head if mark else model.partition(":")[0]
 
@@ -135,12 +135,12 @@ class Verifier(Protocol):
     name: str
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate. What goes wrong inside is the verdict `unknown` with `failed`, and why as `detail`."""
+        """Check a candidate; a failure is the verdict `unknown` with `failed`, and its reason as `detail`."""
         ...
 
 
 class Tool(Protocol):
-    """Something a run can call.
+    """A tool that a run can call.
 
     Attributes:
         name: Unique in its catalog.
@@ -156,6 +156,6 @@ class Tool(Protocol):
         """Do the work and return JSON data.
 
         Raises:
-            ToolError: It could not be done; the message is fit to be shown to a model.
+            ToolError: The work failed; the message is fit to be shown to a model.
         """
         ...

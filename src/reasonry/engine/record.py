@@ -1,4 +1,4 @@
-"""The record of a run that has ended: all there is to see of it, so that it reads without the code of its day."""
+"""The record of a run: its result and trace, which stay readable when the code of its strategy has changed."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .result import Result, Termination, result_of
 from .run import PromptLog, Run
 
 LISTS: Final = ("path", "events", "questions", "thoughts", "effects", "origins")
-"""What a trace has many of, in the order of the document."""
+"""The lists of a trace, in the order of the document."""
 
 _REPLAYED: Final = ("events", "path", "thoughts", "outcome")
-"""What a replay compares."""
+"""The parts that a replay compares."""
 
 Rows = Callable[[Iterable[Thought], int, dict[str, int]], Sequence[ThoughtRow]]
-"""Turns thoughts of a run into rows, from how many come before them and the first thought of each branch so far."""
+"""Turns thoughts of a run into rows, given the number of thoughts before them and the first thought of each branch."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """All there is to see of a run: its result and the rest of its trace.
+    """The record of a run: its result and the rest of its trace.
 
     Args:
-        head: The trace but for its lists.
-        read_list: Returns the entries of one of the lists as JSON data, prompts as a `PromptLog` shortens them.
+        head: The trace without its lists.
+        read_list: Returns the entries of a list as JSON data, with prompts as a `PromptLog` shortens them.
     """
 
     result: Result
@@ -52,9 +52,9 @@ class Record:
             yield _whole_question(entry, prompts) if name == "questions" else entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
-        """Return for each answered question the number of events before its answer, and the number of all events.
+        """Return the number of events before the answer to each question, and the number of all events.
 
-        A fork at the first number asks that question again.
+        A fork at the former number asks that question again.
         """
         taken = [
             each["id"] for each in self.entries("events") if not each.get("lifted", each["type"] == "stopped")
@@ -64,7 +64,7 @@ class Record:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the trace document whole, as it would have been made on the day the run ended."""
+        """Return the whole trace document."""
         return {**self.result.document(), **self.head, **{name: [*self.entries(name)] for name in LISTS}}
 
     def thoughts(self) -> Iterator[Thought]:
@@ -81,13 +81,7 @@ class _Packed(Struct, frozen=True):
     result: Result
     head: Mapping[str, Any]
     lists: Mapping[str, msgspec.Raw]
-    """Each of them read only where it is wanted."""
-
-
-def unpack(packed: bytes) -> Record:
-    """Return the record that was packed."""
-    whole = msgspec.json.decode(zlib.decompress(packed), type=_Packed)
-    return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
+    """Raw JSON, so that a list is decoded only on demand."""
 
 
 def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:
@@ -98,8 +92,8 @@ def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, A
     }
 
 
-def record_as_it_stands(row: RunRow, run: Run) -> Record:
-    """Return what there is to see of a run that was folded."""
+def record_of_run(row: RunRow, run: Run) -> Record:
+    """Return the record of a folded run."""
     lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
         "path": (run.edges, list),
         "events": (
@@ -130,7 +124,7 @@ def _head_of(run: Run) -> dict[str, Any]:
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
-"""Members of the first entry that are left out where they say nothing."""
+"""Members of the first entry that the document omits where they are empty."""
 
 
 def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:
@@ -150,7 +144,7 @@ def _event_document(settled: Settled) -> dict[str, Any]:
 
 
 def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> Record:
-    """Return what there is to see of a run that cannot be folded: what lists show of it, and its events."""
+    """Return the record of a run that cannot be folded, from its row and its events."""
     begun, budget, participants = terms(entries)
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     is_answered = row.outcome in ANSWERED
@@ -174,16 +168,19 @@ def record_of_row(row: RunRow, entries: Sequence[Entry], why: ReasonryError) -> 
     return Record(result, head, lambda name: map(_event_document, taken if name == "events" else ()))
 
 
-def record_of(last: Entry) -> Record | None:
+def record_of(last: Entry | None) -> Record | None:
     """Return the record of a run from its last entry; None while it is active."""
-    return unpack(last.record) if isinstance(last, Ended) else None
+    if not isinstance(last, Ended):
+        return None
+    whole = msgspec.json.decode(zlib.decompress(last.record), type=_Packed)
+    return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
 
 
 def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
-    """Return a row as the journal of its run proves it, without the strategy's code.
+    """Return a row with the facts that the journal of its run proves, without the strategy's code.
 
-    The journal does not say whose the run is, whether it is a job, and when it was last written; and of a run that has
-    not ended, what calls took that were lost.
+    The journal does not contain the owner of the run, whether it is a job, the time of its last write and, of an active
+    run, the usage of lost calls.
     """
     begun, _, participants = terms(entries)
     recorded = record_of(entries[-1])
@@ -196,13 +193,13 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
         paused=False,
     )
     if recorded is None:
-        row = replace(row, status="active", outcome="waiting" if row.outcome == "waiting" else None)
-        row = replace(row, reason=None, detail="", answer=None)
         for entry in entries:
             if isinstance(entry, Resumed):
                 row = replace(row, paused=False)
             elif isinstance(entry, Steered) and entry.paused is not None:
                 row = replace(row, paused=entry.paused)
+        outcome = "waiting" if row.outcome == "waiting" else None
+        row = replace(row, status="active", outcome=outcome, reason=None, detail="", answer=None)
         usage = _usage_of(begun, entries)
     else:
         end = recorded.result
@@ -220,24 +217,24 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
 
 
 def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
-    """Return what the answers of a run took, without those it took over as a fork."""
+    """Return the usage of a run's answers, without the copied answers of a fork."""
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     own = taken[begun.forked_at or 0 :]
     return sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
 
 
 def rungs_of(record: Record) -> Counter[str]:
-    """Count on which rungs of the repair ladder the replies of a run were read; `unreadable` is one."""
+    """Count the replies of a run by the rung of the repair ladder that read them, `unreadable` included."""
     replied = (question for question in record.entries("questions") if question["reply"] is not None)
     return Counter(question["read"].partition(":")[0] for question in replied if question["read"])
 
 
 def differences(row: RunRow, run: Run) -> list[str]:
-    """Return the parts in which a run that has ended, walked again, differs from its record.
+    """Return the parts of an ended run whose fold differs from its record.
 
-    They are of `events`, `path`, `thoughts` and `outcome`.
+    The parts are `events`, `path`, `thoughts` and `outcome`.
     """
-    recorded = None if run.ended is None else record_of(run.ended)
+    recorded = record_of(run.ended)
     if recorded is None:
         return []
     encode = msgspec.json.Encoder(order="sorted").encode
@@ -247,5 +244,5 @@ def differences(row: RunRow, run: Run) -> list[str]:
         outcome = (end.status, end.termination, end.answer, end.best_answer, end.details)
         return encode(outcome if name == "outcome" else [*record.read_list(name)])
 
-    now = record_as_it_stands(row, run)
+    now = record_of_run(row, run)
     return [name for name in _REPLAYED if part(recorded, name) != part(now, name)]

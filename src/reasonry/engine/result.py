@@ -1,4 +1,4 @@
-"""Results: a run as its user gets it, alike on every surface."""
+"""The result of a run, alike on every surface."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ..core.registry import Registry
 from ..errors import WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words
-from .callers import waiting_calls
 from .journal import CALLER, HEAD_CHARS
+from .open_questions import waiting_calls
 from .run import Run
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ else:
     T = TypeVar("T")
 
 _NODES = ("root_id", "frontier", "nodes")
-"""Of a tree, what grows with it."""
+"""Members of a tree's document that grow with the tree."""
 
 
 class Termination(Struct, frozen=True, omit_defaults=True):
-    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it."""
+    """The end of a run: `reason` for programs, `detail` for people, `code` of an error that ended it."""
 
     reason: str
     detail: str = ""
@@ -50,13 +50,13 @@ class Result(Struct, Generic[T], frozen=True):
 
     Args:
         answer: None unless the run is solved or answered.
-        outcome: How it ended, in one word; None while it works or is paused.
-        rounds: Dependent rounds of model calls: what the run would take with unlimited concurrency.
+        outcome: The end of the run in one word. None while it works or is paused.
+        rounds: Dependent rounds of model calls: the length of the run with unlimited concurrency.
         duration_ms: Run time.
         details: The strategy's own part, of the type that its page names (`Strategy.details`).
         warnings: Problems that did not end the run but may matter to its result.
-        best_answer: With any other outcome: the best so far, which is no answer.
-        output_type: The type of `output`; None: the answer as it is.
+        best_answer: The best answer so far of a run that is neither solved nor answered.
+        output_type: The type of `output`. None for the answer as text.
     """
 
     answer: str | None
@@ -77,10 +77,10 @@ class Result(Struct, Generic[T], frozen=True):
 
     @property
     def output(self) -> T:
-        """The answer as the type that was asked for.
+        """The answer as `output_type`.
 
         Raises:
-            WorldError: There is no answer, or a check of the type that no JSON schema can hold refuses it.
+            WorldError: There is no answer, or the type refuses it by a check that no JSON schema expresses.
         """
         if self.answer is None:
             why = self.termination.detail or self.termination.reason
@@ -95,11 +95,10 @@ class Result(Struct, Generic[T], frozen=True):
             raise WorldError(message, code="output_invalid", run_id=self.run_id) from error
 
     def document(self, *, nodes: bool = True) -> dict[str, Any]:
-        """Return the result document, JSON data; the strategy's own part stands at its top level.
+        """Return the result document, JSON data, with the strategy's own part at its top level.
 
         Args:
-            nodes: Whether a tree comes with its nodes and frontier, or with their numbers alone, and a vote with its
-                samples.
+            nodes: Whether to include the nodes and the frontier of a tree, and the samples of a vote.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
@@ -140,7 +139,7 @@ class Result(Struct, Generic[T], frozen=True):
 
 
 def result_of(run_id: str, session_id: str, run: Run) -> Result:
-    """Return where a run stands, ended or not."""
+    """Return the result of a run, ended or not."""
     snapshot, name = run.snapshot, outcome_of(run)
     is_answered = name in ANSWERED
     conclusion = snapshot.conclusion or run.strategy.conclude(snapshot.state)
@@ -169,7 +168,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
 def _with_samples_at_work(
     document: dict[str, Any], snapshot: Snapshot, strategies: Registry
 ) -> dict[str, Any]:
-    """Return the document of a run at work, with the samples whose own runs are at work."""
+    """Return the document of an active run, with the samples whose inner runs are active."""
     at_work: list[dict[str, Any]] = []
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
@@ -181,10 +180,10 @@ def _with_samples_at_work(
 
 
 def outcome_of(run: Run) -> Outcome | None:
-    """Return how a run ended, in one word; None while it works or is paused."""
+    """Return the outcome of a run in one word; None while it works or is paused."""
     snapshot = run.snapshot
     if snapshot.status == "active":
-        # Nothing is left to do but what the caller does.
+        # Only effects of the caller are open.
         calls = waiting_calls(run) if run.participants.callers_tools else []
         is_callers_turn = run.participants.model == CALLER or 0 < len(calls) == len(run.open_effects)
         return "waiting" if is_callers_turn else None
@@ -199,7 +198,7 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return the answer of a run that has ended, or its best so far, which no verifier has found wrong."""
+    """Return the answer of an ended run, or its best text so far that no verifier found wrong."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None
@@ -216,10 +215,10 @@ def _best_of(run: Run) -> str | None:
 
 
 def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, SessionRow]:
-    """Return the rows of a new run and of the session it writes.
+    """Return the rows of a new run and of its session.
 
     Args:
-        session_id: The session, which then does not expire; empty: a new one.
+        session_id: The session, which then does not expire. Defaults to a new session.
     """
     asked, strategy, now = without_quoted(run.begun.problem), run.begun.strategy, run.begun.created_at_ms
     session = SessionRow(
@@ -237,7 +236,7 @@ def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, Sessio
 
 
 def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
-    """Return what a store lists of a run, as it stands now."""
+    """Return the row of a run after its latest entry."""
     snapshot, usage = run.snapshot, run.usage
     conclusion, best = snapshot.conclusion or Conclusion(reason=""), _best_of(run)
     return replace(
@@ -294,7 +293,7 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
 
 
 def _details(document: dict[str, Any], run: Run) -> dict[str, Any]:
-    """Return a document that also says what the run does, how long it took, and why its strategy was chosen."""
+    """Return a document with the phase and the duration of the run, and the reason for its strategy."""
     snapshot, more = run.snapshot, dict[str, Any]()
     if phase := run.strategy.phase(snapshot.stage, snapshot.status):
         ending = {"status": phase, **document.get("termination", {}), "duration_ms": snapshot.at_ms}

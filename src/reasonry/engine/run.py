@@ -1,4 +1,4 @@
-"""A run: one fold over the entries of its journal, without a model."""
+"""A run as a fold over the entries of its journal, without a model."""
 
 from __future__ import annotations
 
@@ -22,54 +22,44 @@ from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError, StoreError
-from .journal import (
-    CALLER,
-    Begun,
-    CallIntended,
-    Ended,
-    Entry,
-    ParticipantNames,
-    Resumed,
-    Settled,
-    Steered,
-)
+from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 
 
 class Asked(Struct, frozen=True):
-    """One question of a run and what was replied, if anything."""
+    """A question of a run, and the reply to it, if any."""
 
     id: str
     stage: str
     prompt: str
-    """Without the characters it shares with an earlier one; see `PromptLog`."""
+    """The prompt without the characters that it shares with an earlier prompt; see `PromptLog`."""
     reply: str | None = None
     read: str = ""
-    """How the reply came to be read; see `Step`."""
+    """How the reply was read; see `Step`."""
     tried: tuple[str, ...] = ()
-    """What came of the requests before the one that was replied to; see `Answered`."""
+    """The failures of the requests before the reply; see `Answered`."""
     shared: int = 0
-    """How many characters of the prompt stand in the earlier one."""
+    """The number of characters that the prompt shares with the earlier prompt."""
 
 
 class Performed(Struct, frozen=True, omit_defaults=True):
-    """An effect for a view of the run: its subject, and the time at which it was wanted."""
+    """An effect as a view of the run shows it."""
 
     id: str
     kind: Literal["ask", "call_tool", "verify"]
     stage: str
     round: int
     at_ms: int = 0
-    """Run time when it was wanted first."""
+    """Run time of the first request for the effect."""
     about: str = ""
     sample: int = 0
     text: str = ""
-    """The name of the tool, or what was verified."""
+    """The name of the tool, or the verified text."""
     arguments: dict[str, Any] = {}
-    """Of the tool."""
+    """The arguments of the tool."""
 
 
 class Counts(Struct, frozen=True, omit_defaults=True):
-    """How much has happened in a run."""
+    """The numbers of a run's events, answers and thoughts."""
 
     events: int = 0
     answered: int = 0
@@ -77,7 +67,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptState(Struct, frozen=True, omit_defaults=True):
-    """The folded state of an active run after one of its lines; a cache: the journal has it all."""
+    """The folded state of an active run after a line of its journal, from which it can be computed again."""
 
     begun: Begun
     strategy_version: int
@@ -98,29 +88,44 @@ class KeptState(Struct, frozen=True, omit_defaults=True):
 
 
 _KEPT_AS_IT_IS = KeptState.__struct_fields__[KeptState.__struct_fields__.index("budget") :]
-"""Members of the kept state that are attributes of the run."""
+"""Members of the kept state that are attributes of `Run`."""
 
 
 class Run:
-    """A run as its journal tells it, kept up to date entry by entry."""
+    """The fold of a journal, updated entry by entry."""
 
     paused = False
-    """Whether nothing new is to be begun."""
+    """Whether the run begins no new effect."""
     closings = 0
-    """How often it was closed."""
+    """The number of times that a limit closed the run."""
     _before_closing: tuple[Snapshot, Settled] | None = None
-    """Where it stood before a limit closed it, if one did."""
+    """The snapshot before a limit closed the run, and the closing."""
     lifted = frozenset[int]()
-    """The places of events that count no more: a closing that other limits lifted, and what came after it."""
+    """The places of events that no longer count: a closing that new limits lifted, and the events after it."""
     unmarked: str | None = None
-    """The latest reply to a question for an answer that did not say where its answer is."""
+    """The latest answer that did not mark where its answer is."""
     in_part: tuple[str, ...] = ()
-    """What was left out of replies that were taken in part."""
+    """The unread parts of replies that were read in part."""
+    spent = NOTHING
+    reused = NOTHING
+    """The usage of the answers that a fork copied; not counted in `spent`."""
+    dearest = NOTHING
+    """The usage of the dearest answer: the guess for calls whose answer was lost."""
+    lost = 0
+    """The number of calls that went out and whose answer was never recorded."""
+    cut = NOTHING
+    """The known usage of calls that a stop cut off in flight; counted in `spent`."""
+    ended: Ended | None = None
+    _before_end: tuple[Snapshot, Settled] | None = None
+    """The snapshot before a stop or a failure ended the run, and the event of that end."""
+    _answered = 0
+    skipped = Counts()
+    """The counts before the kept state that the fold began with; the lists of the run begin after it."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
-        """The limits it was given, and the run time from which on they held."""
+        """The limits of the run, each with the run time from which it held."""
         self.strategies = strategies
         self.strategy = with_form(
             recorded_strategy(strategies, begun.strategy),
@@ -137,27 +142,12 @@ class Run:
         self.branches: dict[str, int] = {}
         """The number of the first thought of each branch."""
         self.origins: list[str] = []
-        """For each thought the effect with whose event it was recorded; empty where there was none."""
+        """The effect whose event recorded each thought, or an empty text."""
         self._prompts = PromptLog()
-        self.spent = NOTHING
-        self.reused = NOTHING
-        """What the answers that a fork took over had taken; not counted in `spent`."""
-        self.dearest = NOTHING
-        """What the dearest answer took: the guess for calls whose answer was lost."""
-        self.lost = 0
-        """Calls that went out and whose answer was never recorded."""
-        self.cut = NOTHING
-        """What was cut off in flight when the run was stopped, as far as could be seen; counted in `spent`."""
         self.out: Counter[str] = Counter()
-        """Calls written down before they went out that may still be answered, by effect."""
-        self.ended: Ended | None = None
-        self._before_end: tuple[Snapshot, Settled] | None = None
-        """Where the run stood before a stop or a failure ended it, and the event that did."""
-        self._answered = 0
+        """The number of recorded calls that may still be answered, by effect."""
         self.is_whole = kept is None
-        """Whether the fold began with the first line, so that it has the whole history."""
-        self.skipped = Counts()
-        """What had happened before the kept state that this fold begins with; the lists above begin after it."""
+        """Whether the fold began with the first line and so has the whole history."""
         if kept is None:
             step = begin(
                 self.strategy,
@@ -173,7 +163,7 @@ class Run:
 
     @property
     def counts(self) -> Counts:
-        """How much has happened so far."""
+        """The numbers of all events, answers and thoughts so far."""
         before = self.skipped
         return Counts(
             before.events + len(self.events),
@@ -182,7 +172,7 @@ class Run:
         )
 
     def keep(self) -> KeptState | None:
-        """Return the folded state, from which a later fold may begin; None for a run that has ended."""
+        """Return the folded state for a later fold to begin with; None for a run that has ended or was closed."""
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
@@ -197,10 +187,10 @@ class Run:
         self._note_questions(self.open_effects)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold one more entry in; a step comes of it if it was an event, or lifted the end of the run.
+        """Fold an entry in; return the step of an event, or of a resumption that lifts the end of the run.
 
         Raises:
-            ConflictError: The event does not fit the run. Nothing changed.
+            ConflictError: The event does not fit the run, which is unchanged.
         """
         match entry:
             case Settled():
@@ -241,18 +231,18 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event in; `events[-1]` is then what is to be written down of it.
+        """Fold an event in; `events[-1]` is then the entry to write.
 
         Args:
-            step: What comes of it, where that is known.
+            step: Defaults to `step_after(settled)`.
 
         Raises:
-            ConflictError: It does not fit the run. Nothing changed.
+            ConflictError: The event does not fit the run, which is unchanged.
         """
         effect_id, event = settled.id, settled.event
         step = step or self.step_after(settled)
         self._answered += isinstance(event, Answered)
-        # What was read from the journal is written down, and need not be kept.
+        # An entry that came with its reading is already in the journal.
         settled = replace(settled, reading=step.reading if settled.reading is None else None)
         if isinstance(event, Stopped) or step.snapshot.error is not None:
             self._before_end = self.snapshot, replace(settled, reading=step.reading)
@@ -274,10 +264,10 @@ class Run:
         return step
 
     def step_after(self, settled: Settled) -> Step:
-        """Return what comes of an event; raises as `take`. Nothing is taken."""
+        """Return the step of an event, without folding it in; raises as `take`."""
         snapshot, left = self.snapshot, self.snapshot.calls_left
         if left is not None and self.counts.events < (self.begun.forked_at or 0):
-            # It was paid for by the run it was taken from.
+            # The forked run paid for the answer.
             snapshot = replace(snapshot, calls_left=left + getattr(settled.event, "usage", NOTHING).calls)
         step = advance(
             self.strategy,
@@ -290,7 +280,7 @@ class Run:
         return reword(step, self.begun.reworded)
 
     def _reopen(self) -> Step | None:
-        """Lift a stop or a failure of the world; what was answered stays answered."""
+        """Lift a stop or an outside failure; recorded answers stay."""
         if self._before_end is None:
             return None
         before, last = self._before_end
@@ -327,14 +317,14 @@ class Run:
                 self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
 
     def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
-        """Return the stage of each question to these, in the order asked, and whether it has been settled."""
+        """Return the stage of each question to these roles, in the order asked, and whether it has been settled."""
         settled = {event.id for event in self.events}
         mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
         return [(asked.stage, asked.id in settled) for asked in mine]
 
     @property
     def last_questions(self) -> tuple[Ask, ...] | None:
-        """What it would ask if it were closed; None where it cannot be, or is not to be."""
+        """The questions that closing the run would ask; None for a run that cannot be closed, or must not be."""
         return last_questions(self.strategy, self.snapshot, self.strategies) if self.budget.closes else None
 
     @property
@@ -345,7 +335,7 @@ class Run:
     def _book(self, effect_id: str | None, event: Event) -> None:
         usage = getattr(event, "usage", NOTHING)
         if self.counts.events <= (self.begun.forked_at or 0):
-            # It was paid for by the run it was taken from.
+            # The forked run paid for the answer.
             self.reused += usage
             self.dearest = larger_usage(self.dearest, usage)
             return
@@ -358,18 +348,18 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Book calls that were written down as lost, but for those that a stop has counted already."""
+        """Book recorded calls as lost, except for calls that a stop has counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
     @property
     def usage(self) -> Usage:
-        """What was spent, calls that went out and never came back included."""
+        """The usage of the run, with lost calls."""
         return replace(self.spent, calls=self.spent.calls + self.lost + self.out.total())
 
     @property
     def ledger(self) -> Ledger:
-        """The run's budget and its spending; a lost answer counts as much as the dearest answer."""
+        """The run's budget and its usage; a lost answer counts as much as the dearest answer."""
         lost, dearest, cut = self.lost + self.out.total(), self.dearest, self.cut
         unknown = lost + cut.calls
         usd = None if dearest.usd is None else max(0.0, dearest.usd * unknown - (cut.usd or 0))
@@ -379,7 +369,7 @@ class Run:
 
 
 def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
-    """Yield the effects that an effect is inside of, the outermost first, and itself."""
+    """Yield the effects around an effect, from the outermost, and then the effect itself."""
     name, is_inside, inner = pending.id.partition("/")
     outer = next((each for each in snapshot.pending if is_inside and each.id == name), pending)
     yield outer.effect
@@ -388,7 +378,7 @@ def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect to be shown; one inside another strategy is about a part of what that one is about."""
+    """Return an effect for views; its subject begins with the subjects of the effects around it."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around = [*_around(pending, snapshot)]
@@ -406,10 +396,11 @@ def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
 
 
 def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
-    """Walk a run's journal once more, without a model.
+    """Fold a run's journal, without a model.
 
     Raises:
-        StoreError: `store_corrupt`: an entry does not fit; the strategy may have changed since.
+        StoreError: `store_corrupt`: an entry does not fit.
+        ConflictError: `strategy_changed` or `strategy_unknown`.
     """
     rest = iter(entries)
     first = next(rest)
@@ -427,7 +418,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
-    """Fold the entries after a kept state; None where it cannot be used: the journal is then folded from its start."""
+    """Fold the entries after a kept state; return None for an unusable state, for the caller to fold from the start."""
     try:
         state = msgspec.json.decode(kept, type=KeptState)
         if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
@@ -441,9 +432,9 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
-    """Say that a journal does not fit its strategy: of another version, or damaged."""
+    """Return the error of a journal that does not fit its strategy: `strategy_changed`, or else damage."""
     if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
-        # Of a run inside this one.
+        # The error of an inner run.
         return ConflictError(str(error), code="strategy_unknown", line=line)
     today, why = recorded_strategy(strategies, begun.strategy).version, str(error)
     if begun.version == today and getattr(error, "code", "") != "strategy_changed":
@@ -466,7 +457,7 @@ def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
     """Return the strategy that a run's record names.
 
     Raises:
-        ConflictError: `strategy_unknown`: it is not here (any more), or cannot be loaded.
+        ConflictError: `strategy_unknown`: the strategy is missing or cannot be loaded.
     """
     try:
         return strategies[name]
@@ -485,7 +476,7 @@ def recorded_strategy(strategies: Registry, name: str) -> Strategy[Any, Any]:
 
 
 def reword(step: Step, texts: Mapping[str, str]) -> Step:
-    """Return a step in which these questions have other texts, wherever they wait for an answer."""
+    """Return a step with new texts of open questions, by their ids."""
     if not texts:
         return step
     effects = tuple(_reword_one(pending, texts, pending.id) for pending in step.effects)
@@ -506,10 +497,10 @@ def _reword_one(waiting: Pending, texts: Mapping[str, str], effect_id: str) -> P
 
 
 class PromptLog:
-    """Shortens the prompts of one run, or restores them; either way in the order they were asked.
+    """Shortens the prompts of one run, or restores them, in the order asked.
 
-    A prompt is compared with the one before it in the same run: inside an effect (`e4/e2` is inside `e4`) that of the
-    run inside; the first prompt there with the one before it of all.
+    The log compares a prompt with the prompt before it in the same inner run (`e4/e2` is in the inner run `e4`), and
+    the first prompt of an inner run with the prompt before it in the whole run.
     """
 
     def __init__(self) -> None:
@@ -517,13 +508,13 @@ class PromptLog:
         self._before = ""
 
     def shorten(self, effect_id: str, prompt: str) -> tuple[int, str]:
-        """Return how many characters a prompt begins with like the earlier one, and the rest of it."""
+        """Return the number of characters that a prompt shares with the earlier prompt, and its rest."""
         shared = _shared_length(self._earlier(effect_id), prompt)
         self._note(effect_id, prompt)
         return shared, prompt[shared:]
 
     def restore(self, effect_id: str, shared: int, rest: str) -> str:
-        """Return the prompt that `shorten` made this of."""
+        """Return the prompt that `shorten` split."""
         prompt = self._earlier(effect_id)[:shared] + rest
         self._note(effect_id, prompt)
         return prompt
@@ -536,7 +527,6 @@ class PromptLog:
 
 
 def _shared_length(first: str, second: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
@@ -548,10 +538,10 @@ def _shared_length(first: str, second: str) -> int:
 
 
 def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
-    """Check that a run can be given other limits, be paused, continued or ended.
+    """Check that a run can get new limits, be paused, continued or ended.
 
     Raises:
-        ConflictError: It has ended, is paused already or is not, or waits for its caller anyway.
+        ConflictError: The run has ended, is paused already or is not paused, or waits for its caller anyway.
     """
     status, why = run.snapshot.status, ""
     if status != "active":

@@ -1,12 +1,12 @@
-"""Where two runs part, and what came of it: a pure function over two records.
+"""The first difference between two runs, and its consequences: a pure function over two records.
 
-Rule 1: what a run asked of models, tools and verifiers is aligned by the ids of the effects. They are counted in the
-        order asked, so two runs of one strategy have the same ids for as long as they go the same way, whatever the
-        order in which the answers arrived.
-Rule 2: the first effect that differs is where they part: it was asked something else, was answered otherwise, or only
-        one of the runs asked it. Times and prices make no difference there.
-Rule 3: a fork is compared with its run from the point on where it was forked: the answers that it took over are alike,
-        though other options may have worded their questions otherwise.
+Rule 1: the ids of effects align the requests of both runs to models, tools and verifiers. Effects are counted in the
+        order asked, so two runs of one strategy have the same ids until they diverge, in whatever order the answers
+        arrived.
+Rule 2: the runs diverge at the first effect that differs in its question or its answer, or that only one run has.
+        Times and prices make no difference.
+Rule 3: a fork is compared with its run from the fork point on: the copied answers are equal, though other options may
+        have worded their questions differently.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from .record import Record
 Document = dict[str, Any]
 
 NO_DIFFERENCE: Final = frozenset({"at_ms", "usage", "model", "lost", "native", "value"})
-"""Members of an event that say when it came, what it took and how it was read, not what it says."""
+"""Members of an event that hold its time, its usage and its reading rather than its content."""
 
 
 def diff_runs(first: Record, second: Record) -> Document:
-    """Return where two runs part and what differs between them, as one document of JSON data; `a` is the first.
+    """Return the first difference of two runs and all their differing terms as a JSON document; `a` is the first run.
 
     Returns:
-        `runs`: what each is; `fork`: {`of`: `a` or `b`, `at`: its event}, or None; `problem`, `answer`: {`same`, `a`,
-        `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or {`what`:
-        `question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`: [{`name`,
-        `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of the strategy, model, options and limits that are not the same.
+        `runs`: a description of each; `fork`: {`of`: `a` or `b`, `at`: its event}, or None; `problem`, `answer`:
+        {`same`, `a`, `b`}; `asked`: {`alike`, `a`, `b`} counts of questions, tool calls and claims; `parting`: None or
+        {`what`: `question`, `outcome`, `only_a`, `only_b`, `strategy` or `end`, `id`, `stage`, `a`, `b`}; `spend`:
+        [{`name`, `a`, `b`}]; `terms`: [{`name`, `a`, `b`}] of the strategy, model, options and limits that differ.
 
     Raises:
-        UsageError: They are the same run.
+        UsageError: Both records are of the same run.
     """
     runs = (first, second)
     traces: list[Document] = [{**run.result.document(), **run.head} for run in runs]
@@ -46,7 +46,7 @@ def diff_runs(first: Record, second: Record) -> Document:
     for side, run, other in (("a", second, first), ("b", first, second)):
         if run.head["forked_from"] == other.result.run_id:
             at: int = run.head.get("forked_at") or 0
-            # The effects whose answers the fork took over.
+            # The effects whose answers the fork copied.
             fork, shared = (
                 {"of": side, "at": at},
                 {event["id"] for event in islice(run.entries("events"), at)},
@@ -55,7 +55,10 @@ def diff_runs(first: Record, second: Record) -> Document:
     return {
         "runs": _sides([_describe(trace) for trace in traces]),
         "fork": fork,
-        **{name: _compare(traces, name) for name in ("problem", "answer")},
+        **{
+            name: {"same": traces[0][name] == traces[1][name], **_sides([trace[name] for trace in traces])}
+            for name in ("problem", "answer")
+        },
         "asked": {"alike": alike, **_sides([len(effects) for effects in asked])},
         "parting": parting,
         "spend": _rows([_spend(*each) for each in zip(traces, runs, strict=True)]),
@@ -67,13 +70,8 @@ def _sides(values: Sequence[Any]) -> Document:
     return {"a": values[0], "b": values[1]}
 
 
-def _compare(traces: Sequence[Document], name: str) -> Document:
-    values = [trace[name] for trace in traces]
-    return {"same": values[0] == values[1], **_sides(values)}
-
-
 def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
-    """Return what the sides have under each name that one of them knows."""
+    """Return the values of both sides under each name that either of them has."""
     names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
 
@@ -84,7 +82,7 @@ def _describe(trace: Document) -> Document:
     return {**shown, "reason": end["reason"], "detail": end["detail"]}
 
 
-# -- where they part
+# -- the first difference
 
 
 def _effects(run: Record) -> dict[str, Document]:
@@ -101,14 +99,14 @@ def _effects(run: Record) -> dict[str, Document]:
 
 
 def _place(effect_id: str) -> tuple[tuple[int, str], ...]:
-    """Return what ids are sorted by: `e2` before `e10`, `e1/e2` within `e1`."""
+    """Return the sort key of an id: `e2` before `e10`, `e1/e2` within `e1`."""
     return tuple((int(number or 0), text) for text, number in re.findall(r"(\D+)(\d*)", effect_id))
 
 
 def _part(
     traces: Sequence[Document], asked: Sequence[Mapping[str, Document]], shared: Collection[str]
 ) -> tuple[int, Document | None]:
-    """Return how many effects are alike, and what the first difference is."""
+    """Return the number of equal effects, and the first difference."""
     nowhere, strategies = {"id": None, "stage": None}, [trace["strategy"] for trace in traces]
     if strategies[0] != strategies[1]:
         return 0, {"what": "strategy", **nowhere, **_sides(strategies)}
@@ -126,7 +124,7 @@ def _part(
 def _difference(a: Document | None, b: Document | None) -> str | None:
     if a is None or b is None:
         return "only_b" if a is None else "only_a"
-    # A run that is shown from its events alone has no questions.
+    # A record that was made from events alone has no questions.
     asks = [(effect["stage"], effect["prompt"]) for effect in (a, b) if "prompt" in effect]
     # Of different kinds: a model was asked, and a tool called.
     kinds = {effect.get("outcome", {}).get("type") for effect in (a, b)} - {None, "failed"}
@@ -136,7 +134,6 @@ def _difference(a: Document | None, b: Document | None) -> str | None:
 
 
 def _side(effect: Document | None, difference: str) -> Any:
-    """Return what there is to show of one side."""
     if effect is None:
         return None
     outcome = effect.get("outcome")

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans, after its conventions for HTTP, messaging and GenAI. Costs nothing unless an SDK is set up."""
+"""OpenTelemetry spans by the conventions for HTTP, messaging and GenAI, without cost unless an SDK is set up."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 CARRIED = ("traceparent", "tracestate")
-"""What goes from one process to the next, by the names of W3C Trace Context."""
+"""The fields of W3C Trace Context that go from one process to the next."""
 
 
 class TracedWork:
-    """Work that a span is open for, if anybody looks."""
+    """Work with its span, if the program traces."""
 
     def __init__(self, span: Span | None = None) -> None:
         self._span = span
 
     def note(self, facts: Mapping[str, Any], name: str | None = None) -> None:
-        """Note the facts that are known by now; None stands for an unknown fact."""
+        """Add facts to the span; None stands for an unknown fact."""
         if self._span is not None:
             self._span.set_attributes(_known_facts(facts))
             if name is not None:
                 self._span.update_name(name)
 
     def note_failure(self, kind: str, message: str = "") -> None:
-        """Note that the work failed."""
+        """Mark the span as failed."""
         if self._span is not None:
             from opentelemetry.trace import Status, StatusCode
 
@@ -45,22 +45,22 @@ class TracedWork:
 
 
 class Meter:
-    """Counts what the runs of an app do; nothing is kept unless somebody listens.
+    """Counts the work of an app's runs, if there is a listener.
 
     Attributes:
-        listener: Keeps the counts, `calls` or `deaths`, as their labels tell them apart.
+        listener: Keeps the counts, such as `calls` or `deaths`, by their labels.
     """
 
     def __init__(self) -> None:
         self.listener: Meter | None = None
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
-        """Add to a count, or to the seconds that runs took."""
+        """Add to a count."""
         if self.listener is not None:
             self.listener.add(name, by, **labels)
 
     def note_call(self, model: str, usage: Usage, error: BaseException | None) -> None:
-        """Count a request to a model, what it took, and how it failed."""
+        """Count a request to a model, its usage and its error."""
         if self.listener is None:
             return
         labels = labels_of(model)
@@ -73,7 +73,7 @@ class Meter:
 
 
 def labels_of(model: str) -> dict[str, str]:
-    """Return the labels of counts by model; the address of a server is none of them."""
+    """Return the labels of counts by model, without the address of a server."""
     provider = provider_of(model)
     return {
         "provider": provider.partition(":")[0],
@@ -88,10 +88,10 @@ def trace_work(
     facts: Mapping[str, Any],
     carried: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace what is done here, with all that is begun by it.
+    """Trace the work of a `with` block in a span.
 
     Args:
-        carried: What `carried_context` returned where this was asked for, in this process or another.
+        carried: The `trace_context` of the request for this work, from this process or another.
     """
     tracer = _find_tracer()
     if tracer is None:
@@ -99,7 +99,7 @@ def trace_work(
         return
     from opentelemetry.trace import SpanKind
 
-    # The SDK would record exceptions as they are, with what a library or a server put into them.
+    # The SDK would record the unmasked messages of libraries and servers.
     with tracer.start_as_current_span(
         name,
         context=_context_of(carried),
@@ -119,8 +119,8 @@ def trace_work(
             raise
 
 
-def carried_context() -> dict[str, str]:
-    """Return what has whoever continues this elsewhere be seen in the same trace; empty: it is not traced."""
+def trace_context() -> dict[str, str]:
+    """Return the context with which another process continues this trace; empty for untraced work."""
     carried = dict[str, str]()
     if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -130,10 +130,7 @@ def carried_context() -> dict[str, str]:
 
 
 def _find_tracer() -> Tracer | None:
-    """Return what begins spans, if somebody has set up where they go.
-
-    The API is touched only where the program has loaded an SDK, so that a run without one imports nothing.
-    """
+    """Return the tracer, if the program has set up an SDK; a program without an SDK imports nothing."""
     api: Any = sys.modules.get("opentelemetry.trace")
     if api is None:
         return None
@@ -143,7 +140,7 @@ def _find_tracer() -> Tracer | None:
 
 
 def _context_of(carried: Mapping[str, Any] | None) -> Context | None:
-    """Return the context to continue in; None: the caller's."""
+    """Return the trace context to continue; None for the caller's context."""
     texts = {name: text for name in CARRIED if isinstance(text := (carried or {}).get(name), str)}
     if not texts:
         return None
@@ -157,7 +154,7 @@ def _known_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def facts_of_run(row: RunRow) -> dict[str, Any]:
-    """Return what is known of a run that is driven."""
+    """Return the attributes of a run's span."""
     return {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": row.strategy,
@@ -169,7 +166,7 @@ def facts_of_run(row: RunRow) -> dict[str, Any]:
 
 
 def facts_of_request(model: str, question: Question, samples: int) -> dict[str, Any]:
-    """Return what is known of a request to a model before it is answered."""
+    """Return the attributes of a request's span before the answer."""
     ask, url = question.ask, provider_of(model).partition(":")[2]
     server = urlsplit(url if "//" in url else "")
     labels = labels_of(model)
@@ -188,7 +185,7 @@ def facts_of_request(model: str, question: Question, samples: int) -> dict[str, 
 
 
 def facts_of_answers(answers: Sequence[Answered]) -> dict[str, Any]:
-    """Return what is known of a request once it is answered."""
+    """Return the attributes of a request's span after the answer."""
     usage = sum((answer.usage for answer in answers), NOTHING)
     ends = [
         "content_filter" if answer.refused else "length" if answer.truncated else "stop" for answer in answers

@@ -20,21 +20,21 @@ TICK_S = 1.0
 
 
 class Watchdog:
-    """The end of the process that is watched; without `watching`, nothing is said to anybody."""
+    """Sends signs of life from the watched process; without `watching` it does nothing."""
 
     def __init__(self) -> None:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Send a sign of life, with the run to be folded next."""
+        """Send a sign of life, with the run that is folded next, if any."""
         if self._pipe is not None:
-            # A pipe that is full, or whose reader has died, holds nobody up.
+            # A full pipe, or one whose reader has died, must not block the process.
             with contextlib.suppress(OSError):
                 os.write(self._pipe, f"{run_id}\n".encode())
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Let the watchdog end this process if its loop hangs. Not on Windows, where pipes cannot be awaited."""
+        """Let the watchdog end this process if its loop hangs; not on Windows, which cannot wait for a pipe."""
         import asyncio
         import subprocess
 
@@ -68,7 +68,7 @@ WATCHDOG = Watchdog()
 
 def watch(pid: int, still_s: float, tick_s: float) -> None:
     """Read signs of life of a process from standard input until it ends, and kill it if they stop."""
-    # Ctrl-C is for the process, which may have things to finish.
+    # Ctrl-C is for the watched process, which may have work to finish.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     run_id, rest, quiet = b"", b"", 0
     while quiet * tick_s < still_s:
@@ -89,7 +89,7 @@ def watch(pid: int, still_s: float, tick_s: float) -> None:
 
 
 def is_suspended(pid: int) -> bool:
-    """Whether a process is stopped by a signal or a debugger, as far as the system tells."""
+    """Whether a signal or a debugger has stopped a process, where the system has `/proc`."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.events import Answered
-from ..engine.metering import PriceOf, Stated, meter, no_price
 from ..engine.ports import BrokenReplyError, Model, OnText, Question
+from ..engine.prices import PriceOf, no_price
+from ..engine.usage import Stated, meter
 from ..errors import ModelError
 from ..system import Output, bare_environment, run_child, split_command
 

@@ -21,8 +21,9 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from ..core.effects import Ask
-from ..engine.metering import PriceOf, estimate_tokens, estimate_usage, guess
 from ..engine.ports import BrokenReplyError, Question
+from ..engine.prices import PriceOf
+from ..engine.usage import estimate_tokens, estimate_usage, guess
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..engine.metering import PriceOf, no_price
+from ..engine.prices import PriceOf, no_price
 
 SETTING = "REASONRY_REASONING_MODELS"
 """Names of models that reason by themselves, separated by commas; `none` for no model."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.events import Answered
-from ..engine.metering import Stated, meter, no_price
 from ..engine.ports import Model, OnText, Question
+from ..engine.prices import no_price
+from ..engine.usage import Stated, meter
 from ..errors import UsageError
 
 

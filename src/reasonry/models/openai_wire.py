@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from ..core.effects import Ask
 from ..core.events import Answered, Usage
-from ..engine.metering import PriceOf, Stated, meter
-from ..engine.policy import UNCLEAR_WAIT_S
 from ..engine.ports import OnText
+from ..engine.prices import PriceOf
+from ..engine.rate_limits import UNCLEAR_WAIT_S
+from ..engine.usage import Stated, meter
 from ..errors import ModelError
 from ..masking import SECRETS, Secrets, mask_keylike
 from ..reading.json_in_text import is_whole
@@ -307,7 +308,7 @@ class Gathered:
         return added
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
-        """Return the usage to book for the reply so far, by its own report and by its length; see `engine.metering`."""
+        """Return the usage to book for the reply so far, by its own report and by its length; see `engine.usage`."""
         stated = self.stated if isinstance(self.stated, dict) else {}
         details = stated.get("prompt_tokens_details")
         figures = Stated(

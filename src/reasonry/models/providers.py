@@ -19,8 +19,9 @@ import httpx2
 
 from ..core.effects import Ask
 from ..core.events import Answered
-from ..engine.metering import PriceOf, Stated, estimate_usage, meter
 from ..engine.ports import BrokenReplyError, OnText, Question
+from ..engine.prices import PriceOf
+from ..engine.usage import Stated, estimate_usage, meter
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from ..reading.json_in_text import is_whole

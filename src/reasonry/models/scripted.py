@@ -26,8 +26,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from ..core.events import Answered, Usage
-from ..engine.metering import PriceOf, no_price
 from ..engine.ports import Model, OnText, Question
+from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from ..system import read_regular_file

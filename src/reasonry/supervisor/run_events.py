@@ -24,8 +24,8 @@ from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
 from ..engine.drive import OpenRun
-from ..engine.follow import Observer, StreamedText
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
+from ..engine.observer import Observer, StreamedText
 from ..engine.record import record_of
 from ..engine.result import Result
 from ..engine.run import Performed, Run

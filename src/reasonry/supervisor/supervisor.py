@@ -22,14 +22,14 @@ from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
-from ..engine.allowance import Allowance, Allowances
+from ..engine.budget_guard import Allowance, Allowances
 from ..engine.control import Control
 from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Steered
-from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers, rewind
+from ..engine.prices import check_priced, dollar_limit
 from ..engine.result import Result
 from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
@@ -66,15 +66,15 @@ class _Drive:
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
-    async def want(self, entry: Steered | Stopped) -> bool:
-        """As `Control.want`; where the drive has ended, its right to the run has been given back."""
+    async def submit(self, entry: Steered | Stopped) -> bool:
+        """As `Control.submit`; where the drive has ended, its right to the run has been given back."""
         if isinstance(entry, Steered):
             try:
                 check_steering(self.opened.row.run_id, self.opened.run, entry)
             except ConflictError:
                 # The journal may have what another process has written, and the drive has not read yet.
                 return False
-        if await self.control.want(entry):
+        if await self.control.submit(entry):
             return True
         await asyncio.wait([self.ended])
         return False
@@ -367,7 +367,7 @@ class Supervisor:
         """Hand an entry to the drive of a run, and return that; None: it is not driven here, or does not take it."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
-        return drive if drive is not None and await drive.want(entry) else None
+        return drive if drive is not None and await drive.submit(entry) else None
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:

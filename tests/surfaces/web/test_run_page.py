@@ -18,7 +18,7 @@ from reasonry.core.events import Answered, Stopped
 from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
 from reasonry.engine.journal import Begun, Settled
-from reasonry.engine.record import Record, record_as_it_stands, unpack
+from reasonry.engine.record import Record, record_of_run, unpack
 from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
@@ -57,7 +57,7 @@ def play(strategy: Strategy[Any, Any], seed: int, events: int, ending: str = "")
     if ending and run.snapshot.status == "active":
         run.take(Settled(None, Stopped(ending, "it was enough", run.snapshot.at_ms)))
     row = RunRow("r", "s", strategy.name, "world", PROBLEM, run.snapshot.status, 1, 2)
-    return run, record_as_it_stands(row, run)
+    return run, record_of_run(row, run)
 
 
 @each_driven
@@ -157,7 +157,7 @@ def test_a_document_of_any_shape_has_a_page(document: dict[str, Any]) -> None:
         run.snapshot, status="done", conclusion=Conclusion("42", document=document)
     )
     row = RunRow("r", "s", "linear", "world", PROBLEM, "done", 1, 2)
-    check_page(run_page(record_as_it_stands(row, run), None))
+    check_page(run_page(record_of_run(row, run), None))
     del record
 
 
@@ -236,7 +236,7 @@ def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
     while run.snapshot.status == "active":
         run.take(Settled(run.open_effects[0].id, answers.answer(run.open_effects[0])))
         row = RunRow("r", "s", name, "world", PROBLEM, run.snapshot.status, 1, 2)
-        record = record_as_it_stands(row, run)
+        record = record_of_run(row, run)
         page = run_page(record, STRATEGIES[name])
         check_page(page)
         thoughts = [node for node in page.nodes if node.id.startswith("sample-1/node_")]

@@ -51,7 +51,7 @@ class ProviderLimit(NamedTuple):
 
 
 class ProviderLimits:
-    """The limits of a store, and the calls that count against them; see `engine.policy.SharedLimits`."""
+    """The limits of a store, and the calls that count against them; see `engine.rate_limits.SharedLimits`."""
 
     def __init__(self, store: PostgresStore) -> None:
         self._store, self._known, self._read_at_s = store, set[str](), -LOOK_EVERY_S

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from ...app.app import App
 from ...app.runs import coach_answer, coach_start
 from ...engine.coach import Coach
-from ...engine.coached_answers import SHAPE
+from ...engine.coach_input import SHAPE
 from ...engine.journal import CALLER
 from ...errors import AnswerRefusedError, UsageError
 from ...strategies import DEFAULT_STRATEGY, REFUTER

@@ -17,8 +17,9 @@ from ...app.participants import Participants
 from ...app.requests import RunRequest
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.registry import Registry
-from ...engine.policy import Policy, RateLimits
+from ...engine.policy import Policy
 from ...engine.ports import provider_of
+from ...engine.rate_limits import RateLimits
 from ...errors import UsageError
 from ...records import shorten_ids
 from ..signals import on_ending

@@ -12,8 +12,8 @@ from typing import Any
 from ...app.app import App
 from ...app.requests import RunRequest, explain_choice
 from ...engine.drive import OpenRun
-from ...engine.follow import Observer
 from ...engine.journal import CALLER
+from ...engine.observer import Observer
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY, SELECTOR

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Step
-from ...engine.follow import Observer, StreamedText
-from ...engine.guard import node_count
+from ...engine.budget_guard import node_count
+from ...engine.observer import Observer, StreamedText
 from ...engine.result import result_of
 from ...engine.run import Run
 from ...text import clip

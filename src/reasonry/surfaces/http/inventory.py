@@ -14,7 +14,7 @@ from ...app.allow_list import AllowList
 from ...app.composition import read_composition
 from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
-from ...engine.allowance import DAY_MS
+from ...engine.budget_guard import DAY_MS
 from ...errors import NotFoundError, UsageError
 from ...records import QueueStatus, UsageTotal, now_ms
 from ...strategies.choice import AUTO

@@ -23,8 +23,8 @@ from ...app.requests import RunRequest
 from ...blocks.toolcard import ToolCard
 from ...core.budget import Budget
 from ...core.effects import CallTool
-from ...engine.callers import result_events, waiting_calls
 from ...engine.engine import BY_USER
+from ...engine.open_questions import result_events, waiting_calls
 from ...engine.run import Run
 from ...errors import ConflictError, NotFoundError, OverloadedError
 from ...guided.session_documents import instant

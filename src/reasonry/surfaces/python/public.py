@@ -11,7 +11,7 @@ from ...core.strategy import Field as Field
 from ...core.strategy import Stage as Stage
 from ...core.strategy import Strategy as Strategy
 from ...engine.policy import Policy as Policy
-from ...engine.policy import RateLimits as RateLimits
+from ...engine.rate_limits import RateLimits as RateLimits
 from ...engine.result import Result as Result
 from ...engine.result import Termination as Termination
 from ...errors import ReasonryError as ReasonryError

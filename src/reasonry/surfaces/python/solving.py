@@ -18,7 +18,7 @@ from ...blocks.data_types import schema_of
 from ...core.budget import Budget
 from ...core.strategy import Strategy
 from ...engine.coach import Coach
-from ...engine.follow import Observer
+from ...engine.observer import Observer
 from ...engine.policy import Policy
 from ...engine.ports import Verifier
 from ...engine.result import Result, T

@@ -15,7 +15,7 @@ from ...core.effects import Ask, CallTool, Verify
 from ...core.events import Usage, Verified
 from ...core.machine import Step
 from ...core.pending import Pending
-from ...engine.follow import Observer
+from ...engine.observer import Observer
 from ...engine.result import Result
 from ...engine.run import Run
 from ...errors import UsageError

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reasonry.app.allow_list import AllowList
 from reasonry.core.problem import check_problem, without_quoted
-from reasonry.engine.metering import estimate_tokens
+from reasonry.engine.usage import estimate_tokens
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.supervisor import RunEvent

@@ -23,10 +23,10 @@ from ....app.requests import RunRequest
 from ....app.runs import resumable
 from ....core.effects import CallTool
 from ....core.events import NOTHING, Usage
-from ....engine.callers import result_events, waiting_calls
-from ....engine.metering import estimate_tokens
-from ....engine.policy import UNCLEAR_WAIT_S
+from ....engine.open_questions import result_events, waiting_calls
+from ....engine.rate_limits import UNCLEAR_WAIT_S
 from ....engine.result import Result
+from ....engine.usage import estimate_tokens
 from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryError, UsageError, WorldError
 from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions

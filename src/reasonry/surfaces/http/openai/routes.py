@@ -17,8 +17,8 @@ from starlette.responses import Response
 
 from ....app.runs import delete_run
 from ....core.effects import CallTool
-from ....engine.callers import waiting_calls
-from ....engine.metering import estimate_tokens
+from ....engine.open_questions import waiting_calls
+from ....engine.usage import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..context import EventStream, RequestContext
 from ..documents import RUN, Document, error_body, note_error, reply

@@ -1,7 +1,7 @@
-"""What the caller of a run does: the questions of a coached run, and the calls of tools that are the caller's own.
+"""The effects that the caller of a run performs: the questions of a coached run, and calls of the caller's own tools.
 
-A drive performs everything else and then ends, with the run still active; what the caller brings is taken as events
-like any other, so the run may be continued after a crash, or by another process.
+A drive performs every other effect and then ends, with the run still active. The caller's answers and results become
+events like any other, so another process may continue the run, also after a crash.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from ..core.events import Event, Failed, ToolReturned
 from ..core.pending import Pending
 from ..errors import ConflictError
 from ..masking import SECRETS
-from .guard import kept_for_the_end, refuse_call
+from .budget_guard import closing_reserve, refuse_call
 from .run import Run
 
 
 def questions(run: Run) -> list[Pending]:
-    """Return the questions a run waits for, in the order they were asked first."""
+    """Return the open questions of a run, in the order they were first asked."""
     place = {effect_id: number for number, effect_id in enumerate(run.asked)}
     asks = (pending for pending in run.open_effects if isinstance(pending.effect, Ask))
     return sorted(asks, key=lambda pending: place[pending.id])
 
 
 def handed_out(run: Run) -> Sequence[Pending]:
-    """Return the questions a caller may answer: as many as the budget covers, each answer being a call.
+    """Return the first questions in the order asked, as many as the budget covers; each answer counts as a call.
 
-    It is the first of them in the order they were asked, so that one handed out stays so until it is answered.
+    A question that has been handed out stays so until it is answered.
     """
-    kept, calls = kept_for_the_end(run), run.budget.calls
+    kept, calls = closing_reserve(run), run.budget.calls
     if refuse_call(run, kept):
         return ()
     covered = None if calls is None else calls - run.usage.calls - kept.calls
@@ -38,7 +38,7 @@ def handed_out(run: Run) -> Sequence[Pending]:
 
 
 def waiting_calls(run: Run) -> list[Pending]:
-    """Return the calls that a run waits for its caller to make, in the order they were wanted."""
+    """Return the open calls of the caller's own tools, in the order the run requested them."""
     own = {card.name for card in run.participants.callers_tools}
     place = {effect_id: number for number, effect_id in enumerate(run.performed)}
     calls = [
@@ -50,10 +50,10 @@ def waiting_calls(run: Run) -> list[Pending]:
 
 
 def result_events(run: Run, results: Mapping[str, Any], at_ms: int) -> list[tuple[str, Event]]:
-    """Return a caller's results, JSON data by effect, as events; results that are recorded already are left out.
+    """Return a caller's results, JSON data by effect, as events; leave out results that are already recorded.
 
     Raises:
-        ConflictError: The run waits for no such call, or has been given another result for it. Nothing is taken.
+        ConflictError: The run does not wait for the call, or has another result for it. No result is accepted.
     """
     waiting = [pending.id for pending in waiting_calls(run)]
     recorded = {settled.id: settled.event for settled in run.events}

@@ -14,12 +14,12 @@ from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
-from reasonry.engine import journal
-from reasonry.engine import policy as policies
-from reasonry.engine.guard import BudgetExhausted
+from reasonry.engine import journal, rate_limits
+from reasonry.engine.budget_guard import BudgetExhausted
 from reasonry.engine.journal import CallIntended
-from reasonry.engine.policy import Policy, gate_of
+from reasonry.engine.policy import Policy
 from reasonry.engine.ports import OnText, Question
+from reasonry.engine.rate_limits import gate_of
 from reasonry.errors import ModelError
 from reasonry.records import JobOptions
 from reasonry.supervisor import Supervisor
@@ -45,9 +45,13 @@ def passing(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A clock of the gates that a test sets forward."""
     clock = SimpleNamespace(ahead_s=0.0)
     clock.monotonic = lambda: time.monotonic() + clock.ahead_s
-    monkeypatch.setattr(policies, "time", clock)
+    monkeypatch.setattr(rate_limits, "time", clock)
     monkeypatch.setattr("reasonry.engine.calls.time", clock)
     return clock
+
+
+def close(gate: rate_limits.Gate, wait_s: float | None) -> None:
+    gate.close(wait_s, Policy().longest_pause_s)
 
 
 class Door:
@@ -143,11 +147,11 @@ async def test_what_waited_for_a_slot_does_not_go_out_into_a_closed_gate() -> No
 async def test_a_wait_that_is_too_long_or_no_wait_counts_as_a_minute(
     told_s: float | None, waits_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(policies, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    monkeypatch.setattr(rate_limits, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
     for share in (1.0, 1.25):
         monkeypatch.setattr("random.uniform", lambda low, high, share=share: share)
-        gate = policies.Gate()
-        gate.close(Policy(), told_s)
+        gate = rate_limits.Gate()
+        close(gate, told_s)
         with pytest.raises(TimeoutError):
             await gate.enter(1_000.0 + waits_s * share, lambda pause_s: None)
         told = list[float]()
@@ -161,9 +165,9 @@ async def test_each_refusal_in_a_row_closes_for_longer_but_those_of_one_moment_c
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = SimpleNamespace(monotonic=lambda: 0.0)
-    monkeypatch.setattr(policies, "time", clock)
+    monkeypatch.setattr(rate_limits, "time", clock)
     monkeypatch.setattr("random.uniform", lambda low, high: 1.0)
-    gate, told = policies.Gate(), list[float]()
+    gate, told = rate_limits.Gate(), list[float]()
 
     async def look() -> None:
         with pytest.raises(TimeoutError):
@@ -171,13 +175,13 @@ async def test_each_refusal_in_a_row_closes_for_longer_but_those_of_one_moment_c
                 await gate.enter(900.0, told.append)
 
     for _ in range(20):
-        gate.close(Policy(), None)
+        close(gate, None)
     await look()
     for _ in range(2):
         now = clock.monotonic() + told[-1]
         clock.monotonic = lambda now=now: now
         assert await gate.enter(900.0, told.append)
-        gate.close(Policy(), None)
+        close(gate, None)
         gate.leave(True, came_through=False)
         await look()
     assert told == [0.5, 1.0, 2.0]

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import pytest
 
 from reasonry.core.options import read_options
-from reasonry.engine.brief_replies import equal_questions
-from reasonry.engine.callers import handed_out
 from reasonry.engine.coach import Coach
-from reasonry.engine.coached_answers import read_answers
+from reasonry.engine.coach_input import read_answers
+from reasonry.engine.compact_replies import equal_questions
+from reasonry.engine.open_questions import handed_out
 from reasonry.strategies import STRATEGIES
 
 from ..playing import World

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask
 from reasonry.core.events import Usage
-from reasonry.engine.guard import LEAST_ROOM, BudgetExhausted, BudgetGuard, limits_calls
+from reasonry.engine.budget_guard import LEAST_ROOM, BudgetExhausted, BudgetGuard, limits_calls
 from reasonry.engine.ports import Question
 
 pytestmark = pytest.mark.anyio

@@ -1,10 +1,10 @@
-"""Replies of coached runs for agents that pay for each word: what was said before is referred to.
+"""Compact replies of coached runs, for agents that pay for each word: references stand for texts sent before.
 
-A text that questions share stands once in `shared`, by an id made from the text itself; in prompts `[#id]` stands for
-it. Questions that are equal are one, with `count`.
+A text that several questions share is sent once in `shared`, under an id made from the text; `[#id]` stands for it in
+prompts. Equal questions are sent once, with `count`.
 
-Rule 1: nothing is left out but what the caller was shown: the texts of the questions that this very call answers.
-        Whoever begins, takes over or asks for the status gets everything.
+Rule 1: a reply leaves out only the texts of the questions that this very call answers, for the caller has seen them.
+        A caller that begins a run, takes it over or asks for its status gets every text.
 Rule 2: with the texts put back in, nothing is lost.
 """
 
@@ -20,13 +20,17 @@ from typing import Any, Final
 
 from ..core.effects import Ask
 from ..core.pending import Pending
-from .coached_answers import joined_id
+from .coach_input import joined_id
 
 LEAST_CHARS: Final = 60
-"""Shorter texts are said again rather than referred to."""
+"""Shorter texts are repeated rather than referred to."""
 
 HOW_TO_READ: Final = (
     "[#id] stands for the text of that id in `shared`, here or in an earlier reply; `status` repeats all."
+)
+ADVICE: Final = (
+    "Asked {0} times, each to be answered independently: give it to {0} fresh sub-agents if you can; the answer to "
+    "this id is the list of theirs."
 )
 _ANNOTATIONS: Final = frozenset({"title", "description", "default"})
 
@@ -34,7 +38,7 @@ Pieces = tuple[str, ...]
 
 
 def pieces_of(pending: Pending) -> Pieces:
-    """Return the texts a question consists of, in order; what is to be done stands in the last."""
+    """Return the paragraphs of a question in order; the last one holds the instruction."""
     assert isinstance(pending.effect, Ask)
     text = pending.effect.spelled_out(has_fields=True).text
     if pending.tries:
@@ -43,7 +47,7 @@ def pieces_of(pending: Pending) -> Pieces:
 
 
 def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
-    """Return questions by the one id of those that are equal."""
+    """Group equal questions under their joined id."""
     groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
     for pending in questions:
         key = pending.stage, pieces_of(pending), _schema_text(pending)
@@ -51,10 +55,10 @@ def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
     return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
 
 
-def brief_questions(
+def compact_questions(
     questions: Mapping[str, Sequence[Pending]],
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return `equal_questions` with references in place of long texts, and those texts by id."""
+    """Return `equal_questions` with references in place of long texts, and the long texts by id."""
     shared: dict[str, Any] = {}
     briefs: list[dict[str, Any]] = []
     for joined, equal in questions.items():
@@ -63,7 +67,7 @@ def brief_questions(
         shared |= {_id(text): text for text in lead if len(text) >= LEAST_CHARS}
         shared[_id(schema)] = json.loads(schema)
         prompt = [_reference(text) if len(text) >= LEAST_CHARS else text for text in lead]
-        several = {"count": len(equal), "note": _advice(equal)} if len(equal) > 1 else {}
+        several = {"count": len(equal), "note": ADVICE.format(len(equal))} if len(equal) > 1 else {}
         briefs.append(
             {
                 "id": joined,
@@ -76,8 +80,8 @@ def brief_questions(
     return briefs, shared
 
 
-def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return prompts with references in place of the texts that several of them have, and those texts."""
+def compact_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return prompts with references in place of the texts that several prompts share, and the shared texts by id."""
     counts = Counter(text for prompt in prompts for text in set(prompt.split("\n\n")))
     shared = {_id(text): text for text, count in counts.items() if count > 1 and len(text) >= LEAST_CHARS}
     briefs = [
@@ -87,12 +91,9 @@ def brief_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     return briefs, shared
 
 
-def brief_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of a result what its caller does not know yet, and the verdicts on claims; `status` has the rest."""
-    always, wanted = (
-        ("answer", "outcome", "status", "termination"),
-        ("warnings", "claims", "refutation_rate", "ranking"),
-    )
+def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a result that are new to its caller, and the verdicts on claims; `status` has the rest."""
+    always, wanted = ("answer", "outcome", "status", "termination"), ("warnings", "claims", "refutation_rate")
     return {
         name: result[name]
         for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))
@@ -113,7 +114,7 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without what only explains it, which the prompt does too; a choice of plain types is one list."""
+    """Return a schema without annotations, which the prompt explains too; a choice of plain types becomes one list."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):
@@ -131,10 +132,3 @@ def _compact(schema: Any) -> Any:
         ]
         kept["type"] = [*dict.fromkeys(chain(*types))]
     return kept
-
-
-def _advice(equal: Sequence[Pending]) -> str:
-    return (
-        f"Asked {len(equal)} times, each to be answered independently: give it to {len(equal)} fresh sub-agents if you "
-        "can; the answer to this id is the list of theirs."
-    )

@@ -1,9 +1,9 @@
-"""Prices that a user names, and the limits on dollars that need a price."""
+"""Prices of calls, and the limits on dollars that need them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -12,37 +12,44 @@ from ..core.budget import Budget
 from ..core.options import nested_options
 from ..errors import UsageError
 from .journal import CALLER
-from .metering import PriceOf, no_price
 from .ports import Model
+
+PriceOf = Callable[[int, int, int], float | None]
+"""(input tokens, output tokens, cached input tokens) → US dollars, or None for an unknown price."""
 
 _AMOUNT = r"\d{1,9}(?:\.\d{1,9})?"
 _PRICE = re.compile(rf"(?:(?P<model>.+)=)?(?P<taken>{_AMOUNT})/(?P<made>{_AMOUNT})", re.DOTALL)
 
 
+def no_price(input_tokens: int, output_tokens: int, cached_tokens: int) -> None:
+    """The `PriceOf` of a model without a known price."""
+    return
+
+
 class Price(Struct, frozen=True):
-    """US dollars per million tokens; cached ones cost like others."""
+    """US dollars per million tokens, cached tokens included."""
 
     taken: float
     made: float
 
     def __call__(self, input_tokens: int, output_tokens: int, cached_tokens: int) -> float:
-        """Return what a call costs."""
+        """Return the cost of a call."""
         return (self.taken * input_tokens + self.made * output_tokens) / 1_000_000
 
     def __str__(self) -> str:
-        """Write it as `read` takes it."""
+        """Return the text that `Prices.read` accepts."""
         taken, made = (f"{amount:.9f}".rstrip("0").rstrip(".") for amount in (self.taken, self.made))
         return f"{taken}/{made}"
 
 
 class Prices(Struct, frozen=True):
-    """The prices a user named: of one model, or (`""`) of all others."""
+    """The prices that a user named, by model; `""` for all others."""
 
     named: dict[str, Price] = {}
 
     @classmethod
     def read(cls, specs: Iterable[str]) -> Prices:
-        """Read what `--price` takes: `IN/OUT` or `MODEL=IN/OUT`.
+        """Read the values of `--price`: `IN/OUT` or `MODEL=IN/OUT`.
 
         Raises:
             UsageError: A spec has neither form, or a model is priced twice.
@@ -61,10 +68,10 @@ class Prices(Struct, frozen=True):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Prices:
-        """Read the prices that hold where a run names none: those of `REASONRY_PRICE`.
+        """Read the default prices from `REASONRY_PRICE`.
 
         Raises:
-            UsageError: It holds something else than prices.
+            UsageError: A spec is no price.
         """
         try:
             return cls.read(spec for spec in environ.get("REASONRY_PRICE", "").split(",") if spec.strip())
@@ -72,18 +79,18 @@ class Prices(Struct, frozen=True):
             raise UsageError(f"REASONRY_PRICE: {error.message}", option="REASONRY_PRICE") from None
 
     def of(self, model: Model) -> Price | None:
-        """Return the price the user named for a model, if one."""
+        """Return the price that the user named for a model, if any."""
         return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
 
     def price_of(self, model: Model) -> PriceOf:
-        """Return what a model costs, as far as anybody says."""
+        """Return the named price of a model, or else the price that the model knows."""
         return self.of(model) or getattr(model, "price", no_price)
 
     def check_models(self, models: Sequence[Model]) -> None:
-        """Refuse a price that would do nothing.
+        """Refuse a price without effect.
 
         Raises:
-            UsageError: No model of the run goes by the name that a price was named for.
+            UsageError: No model of the run has the name that a price was named for.
         """
         names = [model.name for model in models]
         unknown = next((name for name in self.named if name and name not in names), None)
@@ -93,13 +100,13 @@ class Prices(Struct, frozen=True):
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return the prices of these models, each by its name; the first layer that has one counts."""
+    """Return the price specs of these models by name; the first layer with a price for a model counts."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
 
 def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str, ...]:
-    """Return what is named of these models, or of all."""
+    """Return the price specs for these models, or for all models."""
     return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
 
 
@@ -107,7 +114,7 @@ def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
     """Return the name of a limit on dollars, if one is set.
 
     Args:
-        options: Of a run, with those of the strategies inside it.
+        options: The options of a run and of its inner strategies.
     """
     if budget.usd is not None:
         return "max_usd"
@@ -115,12 +122,12 @@ def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
 
 
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
-    """Check that every model has a price where dollars are limited; otherwise the limit would limit nothing.
+    """Check that every model has a price where dollars are limited; otherwise the limit would have no effect.
 
-    A program's own model that has no `price` is taken to state its dollars with each answer.
+    A program's own model without `price` states its dollars with each answer.
 
     Args:
-        limit: What it is called where the user set it; None: there is none.
+        limit: The name of the limit where the user set it. None for no limit.
 
     Raises:
         UsageError: `price_unknown`.

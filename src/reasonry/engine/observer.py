@@ -1,4 +1,4 @@
-"""Following a run as it is driven. What a follower is told is never needed to resume the run."""
+"""Observe a run while it is driven; resuming the run never depends on an observer."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .run import Run
 _LOG = logging.getLogger("reasonry")
 
 HELD_CHARS: Final = 1_024
-"""A key that takes at most so many characters never appears in streamed text."""
+"""A key of at most this length never appears in streamed text."""
 
 _TO_LAST_BREAK = lazy_pattern(r".*[^!-~]", re.DOTALL)
-"""Text up to its last character that is blank or outside ASCII."""
+"""Matches text up to its last character that is blank or outside ASCII."""
 
 
 class Observer:
-    """Told what happens, as it happens, on the loop that drives the run; must return quickly and not raise.
+    """Receives the events of a run on the loop that drives it; each method must return quickly and not raise.
 
     Attributes:
-        wants_text: Whether answers are to be streamed; streaming costs a little on each call.
+        wants_text: Whether to stream answers; streaming costs a little on each call.
     """
 
     wants_text = False
 
     def began(self, run_id: str, run: Run) -> None:
-        """The run is accepted and on disk, or was resumed."""
+        """The run is accepted and on disk, or is resumed."""
 
     def asked(self, pending: Pending) -> None:
         """An effect is being performed."""
@@ -44,10 +44,10 @@ class Observer:
         """A piece of an answer streamed in."""
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """An attempt failed and is made again after a pause."""
+        """An attempt failed and is repeated after a pause."""
 
     def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
-        """An entry was folded in, and is to be the line `seq` of the journal, unless another process writes first."""
+        """An entry was folded in, and becomes line `seq` of the journal, unless another process writes first."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         """Lines of the journal are durable, one for each of the entries."""
@@ -60,7 +60,7 @@ class Observer:
 
 
 class ContainedObserver(Observer):
-    """Tells an observer, and logs what it raises: it cannot break the run that it watches."""
+    """Forwards to an observer and logs its exceptions, so that it cannot break the run."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -69,7 +69,7 @@ class ContainedObserver(Observer):
 
     @property
     def wants_text(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether the observer wants text by now."""
+        """Whether the observer wants text at present."""
         return self._observer.wants_text
 
 
@@ -81,21 +81,21 @@ def _tell(name: str, method: Callable[..., None], *arguments: Any) -> None:
 
 
 class StreamedText:
-    """A text that streams in, as it may be shown: without keys, wherever they are cut into pieces.
+    """Masks keys in a text that streams in, wherever the pieces cut them.
 
-    The last run of characters that could belong to a key is held back, whichever keys are kept: how a text is cut tells
-    nothing about them.
+    The text holds back its last characters that could belong to any key, so that the cuts between shown pieces reveal
+    nothing about the keys in use.
     """
 
     def __init__(self, secrets: Secrets = SECRETS) -> None:
         self._secrets, self._held = secrets, ""
 
     def add(self, piece: str) -> str:
-        """Take a further piece; return what can be shown by now and has not been shown yet."""
+        """Add a piece; return the text that can now be shown and was not shown before."""
         broken = _TO_LAST_BREAK.match(piece)
         end = len(self._held) + broken.end() if broken else 0
         self._held += piece
-        # Letting go of many characters at a time looks at each of them a few times at most.
+        # Releasing many characters at a time scans each character only a few times.
         if len(self._held) - end > 2 * HELD_CHARS:
             end = len(self._held) - HELD_CHARS
         if not end:
@@ -104,6 +104,6 @@ class StreamedText:
         return shown
 
     def end(self) -> str:
-        """Return the rest: nothing more comes."""
+        """Return the rest of the text, which is complete."""
         rest, self._held = self._held, ""
         return self._secrets.mask(rest)

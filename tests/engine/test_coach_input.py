@@ -10,7 +10,7 @@ import pytest
 from reasonry.core.budget import Budget
 from reasonry.core.options import read_options
 from reasonry.engine.coach import Coach
-from reasonry.engine.coached_answers import joined_id, read_answers
+from reasonry.engine.coach_input import joined_id, read_answers
 from reasonry.errors import AnswerRefusedError, ConflictError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts.asks import NO_THOUGHTS, WANTED

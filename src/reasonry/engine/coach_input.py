@@ -1,4 +1,4 @@
-"""The answers of a call to a coached run, in whatever shape they come: which question is answered, and what is said."""
+"""Read the answers that a caller hands to a coached run, in any of the accepted shapes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SHAPE: Final = (
 _RANGE: Final = re.compile(r"e(\d{1,9})\.\.e(\d{1,9})")
 _ID_NAMES: Final = ("id", "question_id", "questionId")
 _ID: Final = re.compile(r"e\d")
-"""How the id of a question begins."""
+"""Matches the beginning of a question's id."""
 _MAX_COUNT: Final = 10_000
 _SHOWN: Final = 5
 
 
 def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = None) -> list[tuple[str, str]]:
-    """Return the answers of a call: (question id, text) each.
+    """Return the answers of a call as pairs of question id and text.
 
     Args:
-        raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. The id of a
-            question that is asked several times, see `joined_id`, takes the list of its answers, or one of them. Where
-            a single question waits, its answer will do too; where equal ones wait, the list of theirs.
-        waiting: The schema of the answer to each question that waits, by id; equal questions are one.
+        raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. A joined id
+            (see `joined_id`) takes the list of its answers, or one answer. Where a single question is open, its bare
+            answer is accepted too; where equal questions are open, the bare list of their answers.
+        waiting: The answer schema of each open question, by its id; equal questions share a joined id.
 
     Raises:
-        UsageError: It is none of these, or an answer is neither text nor JSON data.
+        UsageError: The input has another shape, or an answer is neither text nor JSON data.
         TooLargeError: An answer is too long.
     """
     whole, waiting = _decode(raw), waiting or {}
@@ -52,7 +52,7 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
 
 
 def joined_id(effect_ids: Sequence[str]) -> str:
-    """Return the one id of questions that are equal: `e1..e5` where they follow one another, else all with commas."""
+    """Return the joined id of equal questions: `e1..e5` for consecutive ids, otherwise all ids with commas."""
     numbers = [int(effect_id[1:]) if effect_id[1:].isdecimal() else -1 for effect_id in effect_ids]
     if len(numbers) > 1 and numbers[0] > 0 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{effect_ids[0]}..{effect_ids[-1]}"
@@ -69,7 +69,7 @@ def _shape(waiting: Sequence[str]) -> str:
 
 
 def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
-    """Return what answers the only question that waits under its id, where it names no question."""
+    """Return a bare answer to the only open question under the id of this question."""
     is_equal = len(_split_id(name)) > 1
     if is_equal and not isinstance(whole, list | tuple):
         return whole
@@ -99,7 +99,7 @@ def _names_question(part: Any) -> bool:
 
 
 def _pairs(whole: Any) -> list[tuple[Any, Any]]:
-    """Return the ids and the answers of a call; None stands for an id that is not there."""
+    """Return the ids and the answers of a call; None stands for a missing id."""
     mappings = [whole] if isinstance(whole, Mapping) else whole
     if not isinstance(mappings, list | tuple) or not all(isinstance(part, Mapping) for part in mappings):
         return [(None, whole)]
@@ -111,7 +111,7 @@ def _pairs(whole: Any) -> list[tuple[Any, Any]]:
 
 
 def _decode(data: Any) -> Any:
-    """Return an object or a list that may have come as JSON text; any other text stays as it is."""
+    """Return the object or the list that a JSON text holds; return any other data unchanged."""
     if not isinstance(data, str):
         return data
     try:

@@ -19,7 +19,7 @@ from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
-from reasonry.engine.named_prices import Price, Prices, fix_prices, prices_of
+from reasonry.engine.prices import Price, Prices, fix_prices, prices_of
 from reasonry.errors import UsageError
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.scripted import ScriptedModel

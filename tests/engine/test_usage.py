@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.core.events import Usage
-from reasonry.engine.metering import (
+from reasonry.engine.usage import (
     MOST_HIDDEN_TOKENS,
     Stated,
     check_usage,

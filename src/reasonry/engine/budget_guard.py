@@ -1,0 +1,275 @@
+"""The budget guard: no call goes out that the budget does not cover, and the usage of each call is booked.
+
+An allowance guards the dollars that the runs of one owner may take together in a day.
+
+Rule 1: an estimate is set aside before each call, and the usage of the call is booked after it, for the run's limits
+        (`core.budget`) and for the allowance.
+Rule 2: the guard reads the spending of the owner's runs in other processes from the store before a call, at most every
+        `LOOK_EVERY_MS`; calls in flight there count once they are recorded.
+Rule 3: a day begins at midnight, UTC. A call in flight then is booked on the day its answer comes in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..core.budget import HEADROOM, Budget, Ledger, Refusal
+from ..core.events import NOTHING, Usage
+from ..errors import StoreError
+from ..records import UsageTotal, now_ms
+from .ports import Question
+from .run import Run
+from .usage import estimate_tokens
+
+UNMEASURED = 1.5
+"""Tokens that a prompt may take for each estimated token, before the model has measured a prompt."""
+
+LEAST_ROOM = 16
+"""Tokens that a reply may take where less is left: no provider takes a smaller limit."""
+
+Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
+"""Waits for an event, until the drive halts."""
+
+CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
+"""Limits before which a run is closed, rather than stopped."""
+
+KEPT_SHARE: Final = 0.2
+"""Share of a limit on time that is kept back for the last question, where no question has taken longer."""
+KEPT_TIMES: Final = 1.5
+"""How many times as long as the slowest question so far the last question may take."""
+
+DAY_MS: Final = 86_400_000
+
+LOOK_EVERY_MS: Final = 1_000
+
+ALLOWANCE_SPENT: Final = "max_usd_a_day"
+"""The termination reason of a run that meets the limit of its owner's day."""
+
+
+class BudgetExhausted(Exception):
+    """Ends an attempt, not the process: the engine turns it into the run's termination reason."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.detail)
+        self.refusal = refusal
+
+
+def limits_calls(budget: Budget) -> bool:
+    """Whether a budget limits calls or their usage; calls are then recorded before they go out."""
+    return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
+
+
+def node_count(run: Run) -> int:
+    """Return the number of nodes in the tree of a run."""
+    return run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("node_count", 0)
+
+
+def limit_reached(run: Run) -> Refusal | None:
+    """Return the limit on thoughts or nodes that a run has reached, if any."""
+    budget = run.budget
+    if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
+        return Refusal("max_thoughts", f"reached the limit of {budget.thoughts} thoughts")
+    if budget.nodes is not None and node_count(run) >= budget.nodes:
+        return Refusal("max_nodes", f"reached the limit of {budget.nodes} nodes")
+    return None
+
+
+def closing_reserve(run: Run) -> Usage:
+    """Return the usage that closing a run may take: none where closing asks no question, or is not possible."""
+    asks = run.last_questions if limits_calls(run.budget) else None
+    estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
+    kept = sum(estimates, NOTHING)
+    usd = None if kept.usd is None else kept.usd * HEADROOM
+    return replace(kept, input_tokens=math.ceil(kept.input_tokens * HEADROOM), usd=usd)
+
+
+def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
+    """Return the limit that forbids a run one more call, if any; `kept` defaults to its `closing_reserve`."""
+    reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
+    return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
+
+
+class BudgetGuard:
+    """Books calls in a ledger: their estimates, their usage while they stream in, and their final usage."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        self.changed = asyncio.Event()
+        """Set when a waiting call may have room again."""
+        self._coming: dict[object, Usage] = {}
+        """The estimated usage so far of each reply that streams in."""
+        self._dearest: float | None = None
+        """The largest ratio of a prompt's tokens to their estimate."""
+
+    def set_budget(self, budget: Budget) -> None:
+        """Set new limits; calls that wait for room look again."""
+        self.ledger = replace(self.ledger, budget=budget)
+        self.changed.set()
+
+    def keep(self, usage: Usage) -> None:
+        """Keep this usage back for the end of the run; calls that wait for room look again."""
+        if usage != self.ledger.kept:
+            self.ledger = replace(self.ledger, kept=usage)
+            self.changed.set()
+
+    async def catch_up(self) -> None:
+        """Read the spending of other processes, where the guard shares a limit with them."""
+
+    def describe(self, refusal: Refusal) -> Refusal:
+        """Return a refusal in the terms of this guard."""
+        return refusal
+
+    def fitting(self, question: Question, samples: int) -> int:
+        """Return how many samples of a question one request may draw; see `Ledger.fitting`."""
+        rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
+        return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
+
+    async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
+        """Set an estimate aside for one request; wait while calls in flight may still leave room.
+
+        Raises:
+            BudgetExhausted: The budget does not cover the request.
+        """
+        while True:
+            await self.catch_up()
+            estimate = self.ledger.estimate(estimate_tokens(question.prompt), samples)
+            outcome = self.ledger.reserve(estimate)
+            if isinstance(outcome, Ledger) and self._room(question, samples, 1.0) < LEAST_ROOM:
+                limit, in_flight = self.ledger.budget.tokens, self.ledger.reserved.calls > 0
+                reason = f"the limit of {limit} tokens leaves no room for another reply"
+                outcome = Refusal("max_tokens", reason, wait=in_flight)
+            if isinstance(outcome, Ledger):
+                self.ledger = outcome
+                return estimate
+            if not outcome.wait:
+                raise BudgetExhausted(self.describe(outcome))
+            self.changed.clear()
+            await pause(self.changed.wait())
+
+    def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
+        """Return a question whose replies are limited to the tokens that the budget leaves after the prompt.
+
+        Args:
+            reserved: The estimate that is set aside for the question.
+        """
+        wanted = question.ask.max_output_tokens
+        room = self._room(question, samples, UNMEASURED, reserved.tokens)
+        if wanted is None or wanted <= room:
+            return question
+        return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
+
+    def watch(self, reply: object, so_far: Usage) -> Refusal | None:
+        """Note the usage so far of a reply that streams in; return the limit that is now passed, if any."""
+        self._coming[reply] = so_far
+        passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
+        return passed and self.describe(passed)
+
+    def settle(self, estimate: Usage, actual: Sequence[Usage], reply: object = None) -> None:
+        """Book the usage of each sample in place of an estimate, and stop watching the reply."""
+        self._coming.pop(reply, None)
+        for usage in actual:
+            self.ledger = self.ledger.settle(estimate, usage)
+            estimate = NOTHING
+        self.changed.set()
+
+    def note_prompt(self, question: Question, spent: Usage) -> None:
+        """Learn from a prompt's usage how far estimates are off."""
+        if spent.input_tokens and not spent.estimated_tokens:
+            dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
+            self._dearest = max(self._dearest or 0.0, dear)
+
+    def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
+        """Return the tokens that the budget leaves for each reply to a question.
+
+        Args:
+            unmeasured: Tokens of the prompt for each estimated token, where no prompt has been measured.
+            own_tokens: Reserved tokens that are the question's own.
+        """
+        ledger, limit = self.ledger, self.ledger.budget.tokens
+        if limit is None:
+            return math.inf
+        prompt = math.ceil(estimate_tokens(question.prompt) * (self._dearest or unmeasured))
+        others = ledger.kept.tokens + ledger.spent.tokens + ledger.reserved.tokens - own_tokens
+        return (limit - others - prompt) // samples
+
+
+class Allowance(BudgetGuard):
+    """Guards the dollars of one owner's day in this process.
+
+    Args:
+        now_ms: Reads the clock: milliseconds since 1970, UTC.
+        spent_since: Reads from the store the dollars that the owner's runs have spent since an instant.
+    """
+
+    def __init__(
+        self, usd: float, now_ms: Callable[[], int], spent_since: Callable[[int], Awaitable[float]]
+    ) -> None:
+        super().__init__(Ledger(Budget(usd=usd)))
+        self._now_ms, self._spent_since = now_ms, spent_since
+        self._day, self._looked_at_ms = 0, 0
+
+    async def catch_up(self) -> None:
+        """Read today's spending of the owner's runs in all processes.
+
+        Raises:
+            StoreError: The first look at the store fails.
+        """
+        now_ms = self._now_ms()
+        if now_ms // DAY_MS > self._day:
+            self._day, self._looked_at_ms = now_ms // DAY_MS, 0
+            self.ledger = replace(self.ledger, spent=NOTHING)
+        if 0 <= now_ms - self._looked_at_ms < LOOK_EVERY_MS:
+            return
+        is_first, self._looked_at_ms = not self._looked_at_ms, now_ms
+        try:
+            recorded = await self._spent_since(self._day * DAY_MS)
+        except StoreError:
+            if is_first:
+                self._looked_at_ms = 0
+                raise
+        else:
+            usd = max(self.ledger.spent.usd or 0.0, recorded)
+            self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
+
+    def refusal(self) -> Refusal | None:
+        """Return the reason why no more runs may begin today, if any, as of the last look at the store."""
+        reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
+        return self.describe(reserved) if isinstance(reserved, Refusal) else None
+
+    def describe(self, refusal: Refusal) -> Refusal:
+        """See `BudgetGuard`."""
+        detail = refusal.detail.replace("US dollars", "US dollars a day")
+        return replace(refusal, reason=ALLOWANCE_SPENT, detail=detail)
+
+
+class Allowances:
+    """The allowances of the owners whose runs this process accepts or drives.
+
+    Args:
+        usd_a_day: Returns the daily limit of an owner. None for no limit.
+    """
+
+    def __init__(self, usd_a_day: Callable[[str], float | None]) -> None:
+        self._usd_a_day = usd_a_day
+        self._known: dict[str, Allowance] = {}
+
+    async def today(
+        self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
+    ) -> Allowance | None:
+        """Return an owner's allowance after a look at the store; None for an owner without a limit."""
+        usd = self._usd_a_day(owner)
+        if usd is None:
+            return None
+        if owner not in self._known:
+
+            async def spent_since(at_ms: int) -> float:
+                return (await usage_since(at_ms, owner)).usd or 0.0
+
+            self._known[owner] = Allowance(usd, now_ms, spent_since)
+        await self._known[owner].catch_up()
+        return self._known[owner]

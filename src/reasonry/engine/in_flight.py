@@ -1,0 +1,87 @@
+"""The effects of a drive that are in flight, and the calls that count for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+from ..core.budget import Refusal
+from ..core.events import NOTHING, Event
+from ..core.pending import Pending
+from .budget_guard import BudgetExhausted
+from .calls import Calls, Halted
+from .journal import CallIntended, Settled
+
+
+class InFlight:
+    """The effects in flight and their events until these are written down."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self.tasks: dict[asyncio.Task[Event], Pending] = {}
+        self.unwritten: list[Settled] = []
+        """Events that are not yet written down."""
+        self.cancelled: set[str] = set()
+        """Effects that the run no longer needs, because it has enough answers."""
+        self.intended: Counter[str] = Counter()
+        """The number of calls that this drive recorded before they went out, by effect."""
+        self.refused: dict[str, Refusal] = {}
+        """Effects that the limits keep from going out."""
+        self._under_other_terms = frozenset[asyncio.Task[Event]]()
+        """Tasks that began under earlier limits; the new limits may allow an effect that those refused."""
+
+    @property
+    def known(self) -> set[str]:
+        """Effects that need no new task."""
+        waiting = {pending.id for pending in self.tasks.values()}
+        return waiting | {settled.id or "" for settled in self.unwritten} | self.cancelled | {*self.refused}
+
+    def renew_terms(self) -> None:
+        """Forget earlier refusals, since the limits have changed."""
+        self.refused.clear()
+        self._under_other_terms = frozenset(self.tasks)
+
+    def collect(self) -> None:
+        """Move the results of finished tasks to `unwritten` and `refused`."""
+        for task in [task for task in self.tasks if task.done()]:
+            pending = self.tasks.pop(task)
+            try:
+                self.unwritten.append(Settled(pending.id, task.result()))
+            except BudgetExhausted as exhausted:
+                if task not in self._under_other_terms:
+                    self.refused[pending.id] = exhausted.refusal
+            except Halted:
+                pass
+
+    async def cut_off(self, cancelled: Collection[str]) -> dict[str, int]:
+        """Cut off effects that the run no longer needs; return the number of calls that went out for each."""
+        self.cancelled.update(cancelled)
+        calls = dict.fromkeys(cancelled, 0)
+        cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
+        for task in cut:
+            task.cancel()
+        await asyncio.gather(*cut, return_exceptions=True)
+        for task in cut:
+            effect_id = self.tasks.pop(task).id
+            has_come = not task.cancelled() and task.exception() is None
+            answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
+            calls[effect_id] = answered or self._calls.in_flight.pop(effect_id, NOTHING).calls
+        return calls
+
+    def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
+        """Return an entry for each of these calls that was not recorded before it went out."""
+        return [
+            CallIntended(effect_id)
+            for effect_id, number in calls.items()
+            for _ in range(number - self.intended[effect_id])
+        ]
+
+    async def drop(self) -> None:
+        """Cut off effects in flight; keep answers that have come in."""
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        for task in [task for task in self.tasks if task.cancelled() or task.exception() is not None]:
+            del self.tasks[task]
+        self.collect()

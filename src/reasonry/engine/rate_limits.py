@@ -1,0 +1,201 @@
+"""Rates of providers: the limits that the user sets, and the gate behind a provider that has refused a call."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from ..errors import UsageError
+from .ports import provider_of
+
+WINDOW_S = 60.0
+
+Limit = int | Mapping[str, int] | None
+"""A limit for each provider, or limits by provider, with `*` for all others: `{"openai": 500, "*": 50}`. None for no
+limit."""
+
+SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
+"""Holds a place under a provider's limit over all processes of a store, once there is a place.
+
+The arguments are the provider, the seconds after which a place that is not released ends, and a function that is called
+with the seconds to wait.
+"""
+
+
+class RateLimits:
+    """Rate limits of all runs of an app, or of a program that passes the same limits to each `solve`.
+
+    Args:
+        requests: Calls in any minute.
+        tokens: Tokens in any minute: an estimate while a call is in flight, and then the provider's count.
+
+    Raises:
+        UsageError: A limit is below 1.
+    """
+
+    def __init__(self, requests: Limit = None, tokens: Limit = None) -> None:
+        self._limits = (_by_provider(requests), _by_provider(tokens))
+        self._windows: dict[str, RateLimit] = {}
+        self.shared: SharedLimits | None = None
+
+    def of(self, model: str) -> RateLimit:
+        """Return the limit of the model's provider."""
+        provider = provider_of(model)
+        if provider not in self._windows:
+            kind = provider.partition(":")[0]
+            limits = (limit.get(provider, limit.get(kind, limit.get("*"))) for limit in self._limits)
+            self._windows[provider] = RateLimit(*limits)
+        return self._windows[provider]
+
+
+def _by_provider(limit: Limit) -> Mapping[str, int]:
+    limits = limit if isinstance(limit, Mapping) else {} if limit is None else {"*": limit}
+    for provider, number in limits.items():
+        # A program may pass a value of any type.
+        if type(number) is not int or number < 1:
+            raise UsageError(f"a rate limit is a whole number from 1 up, got {number!r} for {provider}")
+    return limits
+
+
+@dataclass
+class CountedCall:
+    """A call that counts against a limit; `tokens` may be corrected once they are known."""
+
+    instant_s: float
+    tokens: int
+
+
+class RateLimit:
+    """A sliding window over the last minute."""
+
+    def __init__(self, requests: int | None = None, tokens: int | None = None) -> None:
+        self.requests, self.tokens = requests, tokens
+        self._sent: deque[CountedCall] = deque()
+        self._turn = asyncio.Lock()
+
+    async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
+        """Wait until a call may go out; calls go out in the order they came.
+
+        Args:
+            tokens: The estimated tokens of the call.
+            pausing: Called with the seconds to wait.
+        """
+        async with self._turn:
+            while (pause_s := self._pause_s(tokens)) > 0:
+                pausing(pause_s)
+                await asyncio.sleep(pause_s)
+            sent = CountedCall(time.monotonic(), tokens)
+            self._sent.append(sent)
+            return sent
+
+    def _pause_s(self, tokens: int) -> float:
+        now = time.monotonic()
+        while self._sent and self._sent[0].instant_s <= now - WINDOW_S:
+            self._sent.popleft()
+        spent = sum(call.tokens for call in self._sent)
+        full = self.requests is not None and len(self._sent) >= self.requests
+        # A call larger than the whole limit goes out alone rather than never.
+        dear = self.tokens is not None and bool(self._sent) and spent + tokens > self.tokens
+        return self._sent[0].instant_s + WINDOW_S - now if full or dear else 0.0
+
+
+MOST_AT_THE_GATE: Final = 64
+"""Most calls in flight at once before the gate opens to all calls."""
+MOST_WAIT_S: Final = 900.0
+"""Longest wait of a call at a gate where its run has no limit in seconds."""
+UNCLEAR_WAIT_S: Final = 60.0
+"""The wait where a provider asks for a longer, negative or unreadable wait."""
+
+
+class GateClosed(Exception):
+    """Ends an attempt before it goes out, because the gate of its provider has closed."""
+
+
+class Gate:
+    """Holds back calls to a provider that has refused a call for its rate, and then lets one call through at first.
+
+    Each successful call makes room for one more, so calls go out as fast as the provider accepts them.
+    """
+
+    def __init__(self) -> None:
+        self._opens_s, self._refusals, self._out = 0.0, 0, 0
+        self._room: int | None = None
+        """Most calls in flight at once. None while the gate is open."""
+        self._changed = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls need not enter the gate."""
+        return self._room is None
+
+    async def enter(self, until_s: float, pausing: Callable[[float], None]) -> bool:
+        """Wait until a call may go out; return whether the gate counts the call, which then has to `leave`.
+
+        Args:
+            until_s: The end of the wait, by the monotonic clock.
+            pausing: Called with the seconds to wait.
+
+        Raises:
+            TimeoutError: The gate stays closed until then.
+        """
+        while self._room is not None:
+            now = time.monotonic()
+            wait_s = self._opens_s - now
+            if wait_s <= 0 and self._out < self._room:
+                self._out += 1
+                return True
+            if max(now, self._opens_s) >= until_s:
+                raise TimeoutError
+            pausing(max(wait_s, 0.0))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s if wait_s > 0 else until_s - now):
+                    await self._changed.wait()
+        return False
+
+    def check(self, counted: bool) -> None:
+        """Check that a call may still go out after other waits.
+
+        Raises:
+            GateClosed: The call has to enter again.
+        """
+        if self._room is not None and not (counted and time.monotonic() >= self._opens_s):
+            raise GateClosed
+
+    def leave(self, counted: bool, *, came_through: bool) -> None:
+        """Note that a call is over."""
+        self._out -= counted
+        if counted and came_through and self._room is not None:
+            self._refusals, self._room = 0, self._room + 1
+            if self._room > MOST_AT_THE_GATE:
+                self._room = None
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def close(self, wait_s: float | None, backoff_s: Callable[[int], float]) -> None:
+        """Close the gate because the provider refused a call.
+
+        Args:
+            wait_s: Seconds that the provider asks for. None where it names none.
+            backoff_s: Returns the least wait after a number of refusals without a success between them.
+        """
+        if time.monotonic() >= self._opens_s:
+            self._refusals += 1
+        if wait_s is not None and not 0 <= wait_s <= MOST_WAIT_S:
+            wait_s = UNCLEAR_WAIT_S
+        wait_s = max(wait_s or 0.0, backoff_s(self._refusals)) * random.uniform(1.0, 1.25)
+        self._opens_s, self._room = max(self._opens_s, time.monotonic() + wait_s), 1
+
+
+_gates = WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, Gate]]()
+
+
+def gate_of(model: str) -> Gate:
+    """Return the gate of a model's provider; all runs of an event loop share it."""
+    return _gates.setdefault(asyncio.get_running_loop(), defaultdict(Gate))[provider_of(model)]
