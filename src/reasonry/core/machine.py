@@ -328,8 +328,7 @@ class _Execution:
             if self.stage.run is None:
                 return self._end(self.strategy.conclude(self.state))
             reached = run_stage(self.stage, self.entry, self.had)
-            if reached.thoughts:
-                self._record(reached.thoughts)
+            self.thoughts += _in_stage(reached.thoughts, self.stage)
             if reached.request is not None:
                 if not self._open(reached.request):
                     return self._step()
@@ -340,16 +339,11 @@ class _Execution:
         detail = f"stage {self.stage.name!r} went round without asking anybody"
         return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
-    def _record(self, thoughts: Sequence[Thought]) -> None:
-        stage = self.stage.name
-        self.thoughts += tuple(each if each.stage else replace(each, stage=stage) for each in thoughts)
-
     def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
         """Apply a move; return the last step if the run ends."""
         assert move is not None
         stage, to = self.stage, move.to
-        if move.thoughts:
-            self._record(move.thoughts)
+        self.thoughts += _in_stage(move.thoughts, stage)
         if not stage.to:
             return self._end(replace(self.strategy.conclude(self.state), answer=move.state))
         if move.failure is not None:
@@ -426,7 +420,13 @@ class _Execution:
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
         """Settle one effect; continue if the stage has all of its answers."""
         own, _, inner = effect_id.partition("/")
-        place, waiting = self._find_open(own, effect_id)
+        place = next(
+            (n for n, each in enumerate(self.pending) if each.id == own and each.settled is None), -1
+        )
+        if place < 0:
+            choices = [each.id for each in open_effects(self.before)]
+            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
+        waiting = self.pending[place]
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
@@ -439,13 +439,6 @@ class _Execution:
         if event.at_ms > self.at_ms:
             self.at_ms = event.at_ms
         return self.go_on() if self._take() else self._step()
-
-    def _find_open(self, own: str, effect_id: str) -> tuple[int, Pending]:
-        for place, waiting in enumerate(self.pending):
-            if waiting.id == own and waiting.settled is None:
-                return place, waiting
-        choices = [waiting.id for waiting in open_effects(self.before)]
-        raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
 
     def _settle_answer(self, waiting: Pending, ask: Ask, event: Answered, read: Reader) -> Pending:
         replies = (*waiting.replies, event)
@@ -602,6 +595,10 @@ class _Execution:
             calls_left=self.calls_left,
         )
         return Step(now, self.effects, self.edges, self.thoughts, self.reading, self.cancelled)
+
+
+def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, ...]:
+    return tuple([each if each.stage else replace(each, stage=stage.name) for each in thoughts])
 
 
 def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:

@@ -45,7 +45,7 @@ class Reading(Struct, frozen=True, omit_defaults=True):
     """The reading of a reply, recorded with it so that later versions of the code read the same.
 
     Attributes:
-        mode: The rung that read it: `native`, or a rung of `reading.parse`. Empty for an unreadable reply.
+        mode: The rung that read it: `native`, or a rung of `reading.form`. Empty for an unreadable reply.
         value: The value; plain data if the reading comes from a record.
         refusal: Why the reply is unreadable, as the next question states it.
         doubted: See `Unreadable.is_doubt`.

@@ -16,7 +16,7 @@ from ..core.json_schema import faults
 from ..core.strategy import Field, Stage
 from ..core.type_schema import describe_schema
 from ..errors import UsageError
-from ..reading.fit import Misfit, fit_value
+from ..reading.coerce import Misfit, fit_value
 from ..text import find_name
 from .arguments import truth
 

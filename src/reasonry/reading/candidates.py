@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..core.readings import Unreadable
 from ..text import plain_name, without_surrogates
-from .fit import list_items, read_texts, unwrap
+from .coerce import list_items, read_texts, unwrap
 from .json_in_text import json_values
 from .verdicts import SCORE, SCORES, member, normal, read_score, read_scores, scores_in
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..core.readings import Unreadable
 from ..text import lazy_pattern, plain_name
-from .fit import unwrap
+from .coerce import unwrap
 from .json_in_text import json_values
 from .numbers import read_scaled
 

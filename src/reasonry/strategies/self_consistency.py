@@ -39,7 +39,7 @@ from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
 from ..text import cut, lazy_pattern
 
@@ -261,7 +261,7 @@ def _path(state: State, sample: int) -> Effect:
 
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
     """Read a path: reasoning with a marked answer at its end."""
-    reading = parse.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
+    reading = read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
     found = next(filter(None, map(_CONFIDENCE.search, reversed(texts))), None) if s.options.weigh else None
@@ -313,7 +313,7 @@ def group_answers(s: State) -> Body:
 
 def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
     """Read groups. Each listed answer is in exactly one group."""
-    reading = parse.read_form(texts[-1], AnswerGroups)
+    reading = read_form(texts[-1], AnswerGroups)
     if isinstance(reading, Unreadable):
         return reading
     numbers = sorted(number for group in reading[0].groups for number in group)

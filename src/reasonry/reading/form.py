@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..core.readings import ALL, UNMARKED, Unreadable
 from ..text import lazy_pattern, plain_name
-from .fit import asked_fields, fit
+from .coerce import asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
 from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
