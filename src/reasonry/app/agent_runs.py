@@ -79,7 +79,6 @@ def _is_open(row: RunRow) -> bool:
 
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
-    """Return the head of a run for agents, without empty members."""
     head = run_head(row)
     shown: Document = {
         name: head[name] for name in ("run_id", "session_id", "strategy", "status", "outcome", "mode")

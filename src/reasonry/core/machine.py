@@ -610,7 +610,6 @@ def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
 
 
 def _settle_own(waiting: Pending, event: Event) -> Pending:
-    """Settle an effect by an event other than a reply."""
     kinds = _KINDS[type(waiting.effect)]
     if not isinstance(event, kinds):
         detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"

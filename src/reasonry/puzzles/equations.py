@@ -150,7 +150,6 @@ def _replace_command(match: re.Match[str]) -> str:
 
 
 def _equations(text: str) -> Iterator[_Equation]:
-    """Yield the equations in a text with only numbers and signs on both sides."""
     for run in _RUN.finditer(text):
         if "=" not in run[0] or "==" in run[0]:
             continue
@@ -218,7 +217,6 @@ def _is_left_bound(text: str, start: int) -> bool:
 
 
 def _computes(side: str) -> bool:
-    """Whether an expression has an operation."""
     return any(sign in side[1:] for sign in "+-*/^²³")
 
 
@@ -326,7 +324,6 @@ def _is_conversion(value: Fraction, stated: Fraction) -> bool:
 
 
 def _spaced_text(side: str) -> str:
-    """Write an expression with spaces around its signs."""
     text = re.sub(r"\s*([-+*/])\s*", r" \1 ", side).strip().replace("*", "×")
     return re.sub(r"\A- ", "-", text)
 

@@ -169,10 +169,6 @@ def _kind_of(schema: Schema) -> str:
     return schema.get("type") or ("enum" if "enum" in schema else "any")
 
 
-def _takes_text(schema: Schema) -> bool:
-    return any(_kind_of(member) == "string" for member in _members(schema))
-
-
 # -- objects
 
 
@@ -206,7 +202,8 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
     """Coerce a field's value; by its name, a question must be single and an answer stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
-    if not plain_name(name).endswith(_ANSWERS) or not _takes_text(part):
+    takes_text = any(_kind_of(member) == "string" for member in _members(part))
+    if not plain_name(name).endswith(_ANSWERS) or not takes_text:
         return fit_value(value, part)
     if isinstance(value, str) and value.strip():
         return value
@@ -230,7 +227,6 @@ def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _by_field(value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return an object's values by field."""
     by_plain: dict[str, Any] = {}
     for key, item in value.items():
         name = plain_name(str(key))

@@ -96,12 +96,10 @@ def _read_one(
 
 
 def _holds(value: Any, field: str) -> bool:
-    """Whether a value is an object with an answer field."""
     return isinstance(value, dict) and not {plain_name(field), "answer"}.isdisjoint(map(plain_name, value))
 
 
 def _is_own(value: Any, form: type[Struct]) -> bool:
-    """Whether an object has only members of the form."""
     return set(map(plain_name, asked_fields(form))).issuperset(map(plain_name, value))
 
 
@@ -141,7 +139,7 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
     if found:
         return found[0]
     return reason or Unreadable(
-        f"no JSON object was found in it; the fields wanted are: {_name_fields(form)}"
+        f"no JSON object was found in it; the fields wanted are: {', '.join(asked_fields(form))}"
     )
 
 
@@ -220,7 +218,3 @@ def _fill(form: type[Struct], field: str, marked: Marked) -> tuple[Any, str] | U
         values["answer"] = f"{marked.before}\n\n{marked.answer}".strip()
     fitted = fit(values, form)
     return fitted if isinstance(fitted, Unreadable) else (fitted, marked.mode)
-
-
-def _name_fields(form: type[Struct]) -> str:
-    return ", ".join(asked_fields(form))

@@ -79,7 +79,9 @@ def without_thinking(text: str) -> str:
             return text[closings[0] :].strip() if len(closings) == 1 else ""
         start, place = tags[closing].end(), closing + 1
     if start == 0 and (tag := _find_unopened(tags)) is not None and _ANSWERS.match(text, tag.end()):
-        start = 0 if _is_in_mark(shown[: tag.start()]) else tag.end()
+        before = shown[: tag.start()].lower()
+        is_in_mark = before.count("<answer>") > before.count("</answer>")
+        start = 0 if is_in_mark else tag.end()
     return text[start:].strip() if start else text
 
 
@@ -105,17 +107,12 @@ def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
 
 
 def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    """Return the first closing tag without an opening tag."""
     depth = 0
     for tag in tags:
         depth += -1 if _closes(tag) else 1
         if depth < 0:
             return tag
     return None
-
-
-def _is_in_mark(before: str) -> bool:
-    return before.lower().count("<answer>") > before.lower().count("</answer>")
 
 
 def _final_message(text: str) -> str:
@@ -188,7 +185,6 @@ def _placeholders(shown: str, form: bytes) -> frozenset[str]:
 
 
 def _names(form: Any) -> Iterator[str]:
-    """Yield the names of a form's fields, at any depth."""
     if isinstance(form, Mapping):
         yield from form.get("properties", ())
         form = list(form.values())
