@@ -91,6 +91,6 @@ def split_outside(text: str) -> list[str]:
 
 def _misspelling(text: str) -> UsageError:
     return UsageError(
-        f"{text[:100]!r} is no strategy; a strategy over another is written OUTSIDE(INSIDE, OPTION=VALUE)",
+        f"{text[:100]!r} is not a strategy; write a composition as OUTER(INNER, OPTION=VALUE)",
         option="strategy",
     )

@@ -43,7 +43,7 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
         found = f"{strategy.name if strategy else before}.{stage.replace('-', '_')}"
         if found not in legal:
             raise UsageError(
-                f"no stage {name!r} asks anything in this run. Those that do: {', '.join(legal)}.",
+                f"no stage {name!r} of this run asks a question. Stages with questions: {', '.join(legal)}.",
                 option="prompt",
                 choices=legal,
             )

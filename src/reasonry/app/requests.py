@@ -192,7 +192,7 @@ def _read_levels(
     complete = {**written.options, **complete}
     if not _has_option(strategy, "over"):
         if written.inside is not None:
-            raise UsageError(f"{strategy.name} takes no strategy inside", option="strategy")
+            raise UsageError(f"{strategy.name} takes no inner strategy", option="strategy")
         return [(strategy, complete)], why
     if written.inside is not None:
         complete["over"] = written.inside
@@ -200,7 +200,7 @@ def _read_levels(
         strategy, {name: complete[name] for name in ("over", "over_options") if name in complete}
     )
     if above >= MAX_LEVELS:
-        raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
+        raise UsageError(f"a composition has at most {MAX_LEVELS} inner strategies", option="strategy")
     levels, _ = _read_levels(over.over, over.over_options, strategies, choose, above=above + 1)
     inner, inner_options = levels[0]
     complete["over"] = inner.name
@@ -254,7 +254,7 @@ def _check_texts(request: RunRequest) -> None:
 def _check_verifier(reading: _Reading) -> str:
     verifier = reading.performers.verifier
     if verifier is None and any(getattr(each, "verify", False) for each in reading.options):
-        raise UsageError("verify needs a verifier: name one", option="verify")
+        raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")
     is_asked = getattr(reading.options[0], "verify", False)
     return idle_verifier_warning(verifier, reading.problem) if is_asked else ""
 
@@ -278,7 +278,9 @@ def _check_calls(reading: _Reading) -> str:
         return ""
     needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
     if strategy.needs_least:
-        raise UsageError(f"{needed} it gives nothing: allow more, or take another strategy", option="budget")
+        raise UsageError(
+            f"{needed} it has no result: allow more calls, or choose another strategy", option="budget"
+        )
     return f"{needed} this is one direct question"
 
 

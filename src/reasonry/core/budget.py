@@ -144,7 +144,7 @@ class Ledger(Struct, frozen=True):
         """Return a refusal if the usage so far and the coming usage together exceed a limit."""
         for reason, limit, unit, count in self._limits():
             if count(self.spent + coming) > limit:
-                detail = f"the limit of {limit + count(self.kept):g} {unit} was passed by a reply, which was cut off"
+                detail = f"the limit of {limit + count(self.kept):g} {unit} was exceeded by a reply, which was cut off"
                 return Refusal(reason, detail)
         return None
 

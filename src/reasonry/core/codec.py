@@ -51,7 +51,7 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
             )
         return _type_states(_snapshots.decode(envelope.body), strategies)
     except (msgspec.MsgspecError, RecursionError, KeyError) as error:
-        message = f"this is no snapshot of the strategies that are registered here: {error}"
+        message = f"this is not a snapshot of a registered strategy: {error}"
         raise StoreError(message, code="store_corrupt") from error
 
 

@@ -126,7 +126,7 @@ def as_recorded(reading: Reading) -> Reader:
             return replace(reading, value=msgspec.convert(reading.value, kind))
         except (msgspec.ValidationError, ValueError) as error:
             raise ConflictError(
-                f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+                f"a recorded answer does not fit the current stage {stage.name!r}: {error}",
                 code="strategy_changed",
                 stage=stage.name,
             ) from error
@@ -194,7 +194,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 answers, reached.thoughts = had.answers, ()
                 lost = None if requested.give_failures else _first_failure(answers)
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
-                message = f"stage {stage.name!r} yields without end and asks nobody"
+                message = f"stage {stage.name!r} yields without end and without an effect"
                 reached.failure = Failed("stage_loop", message)
                 break
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost))
@@ -216,7 +216,7 @@ def _first_failure(answers: Answers) -> Failed | None:
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
     return ConflictError(
-        f"stage {stage.name!r} asks something else than it did when the run was recorded",
+        f"stage {stage.name!r} does not make the request that was recorded",
         code="strategy_changed",
         stage=stage.name,
     )
@@ -297,7 +297,7 @@ def advance(
     if type(event) is Closing:
         step = run.close(event)
         if step is None:
-            raise ConflictError(f"the run has no way to its answer from stage {snapshot.stage!r}")
+            raise ConflictError(f"the run cannot close from stage {snapshot.stage!r}")
         return step
     return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read)
 
@@ -336,7 +336,7 @@ class _Execution:
                 return self._fail(reached.state, "error", lost.message, lost.code)
             elif (end := self._follow(reached.move)) is not None:
                 return end
-        detail = f"stage {self.stage.name!r} went round without asking anybody"
+        detail = f"stage {self.stage.name!r} loops without an effect"
         return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
     def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
@@ -459,7 +459,7 @@ class _Execution:
 
     def _settle_child(self, waiting: Pending, inner: str, event: Event, read: Reader) -> Pending:
         if waiting.child is None:
-            raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
+            raise ConflictError(f"effect {waiting.id!r} has no child run", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
         step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
         self.reading = step.reading
@@ -489,7 +489,7 @@ class _Execution:
             if requested is None or requested.enough is None or not requested.enough(so_far):
                 return False
             self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
-            cut = Stopped(STOPPED, "what came in is enough", self.at_ms)
+            cut = Stopped(STOPPED, "enough answers have arrived", self.at_ms)
             self.pending = tuple(self._cut(waiting, cut) for waiting in self.pending)
             answers = answers_in(self.pending)
         self.had = (*self.had, Round(self.asked, answers))

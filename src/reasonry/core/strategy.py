@@ -292,7 +292,7 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
             if to not in names:
                 yield f"stage {stage.name!r} leads to {to!r}, which is not in the table"
         if stage.tested_by and stage.tested_by not in names:
-            yield f"stage {stage.name!r} is to be tested by {stage.tested_by!r}, which is not in the table"
+            yield f"stage {stage.name!r} names as its test {stage.tested_by!r}, which is not in the table"
         if strategy.is_driven and stage.to and stage.run is None:
             yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
     last = [stage.name for stage in strategy.stages if not stage.to]

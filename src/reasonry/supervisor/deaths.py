@@ -38,7 +38,7 @@ class DeadlyRuns:
             yield
             return
         if last in self._driven or (deaths == last and self._driven):
-            message = f"run {run_id} has cost {deaths} processes their lives; another such run goes first"
+            message = f"the process of run {run_id} has died {deaths} times; another such run goes first"
             raise ConflictError(message, run_id=run_id, retryable=True)
         self.check_rested(run_id)
         self._driven.append(deaths)
@@ -63,5 +63,5 @@ class DeadlyRuns:
         """Raise ConflictError during a run's pause."""
         left_s = self._rests.get(run_id, (0, 0.0))[1] - time.monotonic()
         if left_s > 0:
-            message = f"run {run_id} is tried again in {left_s:.0f} s: a process has died while it drove it"
+            message = f"run {run_id} is retried in {left_s:.0f} s: its process has died"
             raise ConflictError(message, run_id=run_id, retryable=True)

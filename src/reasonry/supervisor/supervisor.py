@@ -261,7 +261,7 @@ class Supervisor:
             OverloadedError: It cannot.
         """
         if self.draining:
-            raise OverloadedError("this server is about to end; try again once it is back")
+            raise OverloadedError("this server is shutting down; try again once it is back")
         if self.is_full:
             message = f"{self._max_runs} runs are at work here, which is the limit; try again later"
             raise OverloadedError(message)
