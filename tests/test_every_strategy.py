@@ -27,7 +27,7 @@ from reasonry.core.options import read_options
 from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import Strategy
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.reading.parse import read_form
+from reasonry.reading.form import read_form
 from reasonry.strategies import STRATEGIES
 
 from .playing import Played, World, advance, play, stop

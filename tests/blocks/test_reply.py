@@ -27,7 +27,7 @@ from reasonry.core.readings import (
 )
 from reasonry.core.strategy import Stage
 from reasonry.core.type_schema import inlined_schema
-from reasonry.reading.parse import no_reply
+from reasonry.reading.form import no_reply
 
 STAGE = Stage("answering", ("final_response",), description="", guidance="", reply=ReasonedAnswer)
 ASK = Ask("How many?", "You count.", MARKED, "First count.")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.core.readings import Unreadable
+from reasonry.reading.form import no_reply, read_form
 from reasonry.reading.json_in_text import CUT_OFF, breaks_off
-from reasonry.reading.parse import no_reply, read_form
 
 WORDS = st.text("abc xyz.,'(){}[]:", min_size=1, max_size=20)
 

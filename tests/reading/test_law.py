@@ -19,7 +19,7 @@ from msgspec import Meta, Struct
 from reasonry.blocks.answers import AnswerReply, CheckReply, ReasonedAnswer
 from reasonry.core.readings import Unreadable
 from reasonry.core.type_schema import inlined_schema
-from reasonry.reading.parse import no_reply, read_form
+from reasonry.reading.form import no_reply, read_form
 from reasonry.reading.thinking import without_thinking
 
 from ..filling import fill

@@ -6,8 +6,8 @@ import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import ALL, UNMARKED, Unreadable
+from reasonry.reading.form import read_form
 from reasonry.reading.mark import CALLS, EMPTY, closes_mark
-from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking
 
 

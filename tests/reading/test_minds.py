@@ -15,7 +15,7 @@ import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import ALL, Unreadable
-from reasonry.reading.parse import read_form
+from reasonry.reading.form import read_form
 from reasonry.reading.thinking import without_thinking
 
 RUNS: list[dict[str, Any]] = [

@@ -14,7 +14,7 @@ import msgspec
 
 from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import Unreadable
-from reasonry.reading.parse import read_form
+from reasonry.reading.form import read_form
 from reasonry.reading.thinking import without_thinking
 
 LINES: list[dict[str, Any]] = [

@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from reasonry import text as texts
 from reasonry.blocks.answers import CheckReply, ReasonedAnswer
-from reasonry.reading import candidates, fit, json_in_text, mark, numbers, parse, thinking, vote
+from reasonry.reading import candidates, coerce, json_in_text, mark, numbers, thinking, vote
+from reasonry.reading.form import no_reply, read_form
 
 SIZE = 32_000
 MOST_RATIO = 2.5
@@ -47,13 +48,13 @@ class Scores(Struct):
 
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
     **{
-        form.__name__: lambda text, form=form: parse.read_form(text, form)
+        form.__name__: lambda text, form=form: read_form(text, form)
         for form in (CheckReply, Thoughts, Scores)
     },
-    "an answer": lambda text: parse.read_form(text, ReasonedAnswer),
-    "an answer in its mark": lambda text: parse.read_form(f"<answer>{text}</answer>", ReasonedAnswer),
-    "an answer given again": lambda text: parse.read_form([text, "<answer>4</answer>"], ReasonedAnswer),
-    "no_reply": lambda text: parse.no_reply(text, "What is it?"),
+    "an answer": lambda text: read_form(text, ReasonedAnswer),
+    "an answer in its mark": lambda text: read_form(f"<answer>{text}</answer>", ReasonedAnswer),
+    "an answer given again": lambda text: read_form([text, "<answer>4</answer>"], ReasonedAnswer),
+    "no_reply": lambda text: no_reply(text, "What is it?"),
     "without_thinking": thinking.without_thinking,
     "thinking before it": lambda text: thinking.without_thinking(f"<think>{text}</think>{text}"),
     "balances": thinking.balances,
@@ -68,9 +69,9 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "read_scaled": numbers.read_scaled,
     "read_quantity": numbers.read_quantity,
     "read_date": numbers.read_date,
-    "fit": lambda text: fit.fit({"reason": text, "correct": text, "answer": text}, CheckReply),
-    "fit a list": lambda text: fit.fit({"thoughts": text}, Thoughts),
-    "fit numbers": lambda text: fit.fit({"best": text, "scores": text}, Scores),
+    "fit": lambda text: coerce.fit({"reason": text, "correct": text, "answer": text}, CheckReply),
+    "fit a list": lambda text: coerce.fit({"thoughts": text}, Thoughts),
+    "fit numbers": lambda text: coerce.fit({"best": text, "scores": text}, Scores),
     "json_value": json_in_text.json_value,
     "without_surrogates": texts.without_surrogates,
     "parse_thoughts": candidates.parse_thoughts,

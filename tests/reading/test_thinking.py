@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import Unreadable
+from reasonry.reading.form import read_form
 from reasonry.reading.mark import strip_mark
-from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import blank_quotes, without_thinking
 
 STRIP = 'import re\n\ndef strip(text):\n    return re.sub(r"<think>.*?</think>\\s*", "", text)'

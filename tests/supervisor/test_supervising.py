@@ -196,7 +196,7 @@ async def test_a_run_rests_anew_after_each_death_that_a_process_sees(
         for deaths, now_s, rest_s in ((1, 0.0, 1), (2, 2.0, 10), (3, 20.0, 60)):
             clock.monotonic = lambda now_s=now_s: now_s
             await die_with(here, run_id, deaths)
-            with pytest.raises(ConflictError, match=f"tried again in {rest_s} s"):
+            with pytest.raises(ConflictError, match=f"retried in {rest_s} s"):
                 await supervisor.take_up(run_id)
         clock.monotonic = lambda: 81.0
         ended = await supervisor.take_up(run_id)
@@ -215,7 +215,7 @@ async def test_a_run_whose_process_died_rests_the_longer_the_more_did_and_is_not
         await die_with(here, accepted.run_id, deaths)
         # Any number of processes, in each of which it rests anew, and that die meanwhile.
         for _ in range(MAX_DEATHS):
-            with pytest.raises(ConflictError, match="tried again in") as resting:
+            with pytest.raises(ConflictError, match="retried in") as resting:
                 await supervising(here, model).take_up(accepted.run_id)
             assert resting.value.retryable
             assert await here.store.deaths_of(accepted.run_id) == deaths

@@ -258,7 +258,7 @@ def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Sh
         "solve", "2 + 2 = 5", "--strategy", "prove_and_refute", *steps[2:], "--max-calls", "1"
     )
     assert refused.returncode == 2
-    assert "prove_and_refute needs 2 calls; with 1 it gives nothing" in refused.stderr
+    assert "prove_and_refute needs 2 calls; with 1 it has no result" in refused.stderr
 
 
 def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: Shell) -> None:

@@ -411,7 +411,7 @@ BAD = [
     (["data.jsonl", "--strategies", "tot,tree-of-thoughts"], "tree_of_thoughts twice"),
     (["data.jsonl", "--strategies", "tot", "--judge", "fair"], "no judge 'fair'"),
     (["data.jsonl", "--strategies", "tot"], "problem 1 has no answer"),
-    (["data.jsonl", "--strategies", "tot(beam_width", "--judge", "model"], "is incomplete"),
+    (["data.jsonl", "--strategies", "tot(beam_width", "--judge", "model"], "is not a strategy"),
     (["data.jsonl", "--strategies", "tot(x=2)", "--judge", "arithmetic:24"], "no option"),
     (["data.jsonl", "--strategies", "tot", "--parallel", "0"], "must be above 0"),
     (["data.jsonl", "--strategies", "tot", "--limit", "0"], "must be above 0"),

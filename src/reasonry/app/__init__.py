@@ -1,1 +1,1 @@
-"""The composition root: what is asked of runs, who may ask for what, and settings wired into a store and an engine."""
+"""The composition root: requests for runs, rights, and the wiring of settings into a store and an engine."""

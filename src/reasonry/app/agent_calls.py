@@ -1,7 +1,7 @@
-"""The contract of the tools `coach` and `solve`: what a call may say, by wire names.
+"""The contract of the tools `coach` and `solve`: the arguments of a call, by wire names.
 
-Schemas and readers are made from these Structs. The operator says what may be named in `model`, `verifier`, `tools` and
-`documents`: `App` puts the names into the schema, and refuses others.
+These Structs are the source of the schemas and readers. The operator lists the names for `model`, `verifier`, `tools`
+and `documents`: `App` puts the names into the schema, and refuses others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .participants import Participants
 from .requests import RunRequest
 
 MAX_NAMES = 100
-"""How many tools, or documents, one request may name."""
+"""The limit of tools, and of documents, in one request."""
 MAX_PAGE_ENTRIES = 100
 
 Names = Annotated[tuple[str, ...], Meta(max_length=MAX_NAMES)]
@@ -44,7 +44,7 @@ class ListedParts(Struct, frozen=True, kw_only=True):
     documents: Names = ()
 
     def participants(self) -> Participants:
-        """Return who is named, with the model if the call may name one."""
+        """Return the named participants, with the model if the call may name it."""
         model = getattr(self, "model", None)
         return Participants(model=model, verifier=self.verifier, tools=self.tools, context=self.documents)
 
@@ -53,14 +53,14 @@ class AskedRun(ListedParts, frozen=True, kw_only=True):
     """A run to begin, as agents and requests ask for it."""
 
     problem: str | None = None
-    """None: the first thought of the session."""
+    """None for the first thought of the session."""
     session_id: str | None = None
-    """The session whose thoughts come with the problem."""
+    """The session whose thoughts accompany the problem."""
     strategy: Annotated[str, Meta(description=f"Default {DEFAULT_STRATEGY}")] = DEFAULT_STRATEGY
     options: Options = msgspec.field(default_factory=dict)
 
     def ask(self, **others: Any) -> RunRequest:
-        """Return what is asked for, with other members of the request."""
+        """Build the request, with further members."""
         return RunRequest(
             problem=self.problem,
             session=self.session_id,
@@ -78,7 +78,7 @@ class NewRun(AskedRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def request(self) -> RunRequest:
-        """Return what is asked for."""
+        """Build the request."""
         limits = named_limits(self)
         return self.ask(budget=Budget(**limits) if limits else None)
 
@@ -89,7 +89,7 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
     claims: Annotated[tuple[str, ...], Meta(description="refute; default: the weakest")] = ()
 
     def request(self) -> RunRequest:
-        """Return what is asked for."""
+        """Build the request."""
         options = {"claims": list(self.claims)} if self.claims else {}
         return replace(super().request(), strategy=REFUTER, options=options)
 
@@ -98,7 +98,7 @@ class OneRun(Struct, frozen=True, kw_only=True):
     """Arguments of `coach` with the actions `status` and `cancel`."""
 
     run_id: str | None = None
-    """None: the only open run of the connection."""
+    """None for the only open run of the connection."""
 
 
 class OpenedRun(ListedParts, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ class ResumeRun(OpenedRun, frozen=True, kw_only=True):
     max_seconds: Amount | None = None
 
     def budget_after(self, recorded: Budget) -> Budget:
-        """Return the run's limits with those that are named again; one on dollars holds nothing where none are paid."""
+        """Replace the named limits; drop the limit on dollars, since a coached run costs none."""
         return structs.replace(recorded, usd=None, **named_limits(self))
 
 
@@ -155,7 +155,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
     run_id: Annotated[str | None, Meta(description="Run to resume, in place of a problem")] = None
 
     def budget_after(self, recorded: Budget) -> Budget | None:
-        """Return a run's limits with those that are named; None: none is."""
+        """Replace the named limits. None if the call names no limit."""
         limits = named_limits(self)
         return structs.replace(recorded, **limits) if limits else None
 
@@ -175,10 +175,10 @@ COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
 
 
 def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
-    """Return the action that the arguments of `coach` name, and its arguments, under the names of the schema.
+    """Read the action of a `coach` call, and its arguments under the names of the schema.
 
     Raises:
-        UsageError: There is no such action, or an argument is missing or not of its type; `field` names it.
+        UsageError: There is no such action, or an argument is missing or has the wrong type; `field` names it.
     """
     action = read_action(COACH_ACTIONS, arguments)
     try:
@@ -193,10 +193,10 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
 def name_known_arguments(
     tool: str, arguments: Mapping[str, Any], schema: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return arguments under the names in a tool's schema; one that would do nothing is refused.
+    """Return arguments under the names in a tool's schema.
 
     Raises:
-        UsageError: One is not in the schema; `choices` has those that are.
+        UsageError: An argument is not in the schema; `choices` lists the schema's arguments.
     """
     known = schema["properties"]
     found = name_arguments(schema, arguments)

@@ -1,7 +1,7 @@
-"""Runs as agents look for them and read them: bounded documents, by wire names.
+"""List, find and read runs for agents: bounded documents, by wire names.
 
-Rule 1: a page is bounded in entries and in characters; a text that is too long for it is cut, and says so.
-Rule 2: a run that cannot be read hides nothing but itself.
+Rule 1: a page has limits on entries and characters; a shortened text says so.
+Rule 2: an unreadable run hides no other run.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ Document = dict[str, Any]
 T = TypeVar("T")
 
 MAX_TEXT_CHARS = 4_000
-"""Of a prompt, a reply or a thought that is shown; `sessions get` has thoughts whole."""
+"""The limit of a prompt, a reply or a thought; `sessions get` has whole thoughts."""
 MAX_PAGE_CHARS = 20_000
-"""After so many characters a page ends; its first entry is always on it."""
+"""The limit of a page, which always has its first entry."""
 MAX_PATH_STAGES = 100
 _HEAD_CHARS = 80
 _BATCH = 100
 _OPEN, _OTHERS = "open.", "other."
-"""What a cursor of a list begins with: which of its parts the page ended in."""
+"""The prefix of a list's cursor: the part of the list in which the page ended."""
 _MAX_NAMED_RUNS = 5
 _OF_HEADS = ("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "usage")
-"""What a page says of a run as its record has it."""
+"""Members of a page that come unchanged from the run's record."""
 _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
-"""What says nothing of a thought of a run."""
+"""Members of guided thoughts that are meaningless for a run's thoughts."""
 
 
-# -- which runs there are
+# -- lists of runs
 
 
 async def list_runs(engine: Engine, call: ListRuns) -> Document:
-    """Return a page of runs: those that wait for a caller's answers first, then the others, newest first.
+    """Return a page of runs: first the runs that wait for a caller's answers, then the others, newest first.
 
     Raises:
-        NotFoundError: The run of the cursor is not there.
+        NotFoundError: The run of the cursor does not exist.
     """
     part, _, before = (call.cursor or _OPEN).rpartition(".")
     rows = list[tuple[str, RunRow]]()
@@ -79,7 +79,6 @@ def _is_open(row: RunRow) -> bool:
 
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
-    """Return what agents are shown of a run's head; what says nothing is left out."""
     head = run_head(row)
     shown: Document = {
         name: head[name] for name in ("run_id", "session_id", "strategy", "status", "outcome", "mode")
@@ -96,14 +95,14 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:
-    """Return the run that a call of a connection means which names none: the only open one.
+    """Return the run for a call without a run id: the connection's only open run.
 
     Args:
         own: The runs of the connection, latest last.
-        only_open: Whether the call makes sense for an open run only; otherwise the latest one does where none is open.
+        only_open: Whether the run must be open; otherwise the latest run serves if none is open.
 
     Raises:
-        UsageError: None or several may be meant; `choices` has the ids.
+        UsageError: There is no such run, or several; `choices` lists the ids.
     """
     rows = await engine.store.rows(own)
     waiting = [row for row in rows if row.status == "active"]
@@ -115,7 +114,7 @@ async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> st
 
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
-    """Return the error of a call that names no run; it names the latest open runs of the store."""
+    """Return the error for a call without a run id, with the latest open runs of the store."""
     return _not_named(why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
 
 
@@ -133,13 +132,13 @@ def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
 
 
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
-    """Return a run and a page of its thoughts and questions, from the same place in both lists.
+    """Return a run and a page of its thoughts and questions, from the same position in both lists.
 
-    What several prompts of the page have in common stands once, in `shared`.
+    The text that several prompts of the page share is in `shared`, once.
 
     Raises:
         NotFoundError: There is no such run.
-        UsageError: The cursor is not one of this run.
+        UsageError: The cursor is not from this run.
     """
     after = position_of(call.cursor)
     row, record = await engine.store.run(run_id), await engine.record(run_id)
@@ -151,7 +150,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
-    """Return the entries after so many, and whether there are more; one of them is there however long it is."""
+    """Return the entries after the first ones, at least one, and whether there are more."""
     found, room = list[T](), max_chars
     for entry in itertools.islice(entries, after, None):
         room -= len(msgspec.json.encode(entry))
@@ -210,9 +209,9 @@ def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Docum
 
 
 def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | None) -> Document:
-    """Return the options that are not the defaults, with the names of tools in place of their descriptions."""
+    """Return the options that differ from the defaults, with tools by name."""
     defaults: Mapping[str, Any] = {}
-    # A strategy may demand an option.
+    # A strategy may have an option without a default.
     with contextlib.suppress(TypeError):
         defaults = {} if strategy is None else msgspec.to_builtins(strategy.options())
     chosen = {name: value for name, value in options.items() if (name, value) not in defaults.items()}

@@ -1,7 +1,7 @@
-"""What an operator lets agents and requests name: models, verifiers, tools and documents, each by a name.
+"""The operator's list of models, verifiers, tools and documents that agents and requests may name.
 
-Calls over MCP or HTTP never name a URL, a file or a command themselves; what is not on the list is refused without
-being looked at, so that a refusal tells nothing about files and ports.
+Calls over MCP or HTTP never name a URL, a file or a command. A name that is not on the list is refused without any
+lookup, so that a refusal reveals nothing about files and ports.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ SETTINGS = {
     "tools": "REASONRY_TOOLS",
     "documents": "REASONRY_DOCUMENTS",
 }
-"""The setting that lists what each argument may name."""
+"""The setting with the list for each argument."""
 
 _NAME = re.compile(r"[\w][\w. -]{0,63}")
 
 
 class AllowList(Struct, frozen=True):
-    """Names and what they stand for, as an operator would write it after `--model` and so on.
+    """The value of each name, in the form of `--model` and the other options.
 
-    `offline`, and a verifier `arithmetic:TARGET`, may always be named.
+    The model `offline` and a verifier `arithmetic:TARGET` are always allowed.
     """
 
     models: Mapping[str, str] = {}
@@ -40,18 +40,18 @@ class AllowList(Struct, frozen=True):
     tools: Mapping[str, str] = {}
     documents: Mapping[str, str] = {}
     default_model: str | None = None
-    """Taken where none is named: `REASONRY_MODEL`, else the first of the list; None: what the environment offers."""
+    """The model for calls without a name: `REASONRY_MODEL`, or the first listed. None for the environment's model."""
 
     @staticmethod
     def from_environ(environ: Mapping[str, str]) -> AllowList:
         """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
 
-        What has no name of its own is named as it is written, a model behind a URL as its server calls it. No file is
-        opened, nothing is sent.
+        An entry without a name is its own name; a model behind a URL has its server's name. No file is opened, and
+        nothing is sent.
 
         Raises:
-            UsageError: One name stands for two things, `offline` for something else, or an entry cannot be what it is
-                listed as; `option` has the setting.
+            UsageError: A name has two values, `offline` has another value, or an entry has the wrong form; `option` is
+                the setting.
         """
         models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
         if default := environ.get("REASONRY_MODEL", "").strip():
@@ -66,21 +66,21 @@ class AllowList(Struct, frozen=True):
 
     @property
     def model_names(self) -> list[str]:
-        """The models that may be named."""
+        """The names of the allowed models."""
         return list(dict.fromkeys((*self.models, OFFLINE)))
 
     def model(self, name: object) -> str | None:
-        """Return the model that a name stands for, the default for none.
+        """Return the model of a name, or the default for None.
 
         Raises:
-            UsageError: It is not listed; `choices` has the names.
+            UsageError: The name is not listed; `choices` lists the names.
         """
         if name is None:
             return self.default_model
         return _entry("model", name, {OFFLINE: OFFLINE, **self.models})
 
     def hide_addresses(self, text: str) -> str:
-        """Return a text with the names of models in place of what they stand for, and not where their servers are."""
+        """Replace the models' values in a text by their names, and hide the addresses of their servers."""
         names = dict[str, str]()
         for name, spec in self.models.items():
             url = spec.partition(":")[2].rpartition("#")[0]
@@ -90,7 +90,7 @@ class AllowList(Struct, frozen=True):
         return text
 
     def complete_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a tool's input schema with the listed names, and without the arguments that have none."""
+        """Add the listed names to a tool's input schema, and remove arguments without names."""
         verifiers = list(self.verifiers)
         arithmetic = {"type": "string", "pattern": f"^{ARITHMETIC}"}
         either = {"anyOf": [arithmetic, {"type": "string", "enum": verifiers}]} if verifiers else arithmetic
@@ -105,24 +105,27 @@ class AllowList(Struct, frozen=True):
         return {**schema, "properties": properties}
 
     def verifier(self, name: object) -> str | None:
-        """Return the verifier that a name stands for; none for none.
+        """Return the verifier of a name.
 
         Raises:
-            UsageError: It is not listed; `choices` has the names.
+            UsageError: The name is not listed; `choices` lists the names.
         """
         if name is None or (isinstance(name, str) and name.startswith(ARITHMETIC)):
             return name
         return _entry("verifier", name, self.verifiers, (f"{ARITHMETIC}TARGET",))
 
     def has_verifier(self, spec: str) -> bool:
-        """Whether a verifier may be used that is not named but written in a run's record."""
+        """Whether a verifier in a run's record is allowed."""
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
     def all_of(self, argument: str, names: Sequence[str]) -> tuple[str, ...]:
-        """Return what the names stand for; the argument is `tools` or `documents`.
+        """Return the values of names.
+
+        Args:
+            argument: `tools` or `documents`.
 
         Raises:
-            UsageError: A name is not listed; `choices` has the names.
+            UsageError: A name is not listed; `choices` lists the names.
         """
         listed = self.tools if argument == "tools" else self.documents
         return tuple(_entry(argument, name, listed) for name in dict.fromkeys(names))
@@ -136,7 +139,7 @@ def _entry(argument: str, name: object, listed: Mapping[str, str], forms: Sequen
     if isinstance(name, str) and name in listed:
         return listed[name]
     choices = [*forms, *listed]
-    # What was asked for is not shown: it may hold a key.
+    # The message omits the name, which may contain a key.
     raise UsageError(
         f"{argument} takes a name that the operator of this server has listed ({SETTINGS[argument]}): "
         f"{', '.join(choices) or 'none is'}",
@@ -151,7 +154,7 @@ def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
     for written in environ.get(setting, "").split(","):
         name, equals, spec = map(str.strip, written.partition("="))
         if not (equals and spec and _NAME.fullmatch(name)):
-            # An equals sign that is part of a URL or a path.
+            # The equals sign is part of a URL or a path.
             spec = written.strip()
             name = _short_name(spec) if argument == "model" else spec
         if not name:

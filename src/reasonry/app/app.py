@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 
 class App:
-    """Everything wired together over one store, with the rights of whoever asks.
+    """The parts of Reasonry wired over one store, with the rights of the caller.
 
     Args:
-        store_spec: A value of `--store`, or a store; None: `REASONRY_STORE`, else the user's data folder.
-        environ: None: the environment of this process.
-        strategies: By canonical name; None: the registry with those of installed packages.
+        store_spec: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, or else the user's data folder.
+        environ: Defaults to the environment of this process.
+        strategies: By canonical name. Defaults to the built-in strategies and those of installed packages.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class App:
         self.environ = os.environ if environ is None else environ
         SECRETS.keep_environment(self.environ)
         self._owned = AsyncExitStack()
-        """Closes what this app has opened."""
+        """Closes the resources that this app has opened."""
         if store_spec is None or isinstance(store_spec, str):
             from ..stores import open_store
 
             store_spec = open_store(store_spec or self.environ.get("REASONRY_STORE") or None)
             self._owned.push_async_callback(store_spec.close)
         self.store = cast("RowStore", store_spec)
-        """A store that was handed in may lack what only servers and operators need."""
+        """A caller's own store may lack methods that only servers and operators need."""
         policy = policy or Policy()
         policy.rates.shared = getattr(self.store, "provider_limits", None)
         registry = installed_strategies(self.environ) if strategies is None else strategies
@@ -79,10 +79,10 @@ class App:
         self._is_one_owners = False
 
     def for_owner(self, owner: str) -> App:
-        """Return this app as one owner sees it: of runs and sessions, only those of this owner exist.
+        """Return this app limited to the runs and sessions of one owner.
 
         Args:
-            owner: Empty: the operator.
+            owner: Empty for the operator.
         """
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
@@ -91,17 +91,17 @@ class App:
         return scoped
 
     def for_agents(self) -> App:
-        """Return this app with the rights of agents, who name what the operator listed.
+        """Return this app with the rights of agents, who may name only parts that the operator listed.
 
         Raises:
-            UsageError: A setting lists what cannot be.
+            UsageError: A setting has an invalid entry.
         """
         listed = copy.copy(self)
         listed.rights, listed._owned = ListedRights(self.pool), AsyncExitStack()
         return listed
 
     async def close(self) -> None:
-        """Close what the pool has opened, and the store, unless they are another app's or were handed in open."""
+        """Close the pool and the store, unless another app or the caller owns them."""
         await self._owned.aclose()
 
     async def __aenter__(self) -> App:
@@ -112,26 +112,26 @@ class App:
 
     @property
     def strategies(self) -> Registry:
-        """The strategies that runs may have, by canonical name."""
+        """The strategies by canonical name."""
         return self.engine.strategies
 
     def strategy(self, name: str) -> Strategy[Any, Any]:
-        """Return the strategy that goes by a name or alias.
+        """Find a strategy by name or alias.
 
         Raises:
-            UsageError: There is none; `choices` has the names.
+            UsageError: There is none; `choices` lists the names.
         """
         return resolve(name, self.strategies)
 
     async def run_id(self, text: str, own: Sequence[str] = ()) -> str:
-        """Return the id of the run that a text stands for: an id, how it begins, or `last`, the one begun last.
+        """Resolve a text to a run id: an id, its beginning, or `last`.
 
         Args:
-            own: The runs of the caller, latest last; where there are any, `last` means one of them.
+            own: The runs of the caller, latest last. Empty to resolve `last` in the whole store.
 
         Raises:
-            UsageError: Several ids begin with it; `choices` has them.
-            NotFoundError: It is `last`, and there is no run.
+            UsageError: Several ids begin with the text; `choices` lists them.
+            NotFoundError: The text is `last`, and there is no run.
         """
 
         async def last() -> str | None:
@@ -143,7 +143,7 @@ class App:
         return await find_id(text, "run", self.store.run_ids, last)
 
     def register(self, strategy: Strategy[Any, Any]) -> None:
-        """Add a user-defined strategy to the registry, so that its runs can be read again."""
+        """Add a caller's own strategy to the registry, so that its runs can be read later."""
         if not isinstance(strategy, Strategy):  # pyright: ignore[reportUnnecessaryIsInstance]
             message = f"strategy must be a name or a Strategy, got {type(strategy).__name__}"
             raise UsageError(message, option="strategy")
@@ -151,7 +151,7 @@ class App:
             self.engine.strategies = add_strategies(self.strategies, {strategy.name: strategy})
 
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
-        """Return the guided sessions of the store; without settings, with those of the environment."""
+        """Return the guided sessions of the store; settings default to the environment's."""
         settings = settings or SessionSettings.from_environ(self.environ)
         where, chooses = _working_directory(), not self._is_one_owners
         return Sessions(self.store, self.strategies, settings, directory=where, chooses_ids=chooses)
@@ -159,19 +159,19 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order, as `order`, `problem_after` and `equip` do; nothing is written or paid."""
+        """Turn a request into an order by `problem_after`, `equip` and `order`; nothing is written or paid."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
             whole = replace(request, problem=problem, session=session, participants=participants)
             names_files = participants.tools or participants.context or participants.verifier
             if not names_files and self.pool.is_open(participants.model):
-                # Nothing is read, and a thread would take longer than the work.
+                # No file is read, and a thread would take longer than the work.
                 return self.order(whole)
             return await self.pool.run_in_thread(lambda: self.order(whole))
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Check a request whose problem is whole and whose participants are admitted, as `make_order` does."""
+        """Check a request as `make_order` does: with its complete problem and its admitted participants."""
         if not isinstance(request.strategy, str):
             self.register(request.strategy)
         return make_order(request, self.strategies, self.pool, self.rights)
@@ -185,7 +185,7 @@ class App:
         *,
         coached: bool = False,
     ) -> tuple[Begun, Performers]:
-        """Check a fork as `order` checks a new run; a setting that is not named is the run's."""
+        """Check a fork as `order` checks a new run; settings default to those of the run."""
         begun, limits = source.begun, budget or source.budget
 
         def order() -> tuple[Begun, Performers]:
@@ -220,19 +220,17 @@ class App:
         spent_s: float = 0.0,
         shared: bool = False,
     ) -> Participants:
-        """Admit participants; return them with the tools that text names, and those of their MCP servers.
-
-        The servers run until the app is closed.
+        """Admit participants, load their named tools, and start their MCP servers, which run until the app is closed.
 
         Args:
-            budget: Its seconds bound the opening of the servers too.
+            budget: Its seconds include the start of the servers.
             source: As in `Rights.admit`; so is `coached`.
-            spent_s: What the run has used of them already.
-            shared: The servers are opened for several runs, each of which has the seconds of the budget.
+            spent_s: The seconds that the run has used already.
+            shared: Whether several runs share the servers; each run then has all seconds of the budget.
 
         Raises:
-            UsageError: A tool or a server is not named rightly.
-            ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the budget.
+            UsageError: The name of a tool or a server is invalid.
+            ToolError: A server does not answer; `deadline_exceeded` if the budget's time was up.
         """
         for name in ("tools", "mcp", "context"):
             named = getattr(participants, name)
@@ -251,7 +249,7 @@ class App:
     async def solve(
         self, order: Begun, performers: Performers, observer: Observer | None = None, fork: Fork | None = None
     ) -> Result:
-        """Accept a run, with what it takes over of another, and drive it to its end."""
+        """Accept a run or a fork, and drive it to its end."""
         async with self.engine.begin(order, performers, fork) as opened:
             return await opened.drive(performers, observer)
 
@@ -262,7 +260,7 @@ class App:
         budget: Budget | None = None,
         observer: Observer | None = None,
     ) -> Result:
-        """Resume a run, with the participants it began with or others."""
+        """Resume a run, with its recorded participants or others."""
         async with self.engine.open(run_id) as opened:
             performers = await self.reopen(opened, participants, budget)
             return await opened.drive(performers, observer)
@@ -276,23 +274,23 @@ class App:
         coached: bool = False,
         job: JobOptions | None = None,
     ) -> Performers:
-        """Take up a run that is open, to be driven by the performers that are returned; see `resume`.
+        """Reactivate an opened run; return the performers to drive it.
 
         Args:
-            budget: None: that of the run; `DEFAULT_CALLS` more if that is the limit which nobody named, and it was met.
-            coached: Its caller answers its questions from now on.
+            budget: Defaults to the run's budget. A run that has reached the default limit gets `DEFAULT_CALLS` more.
+            coached: Whether the caller answers the questions from now on.
             job: As in `OpenRun.reopen`.
         """
         run = opened.run
         conclusion, limits = run.snapshot.conclusion, (run.begun.budget, run.budget)
-        # The limit that nobody named, or what resuming made of it.
+        # The default limit, or its extension by a resume.
         is_default = limits == (Budget(calls=DEFAULT_CALLS), Budget(calls=run.budget.calls))
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
         performers = await self.open_recorded(run, participants, budget, coached=coached)
         names, limits, options = performers.names, budget or run.budget, run.begun.options
         if coached:
-            # The prices of the models that drove it so far stay, and so do its limits.
+            # The prices of the earlier models stay, and so do the run's limits.
             names = structs.replace(names, price=run.participants.price)
             limits, options = budget or Budget(), {}
         check_priced(dollar_limit(limits, options), performers.models, performers.prices)
@@ -304,7 +302,7 @@ class App:
     async def open_recorded(
         self, run: Run, named: Participants | None, budget: Budget | None = None, *, coached: bool
     ) -> Performers:
-        """Open the participants of a run: the named ones, else those of its record, with its strategies' own tools."""
+        """Open the named participants of a run, or else the recorded ones, with the strategies' built-in tools."""
         equipped = Participants()
 
         def open_all() -> Performers:
@@ -319,7 +317,7 @@ class App:
             return await self.pool.run_in_thread(open_all)
 
     def _name_again(self, named: Participants, source: Run | RecordedRun, *, coached: bool) -> Participants:
-        """Return the named participants, else those of the record of a run, with its strategies' own tools."""
+        """Complete the named participants from a run's record, with the strategies' built-in tools."""
         listed = self.pool.add_listed(named, source.participants)
         reopened = self.pool.reopen(listed, source.participants, coached=coached)
         return self.pool.attach_built_in(reopened, strategies_in(source.begun, self.strategies))
@@ -333,5 +331,5 @@ def _working_directory() -> str:
     try:
         return os.getcwd()
     except OSError:
-        # It was deleted.
+        # The directory was deleted.
         return ""

@@ -1,10 +1,10 @@
-"""Compositions: strategies over strategies, as a user writes them: `best_of_n(react(max_steps=4), n=5)`.
+"""Read compositions, strategies with inner strategies: `best_of_n(react(max_steps=4), n=5)`.
 
     composition := NAME | NAME "(" part ("," part)* ")"
     part        := composition | OPTION "=" VALUE
 
-The part without `=` is the strategy inside, at most one. Commas and brackets in quotes, lists and objects belong to the
-value they stand in. The strategy outside keeps the one inside in its options `over` and `over_options`.
+The part without `=` is the inner strategy, at most one. Commas and brackets in quotes, lists and objects belong to the
+value. The outer strategy stores the inner strategy in its options `over` and `over_options`.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from ..text import lazy_pattern
 
 MAX_CHARS: Final = 4_000
 MAX_LEVELS: Final = 5
-"""Strategies inside one another."""
+"""The limit of nested strategies."""
 
 _OPTION: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s*=(.*)", re.DOTALL)
 _PIECE: Final = lazy_pattern(r'"(?:[^"\\]|\\.)*"|[^\w\s]|[\w\s]+', re.DOTALL)
-"""A quoted text, a mark, or what stands between marks; a quote that is not closed is a mark."""
+"""A quoted text, a punctuation mark, or the text between marks; an unclosed quote is a mark."""
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 class Composition(Struct, frozen=True):
-    """A strategy as it is written: its name, the composition inside it, and options as text."""
+    """A strategy as written: its name, the inner composition, and options as text."""
 
     name: str
     inside: str | None = None
     options: Mapping[str, str] = {}
 
     def spell(self, name: str) -> str:
-        """Return the composition with the strategy's own name, written in the plain way."""
+        """Write the composition in canonical form, with the strategy's canonical name."""
         inside = [] if self.inside is None else [self.inside]
         parts = [*inside, *(f"{option}={value}" for option, value in self.options.items())]
         return f"{name}({', '.join(parts)})" if parts else name
@@ -46,7 +46,7 @@ def read_composition(text: str) -> Composition:
     """Read a strategy's name, or a composition.
 
     Raises:
-        UsageError: Its brackets or its parts do not hold together.
+        UsageError: The syntax is invalid.
     """
     name, bracket, rest = text.partition("(")
     if not bracket:
@@ -67,7 +67,7 @@ def read_composition(text: str) -> Composition:
 
 
 def split_outside(text: str) -> list[str]:
-    """Return the parts of a text between commas, except those in quotes or brackets.
+    """Split a text at commas outside quotes and brackets.
 
     Raises:
         UsageError: A bracket or a quote is not closed.
@@ -91,6 +91,6 @@ def split_outside(text: str) -> list[str]:
 
 def _misspelling(text: str) -> UsageError:
     return UsageError(
-        f"{text[:100]!r} is incomplete; write OUTSIDE(INSIDE, OPTION=VALUE)",
+        f"{text[:100]!r} is not a strategy; write a composition as OUTER(INNER, OPTION=VALUE)",
         option="strategy",
     )

@@ -1,6 +1,6 @@
-"""What installed packages, and a user's own folder, add to the built-in parts, read as what it is to be used for.
+"""Load the parts that installed packages and a user's folder add to the built-in ones.
 
-Loading is input and output, so the registry of strategies, which is pure, is completed here.
+The registry of strategies is pure, and loading is input and output, so this module completes the registry.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .strategy_table import MAX_CHARS, describe, read_tables
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
-    """Return the registry with the strategies of installed packages, each loaded when it is first looked up.
+    """Return the registry with the strategies of installed packages, which load on first use.
 
     Args:
-        environ: Where `REASONRY_PLUGINS` is looked up; None: the environment of the process.
+        environ: The source of `REASONRY_PLUGINS`. Defaults to the environment of the process.
 
     Raises:
-        UsageError: The setting is no legal one.
+        UsageError: The setting is invalid.
     """
     plugins = installed_plugins(environ)
     return LazyRegistry(
@@ -41,12 +41,12 @@ def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
 
 
 def read_strategies(folder: str, registry: Registry) -> Registry:
-    """Return the registry with the strategies that a folder has as tables (`*.toml`, `*.json`).
+    """Return the registry with the strategies of a folder's tables (`*.toml`, `*.json`).
 
-    A strategy that a file has as the registry has it is left as it is: an exported mapping holds all of them.
+    A table that equals a strategy of the registry is skipped: an exported mapping contains all strategies.
 
     Raises:
-        UsageError: There is no such folder, a file in it cannot be read, or a name in it is already used.
+        UsageError: There is no such folder, a file is unreadable, or a name is already used.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -73,7 +73,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield a strategy as it is read back from its description, and from a mapping with or without descriptions."""
+    """Yield a strategy as read back from its description, and from a mapping with or without descriptions."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):
@@ -82,14 +82,14 @@ def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strat
 
 
 def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """Load all that installed packages bring, and return a row each.
+    """Load all plugins of installed packages; return a row for each.
 
     Returns:
-        [{`package`, `version`, `kind`, `name`, `place`, `loaded`, `why`}], sorted by name; `why` is empty or says why
-        it was not loaded.
+        [{`package`, `version`, `kind`, `name`, `place`, `loaded`, `why`}], sorted by name; `why` is the reason for a
+        failure to load.
 
     Raises:
-        UsageError: `REASONRY_PLUGINS` is no legal setting.
+        UsageError: `REASONRY_PLUGINS` is invalid.
     """
     plugins = installed_plugins(environ)
     rows = [(row, _fault(plugins, row["kind"], row["name"])) for row in plugins.describe()]
@@ -113,16 +113,16 @@ def _fault(plugins: Plugins, kind: str, name: str) -> str:
 
 
 def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:
-    """Return a strategy that a package brings, under its whole name.
+    """Return a package's strategy under its full name.
 
     Raises:
-        UsageError: It is no strategy, or its options or forms cannot be described.
+        UsageError: It is not a strategy, or its options or forms cannot be described.
     """
     if not isinstance(value, Strategy):
         raise UsageError(f"it must be a Strategy, not {type(value).__name__}")
     if not (isinstance(value.options, type) and issubclass(value.options, Struct)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"its options must be a msgspec.Struct, not {value.options!r:.100}")
     strategy: Strategy[Any, Any] = replace(value, name=name, aliases=(), suits=())
-    # Whatever lists strategies describes them: better refused here than failing there.
+    # Lists of strategies describe each of them: an early refusal is better than a failure there.
     describe(strategy)
     return strategy

@@ -1,6 +1,6 @@
-"""Participants: who and what works on runs; named by a user or by a run's record, and opened to perform.
+"""Participants, the models, verifier and tools of a run, named by a user or by a run's record; and their pool.
 
-Models that are named are shared between the runs of a pool, tool servers live until it is closed.
+The runs of a pool share named models. Tool servers run until the pool is closed.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class Participants:
-    """Who and what works on a run; text where a user names it, an object where a program brings its own.
+    """The models, verifier and tools of a run: names from a user, or objects from a program.
 
     Args:
-        model: None: what the environment offers.
-        draft_model: Proposes thoughts that are valued afterwards.
-        seats: Answer side by side, as a strategy's option `models` names them.
-        mcp: Servers whose tools are used, as `--mcp` takes them; see `PerformerPool.start_servers`.
-        verifier_hides: Patterns of files that the sandbox of a `command:` verifier shows empty.
-        tools: Callables, tools of the port, or texts as `--tools` takes them; see `PerformerPool.load_tools`.
+        model: None for the environment's model.
+        draft_model: The model that proposes candidates to value.
+        seats: A panel of models, from a strategy's option `models`.
+        mcp: Tool servers, in the form of `--mcp`; see `PerformerPool.start_servers`.
+        verifier_hides: Patterns of files that are empty in the sandbox of a `command:` verifier.
+        tools: Callables, tools of the port, or texts in the form of `--tools`; see `PerformerPool.load_tools`.
         context: Files of the user that a strategy may search.
-        sandbox: Where code that a model writes is run; None: the default sandbox.
-        record: A file that keeps the model's answers, for `recorded:FILE`.
-        price: What the models cost, as `--price` takes it; whatever a provider or the price list says.
-        opened_s: Seconds of the run's time that went into opening its tool servers.
-        listed_tools: What the tools are called in the operator's list; `listed_documents` likewise. They are recorded,
-            so that a server finds them again.
+        sandbox: The sandbox for a model's code. None for the default sandbox.
+        record: A file that records the model's answers, for `recorded:FILE`.
+        price: Prices in the form of `--price`, which override providers and the price list.
+        opened_s: Seconds of the run's time spent on starting its tool servers.
+        listed_tools: The tools' names in the operator's list, recorded so that a server finds them again;
+            `listed_documents` likewise.
     """
 
     model: str | Model | None = None
@@ -63,25 +63,25 @@ class Participants:
 
     @property
     def prices(self) -> tuple[str, ...]:
-        """The prices, as `--price` takes each."""
+        """The prices, each in the form of `--price`."""
         return (self.price,) if isinstance(self.price, str) else tuple(self.price)
 
     @property
     def tool_names(self) -> list[str]:
-        """The names of the tools, as far as they have names."""
+        """The names of the tools that have names."""
         from ..tools.python import tool_name
 
         return [tool_name(tool) for tool in self.tools]
 
     def with_caller(self) -> Participants:
-        """Return them with the caller in place of the models."""
+        """Replace the models by the caller."""
         return replace(self, model=Caller(), judge_model=None, draft_model=None, seats=())
 
     def check_tools(self, names: Sequence[str]) -> None:
-        """Check that a run gets the tools it is to work with.
+        """Check that all required tools are present.
 
         Raises:
-            UsageError: Some of them are missing.
+            UsageError: A tool is missing.
         """
         missing = [name for name in names if name not in self.tool_names]
         if missing:
@@ -89,16 +89,16 @@ class Participants:
             raise UsageError(f"{message}, also when you resume or fork the run", tools=missing)
 
     def check_recorded_tools(self, begun: Begun) -> None:
-        """Check that a run gets the tools it began with; raises as `check_tools`."""
+        """Check that the tools in a run's record are present; raises as `check_tools`."""
         nested = nested_options(begun.options)
         self.check_tools([card["name"] for options in nested for card in options.get("tools") or ()])
 
 
 class PerformerPool:
-    """Opens participants, shares among runs what can be shared, and closes it all in the end.
+    """Opens participants, shares them among runs where possible, and closes them at the end.
 
     Attributes:
-        model_why: Why the default model was taken, for people; empty where it was named.
+        model_why: Why the default model was chosen, for people. Empty for a named model.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -120,21 +120,21 @@ class PerformerPool:
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Do what may read files, one piece of work at a time, without keeping the event loop waiting."""
+        """Run work that may read files in a thread, one piece at a time, without blocking the event loop."""
         async with self._opening:
             return await asyncio.to_thread(work)
 
     # -- opening
 
     def is_open(self, model: str | Model | None) -> bool:
-        """Whether a model, None: that of the environment, is open already, so that nothing is read to open it."""
+        """Whether a model is already open, so that no file is read to open it. None for the environment's model."""
         return (
             not isinstance(model, str | None)
             or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
         )
 
     def reasons(self, model: str | Model | None, problem: str) -> bool:
-        """Whether a model, None: that of the environment, reasons by itself; nothing is opened."""
+        """Whether a model reasons by itself; it is not opened. None for the environment's model."""
         from ..models.known import reasons_by_itself
 
         model = self.offered_model(problem) if model is None else model
@@ -143,7 +143,7 @@ class PerformerPool:
         return bool(getattr(model, "reasons", False))
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the model that the environment offers for a problem, if any; nothing is opened."""
+        """Return the environment's model for a problem, if any; it is not opened."""
         from ..models.choose import default_model
 
         try:
@@ -155,7 +155,7 @@ class PerformerPool:
         """Open the models, the verifier and the tools of a run.
 
         Raises:
-            UsageError: Something is not named rightly.
+            UsageError: A name is invalid.
         """
         from ..tools.catalog import Catalog, callers_cards
 
@@ -204,13 +204,13 @@ class PerformerPool:
             return self._shared[spec]
         model = open_model(spec, self.environ, keyed_by=keyed_by)
         self._models.append(model)
-        # A model that keeps its place in a file belongs to one run.
+        # A model that tracks its position in a file belongs to one run.
         if not hasattr(model, "rewind"):
             self._shared[spec] = model
         return model
 
     def record_answers(self, model: Model, path: str | None) -> Model:
-        """Return a model that writes its answers to a file, if a file is named."""
+        """Wrap a model so that it records its answers in a file, if `path` is given."""
         if path is None:
             return model
         from ..models.scripted import Recorder
@@ -224,10 +224,10 @@ class PerformerPool:
     def attach_built_in(
         self, participants: Participants, strategies: Sequence[Strategy[Any, Any]]
     ) -> Participants:
-        """Return the participants with the built-in tools that a strategy, or those inside it, request.
+        """Add the built-in tools that the strategies of a composition use.
 
         Raises:
-            UsageError: Documents are named, and no strategy uses any.
+            UsageError: The participants have documents, but no strategy uses them.
         """
         wanted = dict.fromkeys(name for strategy in strategies for name in strategy.resources)
         if participants.context and "search_documents" not in wanted:
@@ -250,10 +250,10 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load_tools(self, participants: Participants) -> Participants:
-        """Return the participants with the tools that are named by text.
+        """Load the tools that are given as text.
 
         Raises:
-            UsageError: One cannot be loaded.
+            UsageError: A tool cannot be loaded.
         """
         tools: list[Any] = []
         for tool in participants.tools:
@@ -261,7 +261,7 @@ class PerformerPool:
         return replace(participants, tools=tools)
 
     def load(self, spec: str) -> Sequence[Any]:
-        """Return the tools that a text names; raises as `load_tools`."""
+        """Load the tools of one text; raises as `load_tools`."""
         from ..tools.catalog import load_tools
 
         if spec not in self._loaded:
@@ -271,15 +271,15 @@ class PerformerPool:
     async def start_servers(
         self, participants: Participants, left_s: float, *, shared: bool = False
     ) -> Participants:
-        """Return the participants with the tools of their MCP servers, which run until the pool is closed.
+        """Start the MCP servers, which run until the pool is closed, and add their tools.
 
         Args:
-            left_s: The time of the run that is left for opening the servers.
-            shared: The servers are for several runs, each of which has this time.
+            left_s: The time left for the run, which limits the start of the servers.
+            shared: Whether several runs share the servers; the start then uses no time of a run.
 
         Raises:
-            UsageError: A server is not named rightly.
-            ToolError: A server does not answer; `deadline_exceeded` if it had no more time than the run.
+            UsageError: The name of a server is invalid.
+            ToolError: A server does not answer; `deadline_exceeded` if the run's time was up.
         """
         from ..tools.mcp_client import OPEN_TIMEOUT_S, mcp_tools
 
@@ -300,13 +300,13 @@ class PerformerPool:
     # -- opening again
 
     def add_listed(self, participants: Participants, recorded: ParticipantNames) -> Participants:
-        """Return the participants, where none have tools or documents, with those of a run's record that are listed."""
+        """Add the listed tools and documents of a run's record to participants without tools and documents."""
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
         listed = AllowList.from_environ(self.environ)
         tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
-        # Without one of its documents a run has no search: `check_recorded_tools` refuses it, as without a tool.
+        # If a document is missing, the run has no search tool, and `check_recorded_tools` refuses it.
         context = listed.all_of("documents", documents) if listed.documents.keys() >= {*documents} else ()
         return replace(
             participants, tools=tools, context=context, listed_tools=names, listed_documents=documents
@@ -315,12 +315,10 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Return the participants, and where none is named again, those that a run's record names.
-
-        Tools that the caller of the run calls are among them again.
+        """Complete participants from a run's record, including the tools that the run's caller performs.
 
         Args:
-            coached: The caller of the run answers, so none of the models is opened.
+            coached: Whether the run's caller answers, so that no model is opened.
         """
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
@@ -347,7 +345,7 @@ class PerformerPool:
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
-        """Open a model that a run's record names; a key is not sent where only the record says."""
+        """Open a model in a run's record; a key is never sent to an address that only the record names."""
         if not spec:
             return None
         settings = AllowList.from_environ(self.environ).models.values()
@@ -363,6 +361,6 @@ def _open_verifier(
     if isinstance(spec, str):
         return open_verifier(spec, environ, participants.verifier_hides)
     if spec is None:
-        # The offline model computes, so what it finds can be proved by computing.
+        # The offline model computes, so computation can prove its answers.
         return verifier_of_offline(problem) if model.name == "offline" else None
     return as_verifier(spec)

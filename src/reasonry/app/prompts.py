@@ -1,9 +1,8 @@
-"""Prompts of a user's own: what a stage asks in place of the strategy's words, by `STRATEGY.STAGE`.
+"""Read a user's own prompts, which replace the questions of stages, by `STRATEGY.STAGE`.
 
-A prompt is the whole question of its stage. In it `{prompt}` and `{system}` stand for the question and the fixed
-instructions as the strategy writes them, `{problem}` for the problem; other braces stay as they are. The form of the
-reply is asked for as ever. The machine puts a prompt in its place where the question is first asked, so that a later
-try of it continues from there, and goes by the strategy's own question otherwise.
+A prompt is the whole question of its stage. Its `{prompt}` and `{system}` stand for the strategy's question and fixed
+instructions, `{problem}` for the problem; other braces stay unchanged. The reply's form is requested as usual. The
+machine inserts a prompt at the first try of a question, and later tries continue from there.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ..errors import UsageError
 
 
 def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
-    """Return the stages that ask and read replies, as `STRATEGY.STAGE`."""
+    """Return the stages with questions and readable replies, as `STRATEGY.STAGE`."""
     return [
         f"{strategy.name}.{stage.name}"
         for strategy in strategies
@@ -30,11 +29,11 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
     """Return prompts by the canonical names of their stages.
 
     Args:
-        strategies: Of the run, those inside one another included.
+        strategies: The strategies of the run, inner strategies included.
 
     Raises:
-        UsageError: There is no such stage, or it asks nothing (`choices` has those that ask); or the problem cannot get
-            into the question.
+        UsageError: No stage with questions has this name (`choices` lists the stages), or the prompt has no place for
+            the problem.
     """
     known = {strategy.name: strategy for strategy in strategies}
     legal, read = stages_asking(known.values()), dict[str, str]()
@@ -44,7 +43,7 @@ def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, 
         found = f"{strategy.name if strategy else before}.{stage.replace('-', '_')}"
         if found not in legal:
             raise UsageError(
-                f"no stage {name!r} asks anything in this run; legal: {', '.join(legal)}.",
+                f"no stage {name!r} of this run asks a question. Stages with questions: {', '.join(legal)}.",
                 option="prompt",
                 choices=legal,
             )

@@ -1,4 +1,4 @@
-"""Requests for runs: checked before anything is written or paid, and turned into orders."""
+"""Check requests for runs before anything is written or paid, and turn them into orders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .prompts import read_prompts
 from .rights import Rights
 
 Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
-"""The strategies of a composition with their written options, outermost first."""
+"""The strategies of a composition with their options as written, outermost first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,13 @@ class RunRequest:
     """A request for a run, from any surface.
 
     Args:
-        problem: The problem; by default the first thought of the session.
-        session: The session whose thoughts come with the problem: its id, the beginning of it, or `last`.
-        strategy: A name of the registry, or a strategy of the caller's own.
-        budget: None: no limit is named; `DEFAULT_CALLS` then, unless the caller answers or a preset is named.
-        participants: Who is to work on it. Of a coached run, only its verifier and its tools do.
-        form: JSON schema that the answer is to fit.
-        prompts: Questions of stages in place of the strategy's own, by `STRATEGY.STAGE`; see `core.prompts`.
+        problem: The problem. Defaults to the first thought of the session.
+        session: The session whose thoughts accompany the problem: its id, the beginning of it, or `last`.
+        strategy: A name in the registry, or the caller's own strategy.
+        budget: Defaults to `DEFAULT_CALLS`; no limit if the caller answers or the options name a preset.
+        participants: The participants. A coached run uses only the verifier and the tools.
+        form: JSON schema of the answer.
+        prompts: Replacements for the questions of stages, by `STRATEGY.STAGE`; see `prompts`.
         coached: Whether the caller answers the questions.
     """
 
@@ -60,10 +60,10 @@ class RunRequest:
     coached: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what is of a wrong type, before anything is looked up in it or by it.
+        """Check types before any lookup.
 
         Raises:
-            UsageError: The options are no mapping, or the session no text.
+            UsageError: The options are not a mapping, or the session is not text.
         """
         for name, kind in (("options", Mapping), ("session", str | None)):
             if not isinstance(value := getattr(self, name), kind):
@@ -72,7 +72,7 @@ class RunRequest:
 
 
 class _Reading(NamedTuple):
-    """A request with everything that has been read and opened for it.
+    """A request with its parsed and opened parts.
 
     Attributes:
         strategies: The levels of the composition, outermost first; `options` likewise.
@@ -92,7 +92,7 @@ def make_order(
     """Check a request and open its performers.
 
     Args:
-        request: Its problem is the whole one, and its participants are admitted.
+        request: A request with its complete problem and admitted participants.
 
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.
@@ -110,11 +110,7 @@ def make_order(
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
         participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
-    has_candidates = bool(request.options.get("candidates"))
-    if has_candidates and participants.verifier and not (participants.model or pool.offered_model(asked)):
-        # The verifier decides alone.
-        participants = replace(participants, model="offline")
-    # The recording is opened last: a refused order writes nothing.
+    # The recording is opened last, so that a refused order writes nothing.
     performers = pool.open(replace(participants, record=None), asked)
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
@@ -141,14 +137,14 @@ def make_order(
 
 
 def explain_choice(request: RunRequest, strategies: Registry, pool: PerformerPool) -> dict[str, Any]:
-    """Return the strategy that `auto` takes for a problem, with everything it considered; nothing is begun."""
+    """Return the strategy that `auto` would choose for a problem, with all candidates; no run begins."""
     check_problem(without_quoted(request.problem or ""))
     name, why, considered = _choose(request, request.participants, strategies, pool)
     return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
 
 
 def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]]:
-    """Return the strategy of a run, and the strategies inside it."""
+    """Return the strategy of a run, and its inner strategies."""
     inside = [str(options["over"]) for options in nested_options(begun.options) if "over" in options]
     return [resolve(name, strategies) for name in (begun.strategy, *inside)]
 
@@ -178,11 +174,11 @@ def _read_levels(
     *,
     above: int = 0,
 ) -> tuple[Levels, str]:
-    """Return the levels of a composition, and why `auto` chose the outermost strategy if it did.
+    """Return the levels of a composition, and the reason if `auto` chose the outermost strategy.
 
-    An inner strategy that is the default and has no options of its own is no level.
+    A default inner strategy without options does not count as a level.
     """
-    # The key of a name with `_` in place of `-` would not be found any more.
+    # Before `-` becomes `_` in names: a secret would no longer be recognised after that.
     options = SECRETS.mask_data(dict(options))
     written, why = Composition(""), ""
     if isinstance(strategy, str):
@@ -196,7 +192,7 @@ def _read_levels(
     complete = {**written.options, **complete}
     if not _has_option(strategy, "over"):
         if written.inside is not None:
-            raise UsageError(f"{strategy.name} takes no strategy inside", option="strategy")
+            raise UsageError(f"{strategy.name} takes no inner strategy", option="strategy")
         return [(strategy, complete)], why
     if written.inside is not None:
         complete["over"] = written.inside
@@ -204,7 +200,7 @@ def _read_levels(
         strategy, {name: complete[name] for name in ("over", "over_options") if name in complete}
     )
     if above >= MAX_LEVELS:
-        raise UsageError(f"at most {MAX_LEVELS} strategies are inside one another", option="strategy")
+        raise UsageError(f"a composition has at most {MAX_LEVELS} inner strategies", option="strategy")
     levels, _ = _read_levels(over.over, over.over_options, strategies, choose, above=above + 1)
     inner, inner_options = levels[0]
     complete["over"] = inner.name
@@ -213,7 +209,7 @@ def _read_levels(
 
 
 def _read_options(levels: Levels, performers: Performers) -> list[Any]:
-    """Return the options of each level, outermost first, with the defaults that the performers bring."""
+    """Read the options of each level, outermost first, with defaults that depend on the performers."""
     checked: list[Any] = []
     for strategy, written in reversed(levels):
         complete = dict(written)
@@ -237,7 +233,7 @@ def _has_option(strategy: Strategy[Any, Any], name: str) -> bool:
 
 
 def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
-    """Return the models that the options of a composition name, as the operator would write them."""
+    """Return the models in the options of a composition, in the operator's form."""
     named = [(level, options["models"]) for level, options in levels if options.get("models")]
     if len(named) > 1:
         raise UsageError("only one strategy of a composition may name models", option="models")
@@ -245,7 +241,7 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
     return tuple(map(rights.model, names))
 
 
-# -- checks: each raises UsageError, or returns a warning, which may be empty
+# -- checks: each raises UsageError or returns a warning, empty for none
 
 
 def _check_texts(request: RunRequest) -> None:
@@ -258,7 +254,7 @@ def _check_texts(request: RunRequest) -> None:
 def _check_verifier(reading: _Reading) -> str:
     verifier = reading.performers.verifier
     if verifier is None and any(getattr(each, "verify", False) for each in reading.options):
-        raise UsageError("verify needs a verifier: name one", option="verify")
+        raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")
     is_asked = getattr(reading.options[0], "verify", False)
     return idle_verifier_warning(verifier, reading.problem) if is_asked else ""
 
@@ -282,7 +278,9 @@ def _check_calls(reading: _Reading) -> str:
         return ""
     needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
     if strategy.needs_least:
-        raise UsageError(f"{needed} it gives nothing: allow more, or take another strategy", option="budget")
+        raise UsageError(
+            f"{needed} it has no result: allow more calls, or choose another strategy", option="budget"
+        )
     return f"{needed} this is one direct question"
 
 

@@ -1,4 +1,4 @@
-"""The rights of whoever asks: the operator names anything, agents and requests name what the operator listed."""
+"""The rights of callers: the operator may name anything, agents and requests only parts that the operator listed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .participants import Participants, PerformerPool
 
 
 class Rights:
-    """The operator's rights: to name anything, and to be told everything."""
+    """The operator's rights: to name any part, and to see all errors."""
 
     allowed = AllowList()
     describes_briefly = False
-    """Whether agents are told of the thinking tool in few words."""
+    """Whether the thinking tool has a short description for agents."""
 
     def __init__(self, pool: PerformerPool) -> None:
         self.pool = pool
@@ -36,37 +36,37 @@ class Rights:
         return bool(self.allowed.models) or is_configured(self.pool.environ)
 
     def model(self, name: str) -> str:
-        """Return the model that an option names, as the operator would write it.
+        """Return the model of a name, in the operator's form.
 
         Raises:
-            UsageError: It is not listed.
+            UsageError: The name is not listed.
         """
         return name
 
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """Return the participants of a run that may be named.
+        """Return the admitted participants of a run.
 
         Args:
-            source: The run that is continued or forked, if it is no new one.
-            coached: Whether the caller answers its questions from now on.
+            source: The run to continue or fork. None for a new run.
+            coached: Whether the caller answers the questions from now on.
 
         Raises:
-            UsageError: A name, or a recorded participant, is not listed (any more).
+            UsageError: A named or recorded participant is not listed (any more).
         """
         return named
 
     def fit_errors(self) -> AbstractContextManager[None]:
-        """Reduce errors to what the asker may be told."""
+        """Reduce errors to the details that the caller may see."""
         return nullcontext()
 
 
 class ListedRights(Rights):
-    """The rights of agents and requests: to name what the operator listed.
+    """The rights of agents and requests: to name parts that the operator listed.
 
     Raises:
-        UsageError: A setting lists what cannot be.
+        UsageError: A setting has an invalid entry.
     """
 
     def __init__(self, pool: PerformerPool) -> None:
@@ -79,13 +79,13 @@ class ListedRights(Rights):
         self.describes_briefly = described == "short"
 
     def model(self, name: str) -> str:
-        """As in `Rights`, from the list."""
+        """As in `Rights`, limited to the list."""
         return self.allowed.model(name) or name
 
     async def admit(
         self, named: Participants, source: Run | RecordedRun | None = None, *, coached: bool = False
     ) -> Participants:
-        """As in `Rights`, from the lists."""
+        """As in `Rights`, limited to the lists."""
         recorded = ParticipantNames() if source is None else source.participants
         verifier, was_coached = recorded.verifier, recorded.model == CALLER
         if named.verifier is None and verifier is not None and not self.allowed.has_verifier(verifier):
@@ -131,7 +131,7 @@ class ListedRights(Rights):
 
     @contextmanager
     def fit_errors(self) -> Generator[None]:
-        """As in `Rights`; the faults of the operator's files go to the log."""
+        """As in `Rights`; faults in the operator's files go to the log."""
         try:
             yield
         except UsageError as error:

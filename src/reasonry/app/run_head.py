@@ -1,4 +1,4 @@
-"""The head of a run: what lists show of it on every surface, under the names that its record has."""
+"""The head of a run, for lists on every surface, under the names of its record."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RunHead(RunMembers):
 
 
 def run_head(row: RunRow, *, resumable: bool = False) -> RunHead:
-    """Return the head of a run; of its problem and its answer it has the beginning."""
+    """Build the head of a run, with the beginning of its problem and answer."""
     is_answered = row.outcome in ANSWERED
     return RunHead(
         run_id=row.run_id,

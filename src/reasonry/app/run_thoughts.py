@@ -1,4 +1,4 @@
-"""Thoughts between runs and sessions: a run's thoughts as the rows of its session, a session's thoughts quoted."""
+"""Transfer thoughts between runs and sessions: a run's thoughts as rows of its session, a session's as quotations."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ..text import cut
 from .requests import RunRequest
 
 MAX_QUOTED_CHARS = 16_000
-"""Of all thoughts together: the first one, and of the others the latest that fit."""
+"""The limit of all quoted thoughts: the first, and the latest others that fit."""
 MAX_QUOTED_THOUGHT_CHARS = 4_000
 
 
 def thought_rows(
     thoughts: Iterable[Thought], before: int = 0, branches: dict[str, int] | None = None
 ) -> list[ThoughtRow]:
-    """Return thoughts of a run as the rows of its session, numbered in order.
+    """Convert thoughts of a run to rows of its session, numbered in order.
 
     Args:
-        before: How many thoughts of the run come before these.
-        branches: The number of the first thought of each branch that has begun before.
+        before: The number of earlier thoughts of the run.
+        branches: The number of the first thought of each earlier branch.
     """
     rows, firsts = list[ThoughtRow](), {} if branches is None else branches
     for number, thought in enumerate(thoughts, before + 1):
@@ -51,9 +51,9 @@ def thought_rows(
 
 
 def quote_thoughts(thoughts: Sequence[ThoughtRow]) -> str:
-    """Return thoughts under their numbers, branches and revisions, in the order they were had.
+    """Quote thoughts in order, with their numbers, branches and revisions.
 
-    What does not fit is left out between the first thought and the latest ones, and the text says so.
+    Thoughts that do not fit are omitted between the first and the latest, and the text says so.
     """
     texts = [_text_of(thought) for thought in thoughts]
     first = texts[:1]
@@ -77,10 +77,10 @@ def _text_of(thought: ThoughtRow) -> str:
 async def problem_after(
     request: RunRequest, sessions: Callable[[], Sessions], strategies: Registry
 ) -> tuple[str, str | None]:
-    """Return the problem of a request, with the thoughts of its session quoted below it, and the id of the session.
+    """Return the problem of a request with the thoughts of its session quoted below it, and the session's id.
 
     Raises:
-        UsageError: The request names neither a problem nor a session with thoughts.
+        UsageError: The request has neither a problem nor a session with thoughts.
         NotFoundError: There is no such session.
     """
     problem = request.problem
@@ -109,7 +109,7 @@ async def problem_after(
 
 
 async def tell_verdicts(run: Run, sessions: Callable[[], Sessions]) -> None:
-    """Tell the session that a run began with the verdicts on its thoughts."""
+    """Record a run's verdicts in the session whose thoughts it began with."""
     conclusion, session_id = run.snapshot.conclusion, run.begun.from_session
     claims = conclusion and conclusion.document.get("claims")
     if session_id is not None and claims:

@@ -1,4 +1,4 @@
-"""Acts on runs: listed, continued, limited, deleted, answered by their caller."""
+"""Operations on runs: list, continue, limit, delete, coach."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .run_head import RunHead, run_head
 async def list_runs(
     app: App, limit: int, cursor: str | None = None, **which: Unpack[RunFilters]
 ) -> dict[str, Any]:
-    """Return a page of runs, newest first, and in `next_cursor` where the next one begins.
+    """Return a page of runs, newest first, with the start of the next page in `next_cursor`.
 
     Raises:
         UsageError: There is no such strategy.
-        NotFoundError: The run of the cursor is not there.
+        NotFoundError: The run of the cursor does not exist.
     """
     if (name := which.get("strategy")) is not None:
         which["strategy"] = app.strategy(name).name
@@ -40,15 +40,15 @@ async def list_runs(
 
 
 async def heads(store: Store, rows: Sequence[RunRow]) -> list[RunHead]:
-    """Return runs as lists show them."""
+    """Return the heads of runs."""
     left = await resumable(store, rows)
     return [run_head(row, resumable=row.run_id in left) for row in rows]
 
 
 async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
-    """Return the ids of the active runs that nobody drives: to continue, they have to be resumed.
+    """Return the ids of active runs without a driver, which continue only after a resume.
 
-    Their drivers have died or let go of them. Jobs, paused runs and coached runs are not among them.
+    Their drivers have died or released them. Jobs, paused runs and coached runs are excluded.
     """
     active = [row for row in rows if row.status == "active" and row.model != CALLER]
     left = {row.run_id for row in active if not (row.unattended or row.paused or row.outcome == "waiting")}
@@ -62,22 +62,20 @@ async def continue_paused(
     budget: Budget | None,
     steer: Steer | None = None,
 ) -> bool:
-    """Have a paused run continue where it is still driven, because something of it was in flight.
-
-    No other model can take it up there.
+    """Continue a paused run in its process if calls are still in flight there. This excludes a change of the model.
 
     Args:
-        steer: Steers the run; None: `Engine.steer` does.
+        steer: Defaults to `Engine.steer`.
 
     Returns:
-        Whether it continues there; if not, it has to be opened.
+        Whether the run continues there; otherwise it must be opened.
     """
     store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None
     while not is_others and (row := await store.run(run_id)).paused and row.status == "active":
         if not await store.find_driven([run_id]):
             return False
-        # Another may be quicker, with this or with the end of the run.
+        # Another process may continue or end the run first.
         with suppress(ConflictError):
             await (steer or app.engine.steer)(run_id, Steered(paused=False))
             has_ended = True
@@ -87,19 +85,19 @@ async def continue_paused(
         if budget is not None:
             await set_limits(app, run_id, structs.asdict(budget))
     except ConflictError:
-        # It has ended meanwhile.
+        # The run has ended meanwhile.
         return False
     return True
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
-    """Replace the named limits of an active run, whatever process drives it; return all limits.
+    """Replace the named limits of an active run in any process; return all limits.
 
     Args:
-        limits: None lifts a limit.
+        limits: By name. None removes a limit.
 
     Raises:
-        UsageError: The budget limits dollars where a price is not known.
+        UsageError: The budget limits dollars, but a price is unknown.
         ConflictError: The run has ended.
     """
     source = await app.engine.recorded_run(run_id)
@@ -120,7 +118,7 @@ async def delete_run(app: App, run_id: str) -> dict[str, Any]:
     """Delete a run that has ended, and the session of its thoughts.
 
     Raises:
-        ConflictError: It has not ended.
+        ConflictError: The run has not ended.
     """
     row = await app.store.run(run_id)
     if row.status == "active":
@@ -157,10 +155,10 @@ async def coach_answer(
     brief: bool = False,
     says_all: bool = False,
 ) -> dict[str, Any]:
-    """Take answers to a coached run; see `Coach.answer`.
+    """Apply answers to a coached run; see `Coach.answer`.
 
     Args:
-        named: Who works on the run besides its caller; its verifier is that of the record where none is named.
+        named: The verifier and tools. The verifier defaults to the recorded one.
     """
     return await Coach(app.engine, brief).answer(
         run_id, answers, lambda run: app.open_recorded(run, named, coached=True), says_all=says_all

@@ -1,8 +1,8 @@
-"""Tables of strategies: one that a user wrote is read, and any is shown as a document or a flowchart.
+"""Read a user's strategy tables, and show any strategy as a document or a flowchart.
 
-A user's table is for guided use: stages and edges written in TOML or JSON, as `docs/sessions.md` shows. The first stage
-is where thinking begins; the one without `to` is where it ends. JSON has the same members, and what
-`reasonry strategies NAME --json` prints beside them is passed over; or it is a mapping, as `reasonry.stages` has it.
+A user's table is for guided use: stages and edges in TOML or JSON, see `docs/sessions.md`. Thinking begins in the first
+stage and ends in the stage without `to`. JSON has the same members, and the additional members printed by
+`reasonry strategies NAME --json` are ignored; or it is a mapping in the form of `reasonry.stages`.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, 
     """Read the strategies of a file, for guided use.
 
     Args:
-        where: What to call the text in errors. It is JSON where this ends with `.json`, TOML elsewhere.
+        where: The name of the text in errors. A text is JSON if this ends with `.json`, otherwise TOML.
 
     Raises:
-        InvalidStrategyError: It cannot be read, or is no table; the message says which stage and why.
+        InvalidStrategyError: The text is unreadable, or not a table; the message names the stage and the fault.
     """
     try:
         if len(text) > MAX_CHARS:
@@ -99,9 +99,9 @@ def _stage(written: _Stage) -> Stage[Any]:
 
 
 def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
-    """Return name, source, stages and options of a strategy, as JSON data.
+    """Describe a strategy as JSON data: name, source, stages and options.
 
-    An option is `{name, default, description, …}`; what else there is (`type`, `minimum`, `enum`) is JSON schema.
+    An option is `{name, default, description, …}`; its other members (`type`, `minimum`, `enum`) are JSON schema.
     """
     options = inlined_schema(strategy.options).get("properties", {})
     return {
@@ -118,7 +118,7 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
 
 
 def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
-    """Return one row of the table, as a table is written; `fields` has the JSON schema of each member of `data`."""
+    """Describe a stage in the form of a table's row; `fields` has the JSON schema of each member of `data`."""
     return {
         "name": stage.name,
         "description": stage.description,
@@ -139,7 +139,7 @@ def _describe_form(stage: Stage[Any]) -> dict[str, Any]:
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:
-    """Return Mermaid text: the first and the last stage are round, those with several ways out are rhombi."""
+    """Draw the table in Mermaid: the first and last stages are round, stages with several outgoing edges are rhombi."""
     ids = {stage.name: _id(stage.name, number) for number, stage in enumerate(strategy.stages)}
     boxes = [f"    {ids[stage.name]}{_box(strategy, stage)}" for stage in strategy.stages]
     arrows = [f"    {ids[stage]} --> {ids[to]}" for stage, to in strategy.edges]

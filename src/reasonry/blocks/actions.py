@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.readings import Unreadable
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.json_in_text import json_values
 from ..reading.mark import CALL, Marked, begins_call, find_marked
 from ..reading.thinking import blank_quotes
@@ -98,7 +98,7 @@ def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead
     thought, calls, rung = acting
     actions, answer = _split_answer(cards, calls)
     if not calls:
-        reading = parse.read_form(texts, _Answered)
+        reading = read_form(texts, _Answered)
         if isinstance(reading, Unreadable):
             is_text = reading.is_unmarked and not text.lstrip().startswith("{")
             return reading if is_text else Unreadable("give at least one action, or the answer")

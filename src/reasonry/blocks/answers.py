@@ -25,7 +25,7 @@ from ..core.events import UNREADABLE, Failed, Verified
 from ..core.readings import AROUND, Unreadable
 from ..core.type_schema import UNASKED, inlined_schema
 from ..puzzles.equations import false_equations
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.vote import agree, normalise, says_the_same
 from ..text import first_words, lazy_pattern
 
@@ -406,7 +406,7 @@ def read_reasoning(
         state.problem,
         ask,
         texts,
-        partial(parse.read_form, form=ReasonedAnswer),
+        partial(read_form, form=ReasonedAnswer),
         lambda reply: reply.reasoning,
     )
 
@@ -419,11 +419,11 @@ _NUMBERED: Final = lazy_pattern(
 def read_check(state: AnswerState, ask: Ask, texts: Sequence[str]) -> tuple[CheckReply, str] | Unreadable:
     """Read a review. It corrects a wrong answer only. A missing correction is asked for."""
     if state.final.text is None:
-        repaired = parse.read_form(texts, ReasonedAnswer)
+        repaired = read_form(texts, ReasonedAnswer)
         if isinstance(repaired, Unreadable):
             return repaired
         return CheckReply(reason=repaired[0].reasoning, correct=False, answer=repaired[0].text), repaired[1]
-    reading = parse.read_form(texts[-1], CheckReply)
+    reading = read_form(texts[-1], CheckReply)
     if isinstance(reading, Unreadable):
         return reading
     reply, answer = reading[0], state.final.text or ""

@@ -16,7 +16,7 @@ from ..core.bodies import EffectFailed, Request, request
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed, ToolReturned
 from ..core.readings import Unreadable
-from ..reading import parse
+from ..reading.form import read_form
 from ..text import lazy_pattern
 
 SANDBOX_TOOL: Final = "py_executor"
@@ -81,7 +81,7 @@ def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
     program = program_in(texts[-1])
     if program is not None:
         return ProgramReply(program), "code"
-    reading = parse.read_form(texts[-1], ProgramReply)
+    reading = read_form(texts[-1], ProgramReply)
     if isinstance(reading, Unreadable) or program_in(reading[0].program) is None:
         return Unreadable("it holds no Python program that can be parsed; reply with one ```python block")
     return reading

@@ -13,8 +13,8 @@ from ..core.events import Answered
 from ..core.json_schema import faults
 from ..core.readings import ALL, EXTRACT, Reading, Unreadable, is_last_try
 from ..core.strategy import Stage
-from ..reading import parse
-from ..reading.fit import without_misfits
+from ..reading.coerce import without_misfits
+from ..reading.form import no_reply, read_form
 from ..reading.json_in_text import is_whole, json_values
 from ..reading.mark import closes_mark
 from ..reading.thinking import echo_in, without_thinking
@@ -85,12 +85,12 @@ def _read(
 ) -> Reading:
     question = effect.question
     shown = question.replace(str(effect.facts.get("problem") or "\0"), "")
-    if reason := parse.no_reply(texts[-1], shown):
+    if reason := no_reply(texts[-1], shown):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)
     elif stage.reply is not None:
-        result = parse.read_form(texts, stage.reply)
+        result = read_form(texts, stage.reply)
     else:
         result = texts[-1], "text"
     lost, doubted = "", False

@@ -1,10 +1,10 @@
-"""Bodies: what the body of a stage yields, is sent, and returns.
+"""The protocol of a stage's body: the requests it yields, the answers it receives, the move it returns.
 
-Rule 1: each `yield from request(state, …)` says what is known and what is asked; the body is sent the answers, a tuple
-        in the order asked, and returns its `Move`.
-Rule 2: a body is run again over the answers the stage has had, so nothing but data lives between two of them. It must
-        ask the same again when it is given the same, and it has at most about 20 yields: an unbounded loop ends its
-        round with `stay` or goes to the next stage of the table.
+Rule 1: each `yield from request(state, …)` states the current state and the effects; the body receives the answers as a
+        tuple in the order asked, and returns its `Move`.
+Rule 2: the machine replays a body over the stage's earlier answers, so only data lives between two answers. The same
+        answers must lead to the same requests. A body has at most about 20 yields: an unbounded loop ends each round
+        with `stay` or goes to the next stage of the table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ T = TypeVar("T")
 class Thought(Struct, frozen=True, omit_defaults=True):
     """A record that a driven run writes into its session, in its stage.
 
-    `branch` names the line the thought is on; `leaves` is the text of nothing but the branch it left (None: main line).
+    Attributes:
+        branch: The thought's branch. None for the main line.
+        leaves: The branch that `branch` starts from. None for the main line.
     """
 
     text: str
@@ -37,7 +39,7 @@ class Thought(Struct, frozen=True, omit_defaults=True):
 
 
 class Move(Struct, frozen=True):
-    """What a stage decided: the new state, the thoughts to record, and where to go (None: stay in this stage)."""
+    """A stage's decision: the new state, the thoughts to record, and the next stage (None for the same stage)."""
 
     state: Any
     to: str | None = None
@@ -52,15 +54,15 @@ def go(state: Any, to: str, *thoughts: Thought | str) -> Move:
 
 
 def stay(state: Any, *thoughts: Thought | str) -> Move:
-    """Stay in the stage, which then asks again; this is not a transition."""
+    """Stay in the stage, whose body then starts again; this is not a transition."""
     return Move(state, None, _as_thoughts(thoughts))
 
 
 def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """End the run as failed; the best so far is kept.
+    """End the run as failed, with the best result so far.
 
     Args:
-        code: Of the failure behind it, where a stage gives up on one.
+        code: The code of the failure that caused it.
     """
     return Move(state, failure=(reason, detail, code))
 
@@ -69,15 +71,15 @@ Answers = tuple[Delivered, ...]
 
 
 class Request(Struct, frozen=True):
-    """What a stage knows and asks in one yield.
+    """The state and the effects of one yield.
 
     Attributes:
-        state: As it stands. Conclusion, progress, readers and stops see this one from here on.
-        effects: Performed side by side; the answers come back in this order. None: the stage goes on at once.
+        state: The state at this yield. From here on, conclusions, readers and stops use it.
+        effects: Performed concurrently; the answers keep this order. Without effects the body continues at once.
         thoughts: Recorded once, when the yield is reached.
-        give_failures: Whether failures are among the answers; otherwise the first one is raised at the yield.
-        enough: Pure test over the answers so far (None where one is missing). When it holds, the rest is cancelled
-            and arrives as `Failed(stopped)`, a strategy run inside as `Finished(cancelled)` with its best so far.
+        give_failures: Whether failures are among the answers; otherwise the first failure is raised at the yield.
+        enough: Pure test over the answers so far, with None for a missing one. When it holds, the missing effects are
+            cancelled and arrive as `Failed(stopped)`, a child run as `Finished(cancelled)` with its best result so far.
     """
 
     state: Any
@@ -87,12 +89,12 @@ class Request(Struct, frozen=True):
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None
 
     def __iter__(self) -> Generator[Request, Any, Answers]:
-        """Ask: `yield from` gives the answers under their type, where `yield` gives them under none."""
+        """Support `yield from`, which types the answers; a plain `yield` does not."""
         return (yield self)
 
 
 Body = Generator[Request, Any, Move]
-"""What the body of a stage returns when it is called: yields requests, is sent `Answers`, returns a `Move`."""
+"""The generator of a stage's body: yields requests, receives `Answers`, returns a `Move`."""
 
 
 def request(
@@ -101,11 +103,11 @@ def request(
     give_failures: bool = False,
     enough: Callable[[tuple[Delivered | None, ...]], bool] | None = None,
 ) -> Request:
-    """Return what a stage yields: the state as it stands, effects to perform, thoughts to record.
+    """Build a request from the current state, effects to perform and thoughts to record.
 
     Args:
-        give_failures: Have failures among the answers, instead of the first one raised as `EffectFailed` when all
-            answers are in. Implied by `enough`.
+        give_failures: Receive failures as answers; otherwise the first is raised as `EffectFailed` when all answers
+            are in. Implied by `enough`.
         enough: See `Request`.
     """
     effects: Any = items
@@ -119,11 +121,11 @@ def request(
 
 
 def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask side by side: `yield from` gives the replies under their type, in the order asked; a failure is raised.
+    """Ask concurrently: `yield from` returns the typed replies in the order asked and raises a failure.
 
     Args:
         reply: The type of the stage's replies.
-        items: What is asked, and thoughts to record.
+        items: Questions, and thoughts to record.
     """
     values = [answer.value for answer in (yield request(state, *items))]
     if other := next((value for value in values if not isinstance(value, reply)), None):
@@ -135,7 +137,7 @@ class EffectFailed(Exception):
     """Raised at the yield whose effect failed; uncaught, it ends the run with that failure's code.
 
     Attributes:
-        failure: The first one in the order asked.
+        failure: The first failure in the order asked.
     """
 
     def __init__(self, failure: Failed) -> None:
@@ -144,7 +146,7 @@ class EffectFailed(Exception):
 
 
 def raise_if_all_failed(answers: Answers) -> None:
-    """Raise `EffectFailed` with the first failure if no answer is anything else; nothing where nothing was asked."""
+    """Raise `EffectFailed` with the first failure if there are answers and all of them are failures."""
     failures = [answer for answer in answers if isinstance(answer, Failed)]
     if failures and len(failures) == len(answers):
         raise EffectFailed(failures[0])

@@ -1,11 +1,11 @@
 """Budgets: limits, usage, and reservations that keep a limit hard under any concurrency.
 
-Rule 1: before a call goes out, its estimate is reserved; after it came back, the reservation is settled with what it
-really took. What is spent and what is reserved together never pass a limit on calls.
-Rule 2: tokens and dollars are known only afterwards. As long as all calls in flight fit even if each turns out twice as
-dear as the dearest so far, calls go out side by side; near the limit they go out one by one. So the limit is passed by
-one call at most, unless prices more than double within one round.
-Rule 3: a refusal is data (`Refusal`), not an exception: a run that meets its limit ends, it does not break.
+Rule 1: the estimate of a call is reserved before the call goes out, and settled with its actual usage afterwards. Spent
+and reserved calls together never exceed the limit.
+Rule 2: tokens and dollars are known only afterwards. Calls go out concurrently while all of them would fit at twice the
+usage of the largest so far; near the limit they go out one by one. So at most one call exceeds the limit, unless usage
+more than doubles within one round.
+Rule 3: a refusal is data (`Refusal`), not an exception: a run that reaches its limit ends without an error.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from ..errors import UsageError
 from .events import NOTHING, Usage
 
 MAX_INT = 2**53 - 1
-"""The largest whole number that every JSON reader keeps exactly."""
+"""The largest integer that every JSON reader keeps exactly."""
 
 HEADROOM = 2.0
-"""How many times its estimate a call in flight may turn out to take."""
+"""The factor by which a call in flight may exceed its estimate."""
 
 DEFAULT_CALLS = 30
-"""The model calls of a run for which no limit of any kind is named, and those that each resuming of it grants."""
+"""The default limit of model calls for a run without any limit, and the calls that each resume grants it."""
 
 Count = Annotated[int, Meta(ge=1, le=MAX_INT)]
 Amount = Annotated[float, Meta(gt=0)]
 
 
 class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Hard limits of a run; None means no limit.
+    """Hard limits of a run. None for no limit.
 
     Args:
         calls: Requests to models, retries included. A request for several samples counts once; the limits on tokens and
-            dollars count every sample.
+            dollars count each sample.
         tokens: Input and output tokens together.
         usd: US dollars.
-        seconds: Run time; cuts a call in flight.
+        seconds: Run time; a call in flight is cut off.
         thoughts: Thoughts the run may record.
         nodes: Nodes a search may hold.
-        closes: Whether the run keeps enough back to come to an answer, rather than be cut off.
+        closes: Whether the run reserves enough for a last question, instead of being cut off.
 
     Raises:
         UsageError: A limit is not a number above 0.
@@ -74,7 +74,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 class Refusal(Struct, frozen=True):
-    """Why a call may not go out: the termination reason, and whether waiting for calls in flight may help."""
+    """Why a call must not go out: the termination reason, and whether waiting for calls in flight may help."""
 
     reason: str
     detail: str
@@ -82,22 +82,22 @@ class Refusal(Struct, frozen=True):
 
 
 class Ledger(Struct, frozen=True):
-    """A budget, what was spent of it, and what calls in flight may still spend."""
+    """A budget, the usage so far, and the reservations for calls in flight."""
 
     budget: Budget = Budget()
     spent: Usage = NOTHING
     reserved: Usage = NOTHING
     largest: Usage = NOTHING
-    """The dearest call so far: the estimate for the next one."""
+    """The largest call so far: the estimate for the next."""
     kept: Usage = NOTHING
-    """What is kept back for the last question of a run, and the limits are less by."""
+    """The reserve for the last question of a run, deducted from the limits."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Return what one request for so many samples is expected to take: as much as so many calls.
+        """Estimate the usage of one request; each sample counts like a call.
 
         Args:
             tokens: A lower bound from the length of the prompt.
-            samples: How many answers the request asks for.
+            samples: The number of answers requested.
         """
         usd = self.largest.usd
         return Usage(
@@ -106,21 +106,21 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return how many of these samples one request may ask for, so that rule 2 holds as if each went alone.
+        """Return how many of these samples one request may ask for, so that rule 2 holds as for separate calls.
 
-        What one takes must be known for that: until then, with a limit on tokens or dollars, it is one.
+        With a limit on tokens or dollars it is 1 until the usage of a sample is known.
         """
         expected = self.estimate(tokens)
         for _, limit, _, count in self._limits():
             if self.largest.calls == 0:
                 return 1
             room, each = (limit - count(self.spent)) / HEADROOM - count(self.reserved), count(expected)
-            # What has no price cannot pass a limit on dollars.
+            # Calls without a price cannot exceed a limit on dollars.
             samples = min(samples, int(room / each)) if each else samples
         return max(1, samples)
 
     def reserve(self, estimate: Usage) -> Ledger | Refusal:
-        """Set the estimate aside, or say which limit forbids the call."""
+        """Reserve the estimate, or refuse with the limit that forbids the call."""
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
@@ -139,15 +139,15 @@ class Ledger(Struct, frozen=True):
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
-        """Return the limit that the usage so far passes together with the coming usage, if any."""
+        """Return a refusal if the usage so far and the coming usage together exceed a limit."""
         for reason, limit, unit, count in self._limits():
             if count(self.spent + coming) > limit:
-                detail = f"the limit of {limit + count(self.kept):g} {unit} was passed by a reply, which was cut off"
+                detail = f"the limit of {limit + count(self.kept):g} {unit} was exceeded by a reply, which was cut off"
                 return Refusal(reason, detail)
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield the limits on what is known only afterwards: reason, limit, unit, and how usage counts."""
+        """Yield the limits on tokens and dollars: reason, limit, unit, and how usage counts."""
         if self.budget.tokens is not None:
             yield "max_tokens", self.budget.tokens - self.kept.tokens, "tokens", lambda usage: usage.tokens
         if self.budget.usd is not None:
@@ -155,7 +155,7 @@ class Ledger(Struct, frozen=True):
             yield "max_usd", self.budget.usd - kept, "US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
-        """Give the reservation back and book what was really spent."""
+        """Release the reservation and book the actual usage."""
         returned = Usage(-estimate.calls, -estimate.tokens, usd=estimate.usd and -estimate.usd)
         return replace(
             self,
@@ -166,7 +166,7 @@ class Ledger(Struct, frozen=True):
 
 
 def larger_usage(first: Usage, second: Usage) -> Usage:
-    """Return the estimate that covers both; a call that failed, or does not say what it took, is no measure."""
+    """Return an estimate that covers both; a second call without a reported usage is ignored."""
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]

@@ -1,4 +1,4 @@
-"""Snapshots as JSON bytes and back, with the version of their schema."""
+"""Encode and decode snapshots as JSON, with the version of their schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pending import Round, Snapshot
 from .strategy import Strategy
 
 SCHEMA = 2
-"""Raised when what is written can no longer be read as before."""
+"""Increases with each incompatible change of the format."""
 
 
 class _SnapshotEnvelope(Struct, frozen=True):
@@ -29,16 +29,16 @@ _snapshots = msgspec.json.Decoder(Snapshot)
 
 
 def dump_snapshot(snapshot: Snapshot) -> bytes:
-    """Return the snapshot as JSON; equal snapshots give equal bytes."""
+    """Encode a snapshot as JSON; equal snapshots give equal bytes."""
     return _encoder.encode(_SnapshotEnvelope(SCHEMA, Raw(_encoder.encode(snapshot))))
 
 
 def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> Snapshot:
-    """Return the snapshot that was dumped, each state in its strategy's own type.
+    """Decode a snapshot, each state in its strategy's type.
 
     Raises:
-        StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is no snapshot, or its
-            strategy is not among `strategies`.
+        StoreError: `store_newer`: a newer version wrote it; `store_corrupt`: it is not a snapshot, or its strategy is
+            missing from `strategies`.
     """
     try:
         envelope = _envelopes.decode(data)
@@ -51,7 +51,7 @@ def load_snapshot(data: bytes, strategies: Mapping[str, Strategy[Any, Any]]) -> 
             )
         return _type_states(_snapshots.decode(envelope.body), strategies)
     except (msgspec.MsgspecError, RecursionError, KeyError) as error:
-        message = f"this is no snapshot of the strategies that are registered here: {error}"
+        message = f"this is not a snapshot of a registered strategy: {error}"
         raise StoreError(message, code="store_corrupt") from error
 
 

@@ -1,7 +1,7 @@
-"""Events: what happened, as plain frozen data. The journal of a run is the list of them.
+"""Events as plain frozen data. A run's journal is the list of its events.
 
-`at_ms` is run time: milliseconds the run has been at work since it began, pauses between a crash and the resume not
-counted. The core reads no clock; whoever makes the event does.
+`at_ms` is run time: milliseconds of work since the run began, without pauses such as between a crash and a resume. The
+core reads no clock; the creator of the event does.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any, Literal
 from msgspec import Struct
 
 UNREADABLE = "output_invalid"
-"""Code of the failure of a question none of whose replies could be read."""
+"""Failure code of a question without a readable reply."""
 
 STOPPED = "stopped"
-"""Code of the `Failed` a stage gets for what had not come in when the run was stopped."""
+"""Failure code of an effect that was open when the run was stopped."""
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """The usage of a run. `usd` is None if the price is unknown.
+    """The usage of a call, or of several. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Input and output tokens that no provider reported; see `engine.usage`.
-        extra_samples: Samples beyond the first of requests that drew several.
+        estimated_tokens: Input and output tokens without a provider's report; see `engine.metering`.
+        extra_samples: Samples beyond the first of each request.
     """
 
     calls: int = 1
@@ -35,7 +35,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
     @property
     def samples(self) -> int:
-        """Drawn replies. A request may draw several."""
+        """The number of replies. A request may draw several."""
         return self.calls + self.extra_samples
 
     @property
@@ -67,17 +67,17 @@ class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
     usage: Usage = Usage()
     model: str = ""
     native: bool = False
-    """Whether the provider itself held the reply to the form."""
+    """Whether the provider enforced the form of the reply."""
     truncated: bool = False
     """Whether the reply was cut off at the provider's output limit."""
     refused: bool = False
     """Whether the model declined to answer."""
     tried: tuple[str, ...] = ()
-    """What came of the requests before this one, `code: message`, oldest first; `usage.calls` counts them."""
+    """Failures of earlier requests, `code: message`, oldest first; `usage.calls` counts them."""
 
 
 class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True):
-    """A tool returned; `value` is JSON data, cut to the run's size limit."""
+    """A tool returned; `value` is JSON data, shortened to the run's size limit."""
 
     value: Any
     at_ms: int = 0
@@ -86,22 +86,22 @@ class ToolReturned(Struct, frozen=True, tag="tool_returned", omit_defaults=True)
 class Verified(Struct, frozen=True, tag="verified", omit_defaults=True):
     """A verifier gave its verdict.
 
-    `wrong` and `right` are proofs, not opinions: what is wrong is pruned, what is right ends the search.
+    `wrong` and `right` are proofs, not opinions: a wrong candidate is pruned, a right answer ends the search.
     """
 
     verdict: Literal["right", "wrong", "unknown"]
     detail: str = ""
     answer: str | None = None
-    """With `right`: the whole answer in closed form, where the verifier can write it down."""
+    """With `right`: the whole answer in closed form, if the verifier can derive it."""
     at_ms: int = 0
     failed: bool = False
-    """With `unknown`: whether the verifier itself failed, as `detail` says."""
+    """With `unknown`: whether the verifier itself failed, with the cause in `detail`."""
 
 
 class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
-    """An effect could not be performed, for good: whatever could be tried again has been.
+    """An effect failed for good, after all retries.
 
-    As a stage gets it, `usage` is that of all tries together, unusable replies included.
+    A stage receives it with the `usage` of all tries, unusable replies included.
     """
 
     code: str
@@ -111,11 +111,11 @@ class Failed(Struct, frozen=True, tag="failed", omit_defaults=True):
     replies: tuple[str, ...] = ()
     """With `output_invalid`: the unusable replies, oldest first."""
     tried: tuple[str, ...] = ()
-    """What came of the requests before the last one, as in `Answered`."""
+    """Failures of the requests before the last, as in `Answered`."""
 
 
 class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
-    """The run was ended from outside: a limit was reached (`max_calls`, …), it was `cancelled`, or `set_aside`."""
+    """The run was ended from outside: by a limit (`max_calls`, …), as `cancelled`, or as `set_aside`."""
 
     reason: str
     detail: str = ""
@@ -125,21 +125,21 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
 
 
 class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
-    """The run is to come to its answer from what it has: a limit leaves room for the last question and no other."""
+    """The run must answer from its results so far: a limit leaves room for one last question."""
 
     reason: str
     detail: str = ""
     at_ms: int = 0
     number: int = 1
-    """Which closing of the run it is; one that was lifted counts."""
+    """The number of this closing in the run, lifted closings included."""
     usage: Usage = Usage(calls=0)
     """Calls that were cut off in flight."""
 
 
 class Conclusion(Struct, frozen=True, omit_defaults=True):
-    """How far a run has got: at its end the result, before it the best so far.
+    """The result of a run, or before its end the best so far.
 
-    `document` holds the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
+    `document` is the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
     """
 
     answer: str | None = None
@@ -147,38 +147,38 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     detail: str = ""
     document: dict[str, Any] = {}
     short: str | None = None
-    """The answer alone, where `answer` says more than that; what votes compare."""
+    """The bare answer for votes to compare, if `answer` says more."""
     certainty: Literal["best_so_far", "given", "proved"] = "given"
-    """`best_so_far`: a budget or a person ended the run before it gave its answer; `proved`: by a verifier."""
+    """`best_so_far`: a budget or a person ended the run before its answer; `proved`: a verifier proved the answer."""
 
 
 class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_only=True):
-    """A strategy run inside this one has ended, with its conclusion. Made by the machine, never journaled.
+    """A child run has ended, with its conclusion. Made by the machine, never journaled.
 
-    It is `cancelled` where the stop of the whole run cut it off; `answer` is then its best so far.
+    It is `cancelled` if a stop of the whole run cut it off; `answer` is then its best so far.
     """
 
     status: Literal["done", "failed", "cancelled"]
     at_ms: int = 0
     code: str | None = None
-    """Of the failure that ended it."""
+    """The code of the failure that ended it."""
 
 
 class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
-    """An `Answered` as a stage gets it: read into the stage's form. Made by the machine, never journaled."""
+    """An `Answered` read into the stage's form. Made by the machine, never journaled."""
 
     value: Any
     text: str
     mode: str
-    """Which rung of the repair ladder read it: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
+    """The rung of the repair ladder that read it: `native`, `json`, `fenced`, `embedded`, `repaired`, `list`, …"""
     tries: int = 1
     at_ms: int = 0
     usage: Usage = NOTHING
-    """Of all tries together."""
+    """The usage of all tries."""
 
 
 Event = Answered | ToolReturned | Verified | Failed | Stopped | Closing
-"""What is journaled."""
+"""The events that are journaled."""
 
 Delivered = Reply | ToolReturned | Verified | Failed | Finished
-"""What a stage is sent, one for each effect of its request, in the order asked."""
+"""The answer that a stage receives for an effect."""

@@ -1,9 +1,9 @@
-"""JSON schemas of answers and fields: whether one can be used, what is wrong with a value, and one in a few words.
+"""Check JSON schemas of answers and fields, and values against them.
 
 Known are `type`, `enum`, `const`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`,
 `maxLength`, `minItems`, `maxItems`, `items`, `prefixItems`, `properties`, `required`, `additionalProperties`, `$ref`
-within the document, `anyOf`, `oneOf` and `allOf` (one or all of them fit). `pattern` and `format` are put to
-the model and not checked: a pattern of a stranger may take for ever, and a check takes no longer than the data is long.
+within the document, `anyOf`, `oneOf` and `allOf` (one or all of them fit). `pattern` and `format` go to the model but
+are not checked: an untrusted pattern can take exponential time, and every check here is linear in the data.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _REFERENCE: Final = lazy_pattern(r'"\$ref":("(?:[^"\\]|\\.)*")')
 
 
 def schema_fault(schema: Any) -> str | None:
-    """Return what is wrong with a schema that a caller names; None if it can be used."""
+    """Return the fault of a caller's schema, or None if it is usable."""
     if not isinstance(schema, dict):
         return "a schema is an object"
     try:
@@ -74,10 +74,10 @@ def schema_fault(schema: Any) -> str | None:
 def faults(
     value: Any, schema: Any, path: str, root: Mapping[str, Any] | None = None, depth: int = 0
 ) -> Iterator[str]:
-    """Yield what is wrong with a value, each as a sentence that begins with its path.
+    """Yield the faults of a value, each a sentence that begins with its path.
 
     Args:
-        root: The document that references lead into; None: the schema itself.
+        root: The document that references point into. Defaults to the schema itself.
     """
     if isinstance(schema, bool) or depth > MAX_DEPTH:
         if schema is not True:
@@ -115,7 +115,7 @@ def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[st
 def _parts(
     value: Any, schema: Mapping[str, Any], path: str, root: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield what has to fit another schema, the value itself or what it holds: its place, the value, the schema."""
+    """Yield the parts of a value, or the value itself, that must fit a nested schema: path, value, schema."""
     if "$ref" in schema:
         yield path, value, _resolve(schema["$ref"], root)
     yield from ((path, value, part) for part in schema.get("allOf", ()))
@@ -137,7 +137,7 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _resolve(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Return what a reference leads to; None if that is nowhere, or another reference without end."""
+    """Resolve a reference, or return None if it dangles or is circular."""
     found: Any = None
     for _ in range(MAX_DEPTH):
         if not isinstance(reference, str) or not reference.startswith("#"):

@@ -1,37 +1,34 @@
 """The machine: walks a strategy's table. Pure: no clock, no chance, no I/O.
 
-Theory of operation. A run stands in a stage, whose body is a generator function of the state: it yields a request, is
-sent the answers and returns a `Move`. The machine runs the body over the answers the stage has had
-(`Snapshot.rounds_had`); where it requests something nobody has answered yet, the effects become `Pending`. Each event
-settles one; when all are settled, their answers join the others and the body is run again. So nothing lives between two
-events but data.
+Theory of operation. A run is in one stage, whose body is a generator function of the state: it yields a request,
+receives the answers and returns a `Move`. The machine replays the body over the answers of this stage
+(`Snapshot.rounds_had`). At a request without answers, its effects become `Pending`. Each event settles one effect; when
+all are settled, their answers join the earlier ones and the body is replayed. So only data lives between two events.
 
-Rule 1: everything that decides where a run goes happens here or in a strategy; a run is a fold over its events.
+Rule 1: only the machine and the strategies decide how a run proceeds; a run is a fold over its events.
 Rule 2: ids are counted, never drawn: `e4` is the fourth effect, `e4.2` its second try, `e4/e1` the first effect of the
-        strategy that runs inside `e4`. So they do not depend on the order of arrival.
-Rule 3: a reply is read once, by the `Reader` that whoever advances the run hands in, and its `Reading` is recorded with
-        it. A reply that cannot be read is asked for again, with the reason, up to `Ask.retries` times; then the answer
-        is a `Failed` with code `output_invalid`.
-Rule 4: a failure is raised at the yield when the yield's other answers are in, the first in the order asked, unless the
-        request has `give_failures`. Uncaught it ends the run.
+        strategy that runs inside `e4`. So ids do not depend on the order of arrival.
+Rule 3: each reply is read once, by the caller's `Reader`, and the `Reading` is recorded with the reply. The machine
+        asks again for an unreadable reply, with the reason, up to `Ask.retries` times; then the answer is a `Failed`
+        with code `output_invalid`.
+Rule 4: a failure is raised at the yield once all of its answers are in; of several, the first in the order asked. With
+        `give_failures` the body receives failures as answers. An uncaught failure ends the run.
 Rule 5: conclusion, progress, readers and stops see the state of the last yield.
-Rule 6: a stop loses nothing that came in. You might think that the best so far is that of the last yield, but the body
-        has not seen the answers since: of five drafts, three may be in and paid for while it waits for the others. So
-        the body is run once more, with `Failed(stopped)` for what is missing, up to its move or next request, and the
-        best so far is that of the state it reaches; that of the last yield counts where that state has no answer. You
-        might think that the run should stand in the state reached, but failures that never happened led there, and a
-        run that is resumed would have lost the missing drafts for good. So the snapshot's own state stays, and the run
-        can go on as if it had never been stopped.
-Rule 7: a run is closed where a limit leaves room for its last question alone (`Closing`): the state it reaches as in a
-        stop goes through the strategy's `close`, the only way that is not in the table, and the run goes on from there.
-        Runs inside are closed first, the run around them once they are and are to be closed again. A run that stands
-        in the stage that `close` leads to is not closed: what it asks is its last question. An answer that comes after
-        is an answer, with the limit as its reason; without one the run has been stopped by the limit.
-Rule 8: where a request has `enough` and it holds, what is missing is settled as in a stop, and the body goes on.
-Rule 9: a state with `calls_left` is told, as a stage is entered, how many calls are left, by the run's own events
-        alone, so that what it asks does not depend on the order of arrival. It is told, not promised.
-Rule 10: with the answers a digest of what was asked is kept: a body that asks something else when it is run again is
-        found at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
+Rule 6: a stop loses no answer. You might expect the best result so far in the state of the last yield, but the body has
+        not seen the answers since: of five drafts, three may be in and paid for. So the machine replays the body once
+        more, with `Failed(stopped)` for each missing answer, up to its move or next request, and concludes from the
+        state reached; if that state has no answer, from the last yield. You might expect the run to stay in the state
+        reached, but failures that never happened led there, and a resumed run would have lost the missing drafts. So
+        the snapshot keeps its own state, and the run can continue as if it had never been stopped.
+Rule 7: the machine closes a run (`Closing`) when a limit leaves room for one last question. The state reached as in
+        rule 6 goes through the strategy's `close`, the only edge outside the table. Child runs close before their
+        parent. A run in the stage that `close` leads to is not closed: its question is the last one. A later answer
+        counts, with the limit as its reason; without an answer, the limit has stopped the run.
+Rule 8: once a request's `enough` holds, missing answers are settled as in a stop, and the body continues.
+Rule 9: a state with `calls_left` learns, at the entry of a stage, the number of calls left. Only the run's own events
+        count, so its questions do not depend on the order of arrival. The number is not a promise.
+Rule 10: each round of answers keeps a digest of its request: a body that requests something else in a replay is found
+        at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
 """
 
 from __future__ import annotations
@@ -76,17 +73,17 @@ from .registry import Registry, find_strategy, resolve
 from .strategy import Stage, Strategy
 
 SET_ASIDE = "set_aside"
-"""Why a run was stopped that whoever drove it did not survive."""
+"""Stop reason for a run that keeps crashing its worker."""
 
 LAST_QUESTION = """This is the last question: nothing can be asked or looked up after it. Answer from what is known; \
 where something is missing, give the likeliest answer, and say in the reasoning what is missing."""
-"""What stands before the task of a question of a run that is closed."""
+"""The text before the task of a closed run's question."""
 
 _STOPPED_AS: dict[str, Status] = {"cancelled": "cancelled", SET_ASIDE: "failed"}
 """The status of a run that was stopped for a reason other than a limit."""
 
 MAX_SILENT_MOVES = 1_000
-"""Moves, or yields, in a row without asking anybody; more is a loop."""
+"""Moves, or yields, in a row without an effect; more is a loop."""
 
 _KINDS: dict[type, tuple[type, ...]] = {
     Ask: (Answered, Failed),
@@ -98,26 +95,27 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Step(Struct, frozen=True):
-    """One answer taken: the new snapshot, what to perform now, and what happened on the way."""
+    """The result of one event: the new snapshot, the effects to perform, and a record of the way there."""
 
     snapshot: Snapshot
     effects: tuple[Pending, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
     thoughts: tuple[Thought, ...] = ()
     reading: Reading | None = None
-    """Of the reply just taken, if it was one."""
+    """The reading of the reply, if the event was a reply."""
     cancelled: tuple[str, ...] = ()
-    """Effects nobody waits for any more: what came in is enough."""
+    """Effects that are no longer needed."""
 
 
 Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
-"""Reads, in a stage and its state, the latest of the replies to a question that count as tries, oldest first."""
+"""Reads the latest reply to a question, in a stage and its state. The replies are those that count as tries, oldest
+first."""
 
 
 def as_recorded(reading: Reading) -> Reader:
-    """Return the reader of a recorded answer: it reads the reply as the record says, into the stage's own type.
+    """Return a reader that repeats a recorded reading, converted to the stage's type.
 
-    It raises ConflictError where the value does not fit the stage as it is today (`strategy_changed`).
+    It raises ConflictError (`strategy_changed`) if the value does not fit the stage any more.
     """
 
     def read(stage: Stage[Any], *_: Any) -> Reading:
@@ -128,7 +126,7 @@ def as_recorded(reading: Reading) -> Reader:
             return replace(reading, value=msgspec.convert(reading.value, kind))
         except (msgspec.ValidationError, ValueError) as error:
             raise ConflictError(
-                f"a recorded answer does not fit stage {stage.name!r} as it is today: {error}",
+                f"a recorded answer does not fit the current stage {stage.name!r}: {error}",
                 code="strategy_changed",
                 stage=stage.name,
             ) from error
@@ -140,7 +138,7 @@ def as_recorded(reading: Reading) -> Reader:
 
 
 class Reached(Struct):
-    """How far a stage's answers lead: to a move, to an uncaught failure, or to a request nobody has answered yet."""
+    """The point a stage's answers lead to: a move, an uncaught failure, or a request without answers."""
 
     state: Any
     thoughts: tuple[Thought, ...] = ()
@@ -150,10 +148,10 @@ class Reached(Struct):
 
 
 def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached:
-    """Run a stage's body over its answers, as far as they lead; thoughts of answered yields were recorded before.
+    """Replay a stage's body over its answers; thoughts of answered yields were recorded before.
 
     Raises:
-        ConflictError: `strategy_changed`: the body asks something else than what was answered.
+        ConflictError: `strategy_changed`: the body's request differs from the recorded one.
     """
     assert stage.run is not None, "checked when the strategy was defined"
     reached, used = Reached(state), 0
@@ -176,7 +174,7 @@ def run_stage(stage: Stage[Any], state: Any, rounds: Sequence[Round]) -> Reached
 
 
 def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequence[Round]) -> int:
-    """Send the answers of each round in; return the number of rounds that were asked for."""
+    """Send each round of answers to the body; return the number of rounds used."""
     used = silent = 0
     try:
         requested = next(script)
@@ -196,7 +194,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 answers, reached.thoughts = had.answers, ()
                 lost = None if requested.give_failures else _first_failure(answers)
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
-                message = f"stage {stage.name!r} yields without end and asks nobody"
+                message = f"stage {stage.name!r} yields without end and without an effect"
                 reached.failure = Failed("stage_loop", message)
                 break
             requested = script.send(answers) if lost is None else script.throw(EffectFailed(lost))
@@ -218,7 +216,7 @@ def _first_failure(answers: Answers) -> Failed | None:
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
     return ConflictError(
-        f"stage {stage.name!r} asks something else than it did when the run was recorded",
+        f"stage {stage.name!r} does not make the request that was recorded",
         code="strategy_changed",
         stage=stage.name,
     )
@@ -241,14 +239,12 @@ def begin(
     """Start a run.
 
     Args:
-        strategy: What to run.
-        problem: What to run it on.
-        options: The strategy's own options struct; its defaults if None.
-        strategies: Where strategies that this one runs are looked up.
-        by: Who answers what is asked of the writer.
-        prompts: Questions of stages in place of the strategy's own; see `prompts`.
-        rounds: Dependent rounds of model calls before it, of the run that it is inside.
-        calls_left: How many calls its budget leaves it; None: no limit is known.
+        options: An instance of the strategy's options struct. Defaults to that struct's defaults.
+        strategies: The strategies that this one may run as children.
+        by: The role that answers the writer's questions.
+        prompts: Replacements for the questions of stages; see `prompts`.
+        rounds: Dependent rounds of model calls that the parent has made before.
+        calls_left: Calls left in the budget. None for no known limit.
 
     Raises:
         InvalidStrategyError: The strategy is for guided use only.
@@ -256,7 +252,7 @@ def begin(
     if strategy.state is None:
         raise InvalidStrategyError(f"strategy {strategy.name!r} is for guided use only")
     chosen = strategy.options() if options is None else options
-    # Of the strategy inside, whatever name it was given, its own stands: strategies compare it with a default.
+    # The inner strategy's alias becomes its canonical name: strategies compare it with a default.
     over = getattr(chosen, "over", "")
     if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
@@ -285,15 +281,15 @@ def advance(
     read: Reader,
     strategies: Registry | None = None,
 ) -> Step:
-    """Take one event and go as far as it leads.
+    """Apply one event and proceed to the next request or the end.
 
     Args:
-        effect_id: The effect the event settles; None for `Stopped` and `Closing`.
-        read: Reads the reply; of a recorded answer, `as_recorded` has its reading.
+        effect_id: The effect that the event settles. None for `Stopped` and `Closing`.
+        read: Reads the reply; `as_recorded` for a recorded answer.
 
     Raises:
-        ConflictError: The run has ended, or the effect is not pending, or the event does not fit it. Nothing changed.
-        ConflictError: `strategy_changed`: what was recorded does not fit the strategy as it is today.
+        ConflictError: The run has ended, the effect is not pending, or the event does not fit it. Nothing changed.
+        ConflictError: `strategy_changed`: the record does not fit the current strategy.
     """
     if snapshot.status != "active":
         raise ConflictError(f"the run has ended ({snapshot.status}); it takes no more events")
@@ -301,13 +297,13 @@ def advance(
     if type(event) is Closing:
         step = run.close(event)
         if step is None:
-            raise ConflictError(f"the run has no way to its answer from stage {snapshot.stage!r}")
+            raise ConflictError(f"the run cannot close from stage {snapshot.stage!r}")
         return step
     return run.stop(event) if type(event) is Stopped else run.settle(effect_id or "", event, read)
 
 
 class _Execution:
-    """One call of `begin` or `advance`: where it has got to from a snapshot, and what it leaves behind."""
+    """One call of `begin` or `advance`: the run's state during the call, and the parts of its `Step`."""
 
     effects: tuple[Pending, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
@@ -327,13 +323,12 @@ class _Execution:
         self.calls_left = snapshot.calls_left
 
     def go_on(self) -> Step:
-        """Run stages as far as their answers lead."""
+        """Run stages up to a request without answers, or to the end."""
         for _ in range(MAX_SILENT_MOVES):
             if self.stage.run is None:
                 return self._end(self.strategy.conclude(self.state))
             reached = run_stage(self.stage, self.entry, self.had)
-            if reached.thoughts:
-                self._record(reached.thoughts)
+            self.thoughts += _in_stage(reached.thoughts, self.stage)
             if reached.request is not None:
                 if not self._open(reached.request):
                     return self._step()
@@ -341,19 +336,14 @@ class _Execution:
                 return self._fail(reached.state, "error", lost.message, lost.code)
             elif (end := self._follow(reached.move)) is not None:
                 return end
-        detail = f"stage {self.stage.name!r} went round without asking anybody"
+        detail = f"stage {self.stage.name!r} loops without an effect"
         return self._fail(self.state, "stage_loop", detail, "stage_loop")
 
-    def _record(self, thoughts: Sequence[Thought]) -> None:
-        stage = self.stage.name
-        self.thoughts += tuple(each if each.stage else replace(each, stage=stage) for each in thoughts)
-
     def _follow(self, move: Move | None, *, is_way_out: bool = False) -> Step | None:
-        """Take a move; return the last step where it ends the run."""
+        """Apply a move; return the last step if the run ends."""
         assert move is not None
         stage, to = self.stage, move.to
-        if move.thoughts:
-            self._record(move.thoughts)
+        self.thoughts += _in_stage(move.thoughts, stage)
         if not stage.to:
             return self._end(replace(self.strategy.conclude(self.state), answer=move.state))
         if move.failure is not None:
@@ -369,7 +359,7 @@ class _Execution:
         return None
 
     def tell_calls_left(self, state: Any) -> Any:
-        """Return a state that a stage is entered with; one that wants to know is told how many calls are left."""
+        """Set `calls_left` in a state that has this field."""
         if self.calls_left is None or not hasattr(state, "calls_left"):
             return state
         return replace(state, calls_left=max(0, self.calls_left))
@@ -377,7 +367,7 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make effects pending; return whether the stage goes on at once, since runs inside ended and asked nobody."""
+        """Make effects pending; return whether the stage can continue at once because all child runs have ended."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
@@ -428,9 +418,15 @@ class _Execution:
     # -- settling effects
 
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
-        """Book the event; go on when it was the last the stage waited for."""
+        """Settle one effect; continue if the stage has all of its answers."""
         own, _, inner = effect_id.partition("/")
-        place, waiting = self._find_open(own, effect_id)
+        place = next(
+            (n for n, each in enumerate(self.pending) if each.id == own and each.settled is None), -1
+        )
+        if place < 0:
+            choices = [each.id for each in open_effects(self.before)]
+            raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
+        waiting = self.pending[place]
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
@@ -443,13 +439,6 @@ class _Execution:
         if event.at_ms > self.at_ms:
             self.at_ms = event.at_ms
         return self.go_on() if self._take() else self._step()
-
-    def _find_open(self, own: str, effect_id: str) -> tuple[int, Pending]:
-        for place, waiting in enumerate(self.pending):
-            if waiting.id == own and waiting.settled is None:
-                return place, waiting
-        choices = [waiting.id for waiting in open_effects(self.before)]
-        raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
 
     def _settle_answer(self, waiting: Pending, ask: Ask, event: Answered, read: Reader) -> Pending:
         replies = (*waiting.replies, event)
@@ -470,7 +459,7 @@ class _Execution:
 
     def _settle_child(self, waiting: Pending, inner: str, event: Event, read: Reader) -> Pending:
         if waiting.child is None:
-            raise ConflictError(f"effect {waiting.id!r} has no run inside", effect=f"{waiting.id}/{inner}")
+            raise ConflictError(f"effect {waiting.id!r} has no child run", effect=f"{waiting.id}/{inner}")
         child = self.strategies[waiting.child.strategy]
         step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
         self.reading = step.reading
@@ -490,7 +479,7 @@ class _Execution:
         return replace(waiting, child=child, settled=end)
 
     def _take(self) -> bool:
-        """Take the answers over if the stage can go on: all of them are there, or what is there is enough."""
+        """Move the answers to the stage's rounds if it can continue: all have arrived, or enough of them."""
         answers = answers_in(self.pending)
         if len(answers) < len(self.pending):
             if not (self.has_enough and answers):
@@ -500,7 +489,7 @@ class _Execution:
             if requested is None or requested.enough is None or not requested.enough(so_far):
                 return False
             self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
-            cut = Stopped(STOPPED, "what came in is enough", self.at_ms)
+            cut = Stopped(STOPPED, "enough answers have arrived", self.at_ms)
             self.pending = tuple(self._cut(waiting, cut) for waiting in self.pending)
             answers = answers_in(self.pending)
         self.had = (*self.had, Round(self.asked, answers))
@@ -512,7 +501,7 @@ class _Execution:
     # -- endings
 
     def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
-        # The last question is a bonus: where it fails, whatever the cause, the limit has stopped the run.
+        # The last question is a bonus: if it fails, whatever the cause, the limit has stopped the run.
         if self.closing is not None and status != "cancelled" and (error is None or self.is_closed):
             conclusion, error = _conclude_closed(conclusion, self.closing), None
         status = status or ("failed" if conclusion.answer is None else "done")
@@ -527,7 +516,7 @@ class _Execution:
         return self._end(found, "failed", code)
 
     def stop(self, event: Stopped) -> Step:
-        """End the run from outside, with the best so far."""
+        """End the run from outside, with the best result so far."""
         self.closing = None
         status = _STOPPED_AS.get(event.reason)
         best = self._best_so_far(event)
@@ -544,7 +533,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the state that what came in leads to."""
+        """Return the state that the answers so far lead to."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -555,10 +544,10 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Have runs inside come to their answers with what they have; where none can, the run itself.
+        """Close the child runs, or the run itself if no child can close.
 
         Returns:
-            None where neither has a way to its last question that it does not stand on.
+            None if neither has an edge to a last question.
         """
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
@@ -578,7 +567,7 @@ class _Execution:
         return self._follow(way, is_way_out=True) or self.go_on()
 
     def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
-        """Settle an effect nobody waits for any longer; of a run inside, its best so far counts."""
+        """Settle an effect that is no longer needed, a child run with its best result so far."""
         if waiting.settled is not None:
             return waiting
         if waiting.child is None:
@@ -608,8 +597,12 @@ class _Execution:
         return Step(now, self.effects, self.edges, self.thoughts, self.reading, self.cancelled)
 
 
+def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, ...]:
+    return tuple([each if each.stage else replace(each, stage=stage.name) for each in thoughts])
+
+
 def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
-    """Return the conclusion of a run that was closed: answered at the limit, or stopped by it."""
+    """Mark the conclusion of a closed run with the limit: answered at it, or stopped by it."""
     certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
     detail = conclusion.detail if conclusion.answer is None else ""
     detail = "; ".join(filter(None, (closing.detail, detail)))
@@ -617,7 +610,6 @@ def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
 
 
 def _settle_own(waiting: Pending, event: Event) -> Pending:
-    """Settle an effect by what is no answer to a question."""
     kinds = _KINDS[type(waiting.effect)]
     if not isinstance(event, kinds):
         detail = f"effect {waiting.id!r} cannot be settled by {type(event).__name__}"
@@ -628,7 +620,7 @@ def _settle_own(waiting: Pending, event: Event) -> Pending:
     return replace(waiting, settled=event)
 
 
-# -- runs inside a run
+# -- child runs
 
 
 def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = None) -> Finished:
@@ -636,7 +628,7 @@ def _end_of(conclusion: Conclusion, status: Any, at_ms: int, code: str | None = 
 
 
 def _nest(effect_id: str, thought: Thought) -> Thought:
-    """Put a thought of the run inside an effect on that effect's own branch, which leaves the main line."""
+    """Put a child run's thought on the branch of its effect, which leaves the main line."""
     if thought.branch is None:
         return replace(thought, branch=effect_id)
     leaves = effect_id if thought.leaves is None else f"{effect_id}/{thought.leaves}"
@@ -646,7 +638,7 @@ def _nest(effect_id: str, thought: Thought) -> Thought:
 def last_questions(
     strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Registry
 ) -> tuple[Ask, ...] | None:
-    """Return what a run would ask if it were closed; None where it cannot be."""
+    """Return the questions of a run if it were closed now, or None if it cannot close."""
     step = (
         _Execution(strategy, snapshot, strategies).close(Closing("")) if snapshot.status == "active" else None
     )

@@ -1,9 +1,8 @@
-"""A strategy's options, read from what a user wrote.
+"""Read a strategy's options from user input.
 
-The options Struct is the only place where defaults, ranges and descriptions stand. One with an option `preset` says in
-a class variable `presets`, by name, which values the options have that are not given; in a class variable `coached`,
-which those have in a run whose questions its caller answers; in a class variable `other_names`, what else an option
-may be called.
+The options Struct is the only source of defaults, ranges and descriptions. Three class variables may extend it:
+`presets` maps each value of the option `preset` to defaults of other options, `coached` holds defaults for coached
+runs, and `other_names` maps alternative names to options.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from .type_schema import describe_schema, inlined_schema
 
 
 def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct:
-    """Return the strategy's options struct.
+    """Read options into the strategy's options struct.
 
     Args:
         raw: Values as JSON data or as text (`"3"`, `"0.7"`, `"true"`, `"none"`, a JSON list).
 
     Raises:
-        UsageError: An unknown option (`choices` has the names) or a value out of its range (`option` names it).
+        UsageError: An unknown option (`choices` lists the names), or an invalid value (`option` names the option).
     """
     fields = _fields(strategy.options)
     other_names: Mapping[str, str] = getattr(strategy.options, "other_names", {})
@@ -59,19 +58,19 @@ def _fields(options: type[Struct]) -> dict[str, FieldInfo]:
 
 
 def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the values of the preset they name, where they have no value of their own."""
+    """Fill missing options from the preset they name."""
     presets: Mapping[str, Mapping[str, Any]] = getattr(strategy.options, "presets", {})
     return {**presets.get(str(options.get("preset")), {}), **options}
 
 
 def with_coached_defaults(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the defaults of coached runs, for what neither they nor the preset they name say."""
+    """Fill missing options from the preset they name, then from the defaults of coached runs."""
     defaults: Mapping[str, Any] = getattr(strategy.options, "coached", {})
     return {**defaults, **with_preset(strategy, options)}
 
 
 def nested_options(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the options of a recorded run, then those of each strategy inside it."""
+    """Yield the options of a recorded run, then the options of each inner strategy."""
     yield options
     inside = options.get("over_options")
     if inside:
@@ -83,7 +82,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
         read = msgspec.convert(_from_text(value), field.type, strict=False)
     except msgspec.ValidationError:
         try:
-            # Text that also happens to be JSON, for an option that wants text.
+            # JSON text, for an option of type text.
             read = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError:
             schema = inlined_schema(field.type)

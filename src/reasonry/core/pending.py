@@ -1,4 +1,4 @@
-"""What a run waits for: its effects that are pending, those of runs inside it, and the run between two answers."""
+"""Pending effects of a run and its child runs, and the snapshot of a run between two answers."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ Status = Literal["active", "done", "failed", "cancelled"]
 
 
 class Pending(Struct, frozen=True, omit_defaults=True):
-    """An effect to perform, or one already settled that waits for its siblings."""
+    """An effect to perform, or a settled effect that waits for its siblings."""
 
     id: str
     stage: str
     effect: Effect
     round: int
-    """1 for effects that wait for no model call, n + 1 for those that wait for one of round n."""
+    """1 for effects that depend on no model call, n + 1 for effects that depend on a call of round n."""
     replies: tuple[Answered, ...] = ()
-    """What was answered so far; more than one after a re-ask."""
+    """The replies so far; several after a retry."""
     before: int = 0
-    """Of the replies, those that came before the run was taken up again: they use up no try."""
+    """The number of replies from before the run was resumed: they do not count as tries."""
     settled: Delivered | None = None
-    """What the stage gets for it."""
+    """The answer that the stage receives."""
     child: Snapshot | None = None
-    """The run inside this one, for `RunStrategy`."""
+    """The child run of a `RunStrategy`."""
 
     @property
     def tries(self) -> int:
-        """How many of its tries the question has used up."""
+        """The number of tries used."""
         return len(self.replies) - self.before
 
     @property
     def last_round(self) -> int:
-        """The round of questions it stands in; what is no question adds none."""
+        """The latest round of questions in this effect; effects other than questions add no round."""
         if self.child is not None:
             return max([self.child.rounds, *(inner.last_round for inner in self.child.pending)])
         return self.round if isinstance(self.effect, Ask) else self.round - 1
 
 
 class Round(Struct, frozen=True, array_like=True):
-    """The answers to one request, with a digest of what it asked."""
+    """The answers to one request, with a digest of its effects."""
 
     asked: int
     answers: Answers
 
 
 class Snapshot(Struct, frozen=True, omit_defaults=True):
-    """A run between two answers: all there is to know of it."""
+    """The complete state of a run between two answers."""
 
     strategy: str
     problem: str
     options: dict[str, Any]
     stage: str
     state: Any
-    """As of the last yield, or of the stage's entry before the first one."""
+    """The state at the last yield, or at the stage's entry before the first yield."""
     status: Status = "active"
     pending: tuple[Pending, ...] = ()
     counter: int = 0
@@ -73,42 +73,42 @@ class Snapshot(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     """The code of the failure that ended the run."""
     entry: Any = None
-    """The state at the stage's entry, where it is not `state`."""
+    """The state at the stage's entry. None if it is `state`."""
     rounds_had: tuple[Round, ...] = ()
-    """What this stage has been answered since its entry, yield by yield."""
+    """The answers to this stage since its entry, yield by yield."""
     asked: int = 0
-    """Digest of what is pending."""
+    """Digest of the pending effects."""
     has_enough: bool = False
-    """Whether the request that is pending has a test `enough`."""
+    """Whether the pending request has a test `enough`."""
     by: str = "writer"
-    """Who answers what is asked of the writer; of a run inside another, as its effect says."""
+    """The role that answers the writer's questions; for a child run, the role in its effect."""
     closing: Closing | None = None
-    """What closed the run, or a run inside it, if anything did."""
+    """The event that closed the run or a child run."""
     calls_left: int | None = None
-    """How many calls the budget leaves, as far as the run's own events tell; of a run inside another, its share."""
+    """The calls left in the budget by the run's own events; for a child run, its share."""
     is_closed: bool = False
-    """Whether it was the run itself; the ids of its effects from then on tell: `c1e4`."""
+    """Whether the run itself was closed; later effect ids show the closing: `c1e4`."""
     prompts: dict[str, str] = {}
-    """Questions of stages in place of the strategy's own; see `Ask.with_prompt`. Runs inside this one have them too."""
+    """Replacements for the questions of stages, in child runs too; see `Ask.with_prompt`."""
 
 
 def answers_in(pending: Sequence[Pending]) -> Answers:
-    """Return what those that are settled have brought."""
+    """Return the answers of the settled effects."""
     return tuple([waiting.settled for waiting in pending if waiting.settled is not None])
 
 
 def spent_on(replies: Sequence[Answered]) -> Usage:
-    """Return what all tries of a question took."""
+    """Return the usage of all tries of a question."""
     return replies[0].usage if len(replies) == 1 else sum((reply.usage for reply in replies), NOTHING)
 
 
 def open_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
-    """Return the effects a run waits for, those of runs inside it included, with the ids to answer them by."""
+    """Return the open effects of a run and its child runs under their full ids."""
     return tuple(walk_open(snapshot.pending)) if snapshot.status == "active" else ()
 
 
 def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]:
-    """Yield those that are open, with the ids to answer them by."""
+    """Yield the open effects under their full ids."""
     for waiting in pending:
         if waiting.settled is not None:
             continue
@@ -119,13 +119,12 @@ def walk_open(pending: Sequence[Pending], prefix: str = "") -> Iterator[Pending]
 
 
 def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
-    """Return the snapshot with every effect that failed waiting to be performed once more.
+    """Reopen the failed effects of a run and its child runs.
 
-    A question whose replies could not be read is asked again, with the reason and as many tries as at first; runs
-    inside this one included.
+    A question without a readable reply is asked again, with the reason and its full number of tries.
 
     Args:
-        last: The question whose reply ended the run, if it was one; it is about to be taken once more.
+        last: The question whose reply ended the run, if any; this reply is about to be applied again.
     """
     own, _, inner = last.partition("/")
     pending = tuple(_once_more(waiting, inner, waiting.id == own) for waiting in snapshot.pending)
@@ -145,7 +144,7 @@ def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
 
 
 def next_try(waiting: Pending, reading: Reading) -> Pending:
-    """Return a question whose latest reply cannot be read as it is asked next."""
+    """Ask a question again after an unreadable reply."""
     assert isinstance(waiting.effect, Ask)
     return replace(
         waiting,

@@ -1,4 +1,4 @@
-"""Readings: what the replies to a question were read as, and the question that follows a reply without use."""
+"""The readings of replies, and the question that follows an unusable reply."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from .effects import Ask, Turn
 from .events import Answered
 
 AROUND: Final = "with <answer> before it and </answer> after it"
-"""How the mark is asked for; small models copy a mark that is shown with dots in it, and follow these words."""
+"""The request for the mark. Small models follow these words, but copy an example with dots in it."""
 ALL: Final = "ALL OF IT"
-"""What stands in the mark of one who is asked again, where all of the last reply is the answer."""
+"""The content of the mark, in a second reply, if the whole first reply is the answer."""
 UNMARKED: Final = "it has no <answer>…</answer>"
 
 MAX_EXCERPT: Final = 2_000
-"""Characters of an unusable reply that are shown to whoever is asked again."""
+"""The characters of an unusable reply that the next question quotes."""
 
 EXTRACT: Final = f"Now write the answer of that reply alone, whole, {AROUND}. Write nothing else."
 EXTRACT_LONG: Final = f"{EXTRACT} If all of that long reply is the answer, write <answer>{ALL}</answer>."
-"""The extraction question, to a reply that does not say where its answer is; it need not be worked out again."""
+"""The extraction question after a reply without a mark; the problem need not be solved again."""
 
 
 class Unreadable(Struct, frozen=True):
-    """Why a reply cannot be used; shown to whoever is asked again.
+    """Why a reply cannot be used; the next question states it.
 
     Attributes:
-        is_doubt: It could be used as it is, and is better than none: its reader would rather ask again.
-        is_unmarked: It is a text that does not say where its answer is.
-        in_part: What can be used of it, as a value and the rung it was read on: at the last try that will do.
+        is_doubt: The reply is usable at the last try, but its reader prefers to ask again.
+        is_unmarked: The reply is text without a mark around its answer.
+        in_part: The usable part, as its value and the rung that read it; accepted at the last try.
     """
 
     reason: str
@@ -42,15 +42,15 @@ class Unreadable(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True, omit_defaults=True):
-    """What a reply was read as, recorded with it so that later readers of other code find the same.
+    """The reading of a reply, recorded with it so that later versions of the code read the same.
 
     Attributes:
-        mode: The rung it was read on: `native`, or one of `reading.parse`; empty if it could not be read.
-        value: The value; as plain data where the reading comes from a record.
-        refusal: Why it could not be read, as whoever is asked again is told.
-        doubted: It could be used, but is doubted; see `Unreadable.is_doubt`.
-        unmarked: It is a reply that does not say where its answer is.
-        lost: What of the reply was left out, and why, where it was taken in part.
+        mode: The rung that read it: `native`, or a rung of `reading.form`. Empty for an unreadable reply.
+        value: The value; plain data if the reading comes from a record.
+        refusal: Why the reply is unreadable, as the next question states it.
+        doubted: See `Unreadable.is_doubt`.
+        unmarked: See `Unreadable.is_unmarked`.
+        lost: The omitted part of the reply, and why, if it was accepted in part.
     """
 
     mode: str = ""
@@ -62,26 +62,26 @@ class Reading(Struct, frozen=True, omit_defaults=True):
 
     @property
     def title(self) -> str:
-        """How the reply was read, for people: the mode, `in part: LOST`, or `unreadable: REASON`."""
+        """The reading for people: the mode, `in part: LOST`, or `unreadable: REASON`."""
         mode = f"in part: {self.lost}" if self.lost else self.mode
         return mode if self.refusal is None else f"unreadable: {self.refusal}"
 
 
 def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
-    """Whether a question is not asked again after the latest of its replies; the same reply twice ends the asking."""
+    """Whether a question is not asked again after its latest reply; the same reply twice ends the retries."""
     return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 
 def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
-    """Return the question with one turn more: the last reply, and what is wrong with it.
+    """Add a turn to the question: the last reply, and its fault.
 
-    A reply that does not say where its answer is is asked for that alone; where this brings nothing, and for any other
-    fault, the question is to be answered again, after a reply that was cut off more briefly.
+    After a reply without a mark, the turn asks for the answer in that reply alone. If this fails, and for any other
+    fault, the turn asks to answer the question again, more briefly if the reply was cut off.
     """
     text = without_surrogates(reply.text).strip()
     is_extraction = bool(ask.turns) and EXTRACT in ask.turns[-1].objection
     if reading.unmarked and not is_extraction:
-        # The answer may stand anywhere in it, so that all of it is shown.
+        # The answer may be anywhere in the reply, so the whole reply is quoted.
         shown = text
         fault = "" if reading.refusal == UNMARKED else _as_sentence(reading.refusal or "")
         objection = f"{fault} {EXTRACT_LONG if len(text) > MAX_EXCERPT else EXTRACT}".strip()

@@ -1,7 +1,7 @@
-"""Registries: strategies by name, at hand or brought in when they are named.
+"""Find strategies by name, built-in or plugins that load on first use.
 
-Rule: what is at hand is looked through first, so that nothing is brought in where its name suffices. What is brought in
-goes by its whole name alone.
+Rule: built-in strategies are searched first, so that their names load no plugin. Plugins are found by their full name
+only.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ Registry = Mapping[str, Strategy[Any, Any]]
 
 
 class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
-    """Strategies at hand, and others that are brought in when they are looked up.
+    """Loaded strategies, and plugins that load on first use.
 
-    Iteration brings all of them in and leaves out what cannot be.
+    Iteration loads all plugins and skips those that fail to load.
 
     Args:
-        at_hand: By canonical name.
-        find_others: Returns the names of those that can be brought in; called once, when a name is not at hand.
-        load: Returns one of the others; raises UsageError if it cannot be used.
+        at_hand: Loaded strategies by canonical name.
+        find_others: Returns the names of the plugins; called once, for the first name that is not loaded.
+        load: Loads a plugin's strategy; raises UsageError if it is unusable.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
 
     @cached_property
     def others(self) -> list[str]:
-        """The names of those that can be brought in."""
+        """The names of the plugins' strategies."""
         return [name for name in self.find_others() if name not in self.at_hand]
 
     def __getitem__(self, name: str) -> Strategy[Any, Any]:
@@ -59,7 +59,7 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
         yield from (name for name in self.others if self.get(name) is not None)
 
     def __bool__(self) -> bool:
-        # Nothing is to be brought in to find out.
+        # Mapping's own test would load all plugins.
         return bool(self.at_hand or self.others)
 
     def __len__(self) -> int:
@@ -67,30 +67,27 @@ class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
 
 
 def add_strategies(registry: Registry, more: Registry) -> Registry:
-    """Return the registry with more strategies; one replaces another of its name."""
+    """Add strategies to a registry; they replace strategies of the same name."""
     if isinstance(registry, LazyRegistry):
         return LazyRegistry({**registry.at_hand, **more}, registry.find_others, registry.load)
     return {**registry, **more}
 
 
 def strategies_at_hand(registry: Registry) -> Registry:
-    """Return the strategies for which nothing has to be brought in."""
+    """Return the strategies that are already loaded."""
     return registry.at_hand if isinstance(registry, LazyRegistry) else registry
 
 
 def strategy_names(registry: Registry) -> list[str]:
-    """Return the names that may be used, those of strategies that are not brought in yet too."""
+    """Return all names, plugins included."""
     return [*registry.at_hand, *registry.others] if isinstance(registry, LazyRegistry) else list(registry)
 
 
 def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
-    """Return the strategy that goes by a name, alias or title, whatever its case, spaces, dashes and underscores.
-
-    Args:
-        strategies: Where to look, by canonical name.
+    """Find a strategy by name, alias or title, ignoring case, spaces, dashes and underscores.
 
     Raises:
-        UsageError: It would have to be brought in, and cannot be used.
+        UsageError: It is a plugin that fails to load.
     """
     at_hand, written = strategies_at_hand(strategies), name.strip()
     if name in at_hand:
@@ -104,21 +101,20 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
 
 
 def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
-    """Return the strategy that goes by a name; see `find_strategy`.
+    """Find a strategy as `find_strategy` does; raise if there is none.
 
     Args:
-        strategies: Where to look, by canonical name.
-        details: Of the error; none: that it is about the option `strategy`.
+        details: Details of the error. Defaults to the option `strategy`.
 
     Raises:
-        UsageError: There is none (`choices` has the names), or the package that brings it cannot be loaded.
+        UsageError: There is none (`choices` lists the names), or it is a plugin that fails to load.
     """
     if found := find_strategy(name, strategies):
         return found
     names = strategy_names(strategies)
     others = [whole for whole in names if "/" in whole]
     near = did_you_mean(name, [*_names(strategies_at_hand(strategies)), *others])
-    # The name alone, without the package it belongs to.
+    # The bare name, without the plugin's package.
     if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
         near = f" Did you mean {' or '.join(same[:3])}?"
     message = f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}."

@@ -1,8 +1,8 @@
 """A strategy: one table of stages, each with its body and the stages it may lead to.
 
-Rule 1: the table is the only place where edges stand. It is checked when the strategy is defined.
+Rule 1: only the table defines edges. It is checked when the strategy is defined.
 Rule 2: a stage's body is one pure generator function of the state, see `bodies`.
-Rule 3: a stage with one way out needs no body. A strategy that is driven has a body wherever there is a choice.
+Rule 3: a stage with one outgoing edge needs no body. A driven strategy has a body for each stage with a choice.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ O = TypeVar("O", bound=Struct)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named value of a thought of a stage, in guided use.
+    """A named value of a stage's thoughts, in guided use.
 
     Args:
         schema: JSON schema of the value, with a `description`.
-        check: Yields, of a value that fits the schema, the rules it breaks that no schema can hold, as sentences.
+        check: Yields, as sentences, the rules beyond the schema that a value breaks.
     """
 
     name: str
@@ -40,26 +40,26 @@ class Field:
 
     @classmethod
     def mandatory(cls, name: str, kind: str, description: str, **more: Any) -> Field:
-        """Return a field that each thought of the stage has.
+        """Build a field that each thought of the stage must have.
 
         Args:
             kind: A JSON type, `texts` for a list of texts, or `any`.
-            more: Of its schema.
+            more: Further keywords of the schema.
         """
         kinds = {"texts": {"type": "array", "items": {"type": "string"}}, "any": {}}
         return cls(name, {**kinds.get(kind, {"type": kind}), "description": description, **more})
 
     @classmethod
     def optional(cls, name: str, kind: str, description: str, **more: Any) -> Field:
-        """Return a field that a thought of the stage may leave out; for the arguments see `mandatory`."""
+        """Build a field that a thought of the stage may omit; for the arguments see `mandatory`."""
         return replace(cls.mandatory(name, kind, description, **more), required=False)
 
 
 LONG_REPLY: Final = 8_192
-"""Tokens of a reply that may be a text of several thousand words."""
+"""Token limit of a reply that may be a text of several thousand words."""
 
 SHORT_REPLY: Final = 4_096
-"""Tokens of a reply that is a verdict, scores or a question, by a model that thinks before it without saying so."""
+"""Token limit of a verdict, scores or a question, with room for unreported reasoning."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +67,22 @@ class Stage(Generic[S]):
     """One row of the table.
 
     Args:
-        name: As seed or paper has it.
-        to: The stages that may come next; none for the last.
+        name: The name in the paper or seed.
+        to: The possible next stages. Empty for the last stage.
         description: The stage in one line.
         guidance: Instructions for the stage, and when to leave it.
         repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
-        fields: The fields of a guided thought of this stage, in `data`.
-        compares: Whether a thinker weighs lines of thought against each other here, and so wants to see their scores.
-        tested_by: The stage that tests what is claimed in this one, if there is such a stage.
-        body: The code to run: a generator function of the state, or, for a stage that asks nothing, a plain
-            function that returns the move. None: the stage is passed through by its only way out.
+        fields: The fields of a guided thought in `data`.
+        compares: Whether a thinker compares branches of thought here, and therefore sees their scores.
+        tested_by: The stage that tests the claims of this stage. Empty for none.
+        body: The code to run: a generator function of the state, or a plain function that returns the move, for a
+            stage without requests. None to take the only outgoing edge.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
-        example: A legal reply, as data.
-        read: Reads the replies to one ask, oldest first, into a value; for forms that a schema alone cannot hold.
-        value: Type of what `read` returns, where that is not `reply`: recorded readings are read back into it.
-        phase: The words for this stage while a run works, if not its name.
-        max_output_tokens: How long a reply may be.
+        example: A valid reply, as data.
+        read: Reads the replies to one ask, oldest first, into a value; for rules that a schema cannot express.
+        value: The type that `read` returns, into which recorded readings are converted. Defaults to `reply`.
+        phase: The stage's title while a run works. Defaults to its name.
+        max_output_tokens: The token limit of a reply.
     """
 
     name: str
@@ -103,24 +103,24 @@ class Stage(Generic[S]):
 
     @cached_property
     def run(self) -> Callable[[S], Body | Move] | None:
-        """What the engine runs: the body; where there is none, a move along the only way out."""
+        """The code that the engine runs: the body, or else a move along the only outgoing edge."""
         return partial(go, to=self.to[0]) if self.body is None and len(self.to) == 1 else self.body
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """The stages an edge leads to from here: itself where it repeats, then those that may come next."""
+        """The targets of the stage's edges: itself if it repeats, then the possible next stages."""
         return (self.name, *self.to) if self.repeats else self.to
 
     @property
     def value_type(self) -> Any:
-        """What an answer is read into; None: its text, or anything."""
+        """The type into which an answer is read. None for text, or any value."""
         return self.reply if self.value is None else self.value
 
     @cached_property
     def form(self) -> dict[str, Any] | None:
-        """The reply's JSON schema, every reference resolved in place, every property required.
+        """The reply's JSON schema with all references inlined and all properties required.
 
-        A property that may be left out may be null instead: providers hold replies to a schema only if it is like this.
+        An optional property may be null instead: providers enforce only such schemas.
         """
         return None if self.reply is None else all_required(inlined_schema(self.reply))
 
@@ -128,7 +128,7 @@ class Stage(Generic[S]):
 def problem_reception(
     to: tuple[str, ...], guidance: str, *, description: str = "Take in the problem.", **parts: Any
 ) -> Stage[Any]:
-    """Return the stage that every strategy begins with."""
+    """Build the first stage of a strategy."""
     return Stage("problem_reception", to, description, guidance, **parts)
 
 
@@ -138,30 +138,30 @@ def final_response(
     description: str = "Give the answer.",
     phase: str = "",
 ) -> Stage[Any]:
-    """Return the stage that every strategy ends with."""
+    """Build the last stage of a strategy."""
     return Stage("final_response", (), description, guidance, phase=phase)
 
 
 class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of a strategy that has none."""
+    """The options of a strategy without options."""
 
 
 class Details(TypedDict, total=False):
-    """What any strategy may add to a result; each has a type of its own for what it adds."""
+    """Additions of a strategy to its result; each strategy may extend this type."""
 
     diagnostics: Annotated[dict[str, Any], Meta(description="Why `auto` chose the strategy, and more.")]
     unchecked: Annotated[str, Meta(description="Why the answer is unchecked.")]
 
 
 class AnswerDetails(Details):
-    """What a strategy whose answers are verified or reviewed adds to a result."""
+    """Additions of a strategy that verifies or reviews its answers."""
 
     verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
     objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
 
 
 class DraftsDetails(Details):
-    """What a strategy that compares drafts adds to a result."""
+    """Additions of a strategy that compares drafts."""
 
     votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
     samples: Annotated[
@@ -172,36 +172,36 @@ class DraftsDetails(Details):
 
 @dataclass(frozen=True)
 class Strategy(Generic[S, O]):
-    """A way of thinking.
+    """A reasoning strategy.
 
     Args:
-        name: Canonical, snake_case.
-        title: For people.
+        name: The canonical name, in snake_case.
+        title: The name for people.
         source: The paper (`arXiv:…`) or seed it comes from.
-        summary: One sentence: what it is good for.
-        stages: The table, in reading order; the first is where a run begins, the one without `to` where it ends.
-        options: Frozen Struct; field defaults, ranges and descriptions are the only place they stand.
-        version: Raised whenever prompts, forms or stages change so that a run begun before may not fit any more;
-            recorded with each run.
-        state: Type of the strategy's own data; anything msgspec can encode. None: guided use only.
-        begin: (problem, options) → first state; by default `state(problem=problem, options=options)`.
+        summary: Its purpose in one sentence.
+        stages: The table, in reading order; a run begins in the first stage and ends in the stage without `to`.
+        options: Frozen Struct, the only source of the options' defaults, ranges and descriptions.
+        version: Increases whenever a change of prompts, forms or stages may break runs begun before; recorded with each
+            run.
+        state: Type of the strategy's own data, encodable by msgspec. None for guided use only.
+        begin: (problem, options) → first state. Defaults to `state(problem=problem, options=options)`.
         conclude: state → conclusion so far.
-        close: state → the move to the stage that gives the answer from what there is, with one question or none; None
-            where the next question of the run is the best last one. A strategy without it is never closed.
+        close: state → the move to the stage that answers from the results so far with at most one question; None if the
+            run's next question is already the best last question. A strategy without `close` is never closed.
         details: Type of its document.
-        aliases: Other names it goes by.
-        resources: Built-in tools it uses where they are available.
-        suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
-        task_after_thoughts: The problem of a run that begins with the thoughts of a session and names none; empty: the
-            first of them is the problem.
-        calls: Of a usual run with its default options, judging included; `auto` takes it only within a budget of so
-            many.
-        least_calls: Calls without which it is one direct question.
-        wants_value: Whether its answer is a number or a truth value, so that no text is ever the answer as a whole.
-        needs_least: Whether it gives nothing at all with fewer calls than these.
+        aliases: Other names.
+        resources: Built-in tools that it uses if available.
+        suits: The kinds of problem for which `auto` chooses it, as named in `strategies.choice`.
+        task_after_thoughts: The problem of a run that begins from a session's thoughts without a problem. Empty to use
+            the first thought.
+        calls: Calls of a typical run with default options, judging included; `auto` chooses it only within such a
+            budget.
+        least_calls: With fewer calls the strategy is one direct question.
+        wants_value: Whether the answer is a number or a truth value, so that a whole text is never the answer.
+        needs_least: Whether the strategy has no result at all with fewer than `least_calls`.
 
     Raises:
-        InvalidStrategyError: The table does not hold together; the message says which stage and why.
+        InvalidStrategyError: The table is inconsistent; the message names the stage and the fault.
     """
 
     name: str
@@ -235,7 +235,7 @@ class Strategy(Generic[S, O]):
         return {stage.name: stage for stage in self.stages}
 
     def first_state(self, problem: str, options: O) -> Any:
-        """Return the state that a run begins with."""
+        """Build the first state of a run."""
         assert self.state is not None, "it is for guided use only"
         return self.begin(problem, options) if self.begin else self.state(problem=problem, options=options)
 
@@ -251,16 +251,14 @@ class Strategy(Generic[S, O]):
 
     @property
     def is_driven(self) -> bool:
-        """Whether the engine can run it, rather than only keep a thinker's stages straight."""
+        """Whether the engine can run it; otherwise it only guides a thinker."""
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return what a run does that stands in a stage, or how it has ended: `completed` or `error`.
-
-        Empty where the table has no phases.
+        """Return the phase of a run in a stage, or its end: `completed` or `error`. Empty for a table without phases.
 
         Args:
-            status: That of the run: `active`, `done`, `failed` or `cancelled`.
+            status: The run's status: `active`, `done`, `failed` or `cancelled`.
         """
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
@@ -271,7 +269,7 @@ class Strategy(Generic[S, O]):
         """Check that the table has an edge.
 
         Raises:
-            IllegalTransitionError: It has not; `choices` has the legal stages.
+            IllegalTransitionError: There is no such edge; `choices` lists the legal stages.
         """
         legal = self.by_name[stage].ways
         if to not in legal:
@@ -284,7 +282,7 @@ class Strategy(Generic[S, O]):
 
 
 def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
-    """Yield the faults of a table; each check takes for granted that the faults before it are absent."""
+    """Yield the faults of a table; each check assumes that the earlier faults are absent."""
     names = [stage.name for stage in strategy.stages]
     if len(names) < 2:
         yield "a table needs at least two stages"
@@ -294,7 +292,7 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
             if to not in names:
                 yield f"stage {stage.name!r} leads to {to!r}, which is not in the table"
         if stage.tested_by and stage.tested_by not in names:
-            yield f"stage {stage.name!r} is to be tested by {stage.tested_by!r}, which is not in the table"
+            yield f"stage {stage.name!r} names as its test {stage.tested_by!r}, which is not in the table"
         if strategy.is_driven and stage.to and stage.run is None:
             yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
     last = [stage.name for stage in strategy.stages if not stage.to]

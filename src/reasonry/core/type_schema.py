@@ -1,4 +1,4 @@
-"""JSON schemas of types: the form of a reply, the options of a strategy; and what they take in plain words."""
+"""JSON schemas of types (the form of a reply, the options of a strategy), and their descriptions in plain words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 _WORDS: Final = {"string": "text", "boolean": "true or false", "array": "list", "integer": "whole number"}
-"""The types of JSON schemas in plain words, where these differ."""
+"""Plain words for the types of JSON schemas."""
 
 BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = {
     "minimum": ("number", "at least", operator.ge, ""),
@@ -25,12 +25,12 @@ BOUNDS: Final[Mapping[str, tuple[str, str, Callable[[Any, Any], bool], str]]] = 
 
 
 UNASKED = msgspec.Meta(extra_json_schema={"unasked": True})
-"""Marks a field of a form that is read where a reply has it, and not asked for."""
+"""Marks a field of a form that is read if a reply has it, but never requested."""
 
 
 def inlined_schema(reply: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type, with every reference resolved in place; it is the caller's to change."""
-    # Types that are not classes may be equal and have different schemas: Literal["a", "b"] and Literal["b", "a"].
+    """Return the JSON schema of a type with all references inlined; the caller may change it."""
+    # Types other than classes may be equal with different schemas: Literal["a", "b"] and Literal["b", "a"].
     return msgspec.json.decode(_class_schema(reply) if isinstance(reply, type) else _schema(reply))
 
 
@@ -64,14 +64,14 @@ _class_schema = cache(_schema)
 
 
 def _other_schema(kind: Any) -> dict[str, Any]:
-    """Return the schema of a type that msgspec does not know: a Pydantic model, which is not imported for it."""
+    """Return the schema of a Pydantic model without importing Pydantic."""
     if not hasattr(kind, "model_json_schema"):
         raise TypeError(f"{kind!r} is no type of data")
     return kind.model_json_schema()
 
 
 def all_required(node: Any) -> Any:
-    """Return a schema whose objects have every property; one that might be left out may be null instead."""
+    """Make all properties of a schema's objects required; optional properties may be null instead."""
     if isinstance(node, list):
         return [all_required(item) for item in node]
     if not isinstance(node, dict):
@@ -88,7 +88,7 @@ def all_required(node: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that null fits too; a default says nothing where every property is given."""
+    """Allow null in a schema, and drop its default: every property is given."""
     left = {name: part for name, part in schema.items() if name != "default"}
     forms = left.get("anyOf")
     if isinstance(forms, list):
@@ -98,7 +98,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe_schema(schema: Mapping[str, Any]) -> str:
-    """Return in a few words which values a field takes: `number, 0 to 1`."""
+    """Describe a field's values in a few words: `number, 0 to 1`."""
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if choices is not None:
         return " or ".join(str(choice) for choice in choices)
@@ -121,5 +121,5 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
 
 
 def as_list(kinds: str | Sequence[str]) -> Sequence[str]:
-    """Return the types that a schema names: one, or several."""
+    """Return a schema's type or types as a sequence."""
     return (kinds,) if isinstance(kinds, str) else kinds

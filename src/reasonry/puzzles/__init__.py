@@ -1,6 +1,6 @@
-"""Number puzzles, exactly: make a target from some numbers, each used once, with + - * / and parentheses.
+"""Exact number puzzles: make a target from numbers, each used once, with + - * / and parentheses.
 
-term        numbers, terms, moves         solutions  whether and how the target can be made
-expression  expressions as text, checked  steps      the moves of a line of thought, followed
-reading     puzzles in sentences          equations  written equations, checked
+term        numbers, terms, moves           solutions  solve a puzzle
+expression  parse and check expressions     steps      follow the moves of a line of thought
+reading     read puzzles in sentences       equations  check written equations
 """

@@ -1,11 +1,11 @@
-"""Written equations of numbers, `4736 * 8 = 37788`, checked by exact arithmetic wherever they stand in a text.
+"""Check equations of numbers in a text, such as `4736 * 8 = 37788`, by exact arithmetic.
 
-Rule 1: a false alarm costs more than a missed error: what is not surely a plain equation of numbers is passed over:
+Rule 1: a false alarm costs more than a missed error. Only certain, plain equations of numbers are checked: no
         variables, functions, other bases and moduli, percentages, units among the operands, dates, code, questions,
-        suppositions, and what the text itself takes back.
-Rule 2: an equation is false only if it is false in every way in which its numbers may be meant: `1,500` is 1500 or, in
-        other countries, 1.5.
-Rule 3: a number counts as right up to the digits it is written with, and a decimal among the operands may be rounded.
+        suppositions, or statements that the text itself retracts.
+Rule 2: an equation is false only if it is false under every reading of its numbers: `1,500` is 1500 or, in other
+        countries, 1.5.
+Rule 3: a number is right up to its written digits, and a decimal among the operands may be rounded.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .expression import plain_signs, read_expression
 from .term import Term, format_number
 
 MAX_CHECKED: Final = 50_000
-"""Characters at the end of a text that are checked."""
+"""The number of characters at the end of a text to check."""
 
 _MAX_POWER: Final = 12
 _CONVERSIONS: Final = frozenset(
     {3, 7, 12, 16, 24, 30, 36, 52, 60, 365, 1440, 3600, 86400, *(10**digits for digits in range(1, 13))}
 )
-"""Ratios of units: an equation with a unit that is off by one of them may convert one."""
+"""Ratios of units: an equation with a unit and an error of such a factor may be a conversion."""
 
 _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"\b(?:mod(?:ul(?:o|us|ar))?|congruen\w+|binary|ternary|octal|hex(?:adecimal)?|xor|boolean|clocks?|o'clock|"
@@ -40,7 +40,7 @@ _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"|[≡⊕⊗∘⋆⊙◦]|\b0[xb][0-9a-f]",
     re.IGNORECASE,
 )
-"""Words of a text, or of its problem, in which signs and digits may mean something else."""
+"""Words that show, in a text or its problem, that signs and digits may have another meaning."""
 
 _DOUBTED: Final = lazy_pattern(
     r"\b(?:if|suppos\w*|assum\w*|would|could|might|should|wrong|false|incorrect\w*|not|never|no|none|\w+n['’]t|instead|"
@@ -49,7 +49,7 @@ _DOUBTED: Final = lazy_pattern(
     r"[ap]\.?m|reverse\w*|digits?|concatenat\w*)\b|[≠≈~∼≃≅?!]",
     re.IGNORECASE,
 )
-"""What in a sentence makes an equation something else than a statement, or a rough one."""
+"""Words and signs in a sentence that make an equation approximate, or not a statement."""
 
 _TAKEN_BACK: Final = lazy_pattern(
     r"\b(?:wait|actually|oops|hmm|sorry|correct(?:ion|ed|ing)?|wrong|mistake|that's not|is not right|let me re)\b",
@@ -66,16 +66,16 @@ multiply power exponent less more fewer squaring between one two three four five
 twelve twenty thirty forty fifty sixty seventy eighty ninety point remainder
 """
 _FUNCTIONS: Final = frozenset(_NO_UNIT.split())
-"""Words beside numbers that are no units of them, or do something to them."""
+"""Words next to numbers that are not units, or that modify the numbers."""
 
 _TYING: Final = "of by to from and with into over per or for at de du von di van"
 _LINKS: Final = frozenset(_TYING.split())
-"""Words that may tie a number before them to the one after them."""
+"""Words that may connect a number before them with a number after them."""
 
 _GOING_ON: Final = frozenset(
     ["so", "and", "which", "then", "thus", "hence", "therefore", "is", "in", "because"]
 )
-"""Words that go on after a number and are no unit of it."""
+"""Words after a number that continue the sentence and are not its unit."""
 
 _ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
 _CONTINENTAL: Final = lazy_pattern(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
@@ -103,7 +103,7 @@ _SENTENCE_END: Final = lazy_pattern(r"[.;](?=\s|\Z)|\n|;")
 
 
 class _Equation(Struct, frozen=True):
-    """Two expressions that are said to be equal, and where they stand in the text."""
+    """Two expressions that a text states to be equal, and their position."""
 
     left: str
     right: str
@@ -113,11 +113,11 @@ class _Equation(Struct, frozen=True):
 
 
 def false_equations(text: str, *, about: str = "") -> list[str]:
-    """Return what is wrong with each equation of numbers in a text that is false: "4736 × 8 is 37888, not 37788".
+    """Return the fault of each false equation in a text: "4736 × 8 is 37888, not 37788".
 
     Args:
         text: Prose, markdown or LaTeX.
-        about: The problem that the text is about. Where it has an arithmetic of its own, nothing is found false.
+        about: The problem of the text. If it defines its own arithmetic, there are no faults.
     """
     if "=" not in text or _ANOTHER_ARITHMETIC.search(text) or _has_own_arithmetic(about):
         return []
@@ -134,7 +134,7 @@ def _has_own_arithmetic(problem: str) -> bool:
 
 
 def plain_text(text: str) -> str:
-    """Return a text without markup, with its signs in one writing."""
+    """Remove markup from a text, and unify its signs."""
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
@@ -150,7 +150,6 @@ def _replace_command(match: re.Match[str]) -> str:
 
 
 def _equations(text: str) -> Iterator[_Equation]:
-    """Yield the equations of a text that have nothing but numbers and signs on both sides."""
     for run in _RUN.finditer(text):
         if "=" not in run[0] or "==" in run[0]:
             continue
@@ -161,7 +160,7 @@ def _equations(text: str) -> Iterator[_Equation]:
 
 
 def _in_piece(text: str, start: int, end: int, *, follows_equation: bool) -> Iterator[_Equation]:
-    """Yield the equations of a piece of a text that no comma or full stop divides."""
+    """Yield the equations in a piece of text without a dividing comma or full stop."""
     sides = text[start:end].split("=")
     if len(sides) < 2:
         return
@@ -182,7 +181,7 @@ def _in_piece(text: str, start: int, end: int, *, follows_equation: bool) -> Ite
 
 
 def _before_remark(side: str) -> str:
-    """Return an expression without what follows it: a parenthesis that begins a remark, or ends one around it."""
+    """Cut an expression before a parenthesis that begins a remark, or ends a remark around it."""
     depth = 0
     for place, character in enumerate(side):
         depth += (character == "(") - (character == ")")
@@ -192,7 +191,7 @@ def _before_remark(side: str) -> str:
 
 
 def _is_unit_at(text: str, place: int) -> bool:
-    """Whether a word follows that may be the unit of the number before it, or goes on after it."""
+    """Whether the next word may be a unit, or continues the sentence."""
     word = _WORD_AFTER.match(text, place)
     if word is None or word["word"].lower() in _FUNCTIONS:
         return False
@@ -200,7 +199,7 @@ def _is_unit_at(text: str, place: int) -> bool:
 
 
 def _is_left_bound(text: str, start: int) -> bool:
-    """Whether what stands before an expression does not belong to its numbers."""
+    """Whether the text before an expression is separate from its numbers."""
     before = text[max(0, start - 60) : start]
     if text[start : start + 1] in ("+", "*", "/", "^", ")"):
         return False
@@ -218,7 +217,6 @@ def _is_left_bound(text: str, start: int) -> bool:
 
 
 def _computes(side: str) -> bool:
-    """Whether an expression joins numbers."""
     return any(sign in side[1:] for sign in "+-*/^²³")
 
 
@@ -232,7 +230,7 @@ def _goes_on(left: str, right: str) -> bool:
 
 
 def _fault(equation: _Equation) -> str:
-    """Return what is wrong with an equation; nothing if it holds in one of its readings, or cannot be read."""
+    """Return the fault of an equation. Empty if it holds under some reading, or cannot be read."""
     left, right = equation.left, equation.right
     coins = {character for character in left + right if character in _COINS}
     if not (_computes(left) or _computes(right)) or len(coins) > 1 or _holds_somehow(left, right):
@@ -252,12 +250,12 @@ def _fault(equation: _Equation) -> str:
 
 
 def _without_dash(side: str) -> str:
-    """Return an expression without a minus before it that may be a dash."""
+    """Remove a leading minus that may be a dash."""
     return re.sub(r"\A-\s+", "", side)
 
 
 def _holds_somehow(left: str, right: str) -> bool:
-    """Whether an equation holds however its numbers may be meant."""
+    """Whether an equation holds under some reading of its numbers."""
     for continental, compact in product((False, True), repeat=2):
         first = [_term(side, continental, compact) for side in (left, _without_dash(left))]
         second = _term(right, continental, compact)
@@ -267,12 +265,12 @@ def _holds_somehow(left: str, right: str) -> bool:
 
 
 def _term(side: str, continental: bool = False, compact: bool = False) -> Term | None:
-    """Return what a side says.
+    """Parse a side of an equation.
 
     Args:
         side: Numbers and signs.
-        continental: Read `1.500` as 1500, and `1,5` as a decimal.
-        compact: Read `8/3`, written without spaces, before anything else.
+        continental: Whether `1.500` is 1500, and `1,5` a decimal.
+        compact: Whether `8/3`, without spaces, takes precedence.
     """
     side = re.sub(f"[{_COINS}]", " ", side)
     written = _NUMBER.findall(side)
@@ -289,14 +287,14 @@ def _write_out(power: re.Match[str]) -> str:
 
 
 def _digits(text: str, continental: bool) -> str | None:
-    """Return a number as it is written in code; None if it cannot be one in this writing."""
+    """Convert a number to the notation of code, or return None if it is invalid in this notation."""
     if not (_CONTINENTAL if continental else _ENGLISH).fullmatch(text) or re.match(r"0\d", text):
         return None
     return text.replace(".", "").replace(",", ".") if continental else text.replace(",", "")
 
 
 def _agrees(left: Term, right: Term) -> bool:
-    """Whether two values are equal, to within one in the last digit of one that is written as a number."""
+    """Whether two values are equal, up to one unit in the last digit of a plain number."""
     numbers = [term for term in (left, right) if term.left is None]
     digit = max([Fraction(1, 10**term.decimals) for term in numbers], default=0)
     first, second = ((term.value, term.value) if term in numbers else _bounds(term) for term in (left, right))
@@ -307,7 +305,7 @@ def _agrees(left: Term, right: Term) -> bool:
 
 
 def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
-    """Return between what a value lies where decimals may be rounded; None: where there is no telling."""
+    """Return the bounds of a value if its decimals may be rounded. None for unknown bounds."""
     if term.left is None or term.right is None:
         half = 0 if (term.value * 4).denominator == 1 else Fraction(1, 2 * 10**term.decimals)
         return term.value - half, term.value + half
@@ -326,13 +324,12 @@ def _is_conversion(value: Fraction, stated: Fraction) -> bool:
 
 
 def _spaced_text(side: str) -> str:
-    """Return an expression with a space on each side of its signs."""
     text = re.sub(r"\s*([-+*/])\s*", r" \1 ", side).strip().replace("*", "×")
     return re.sub(r"\A- ", "-", text)
 
 
 def _number(value: Fraction) -> str:
-    """Return `37888`, `2.5`, or `8/3 (about 2.6667)`."""
+    """Write `37888`, `2.5`, or `8/3 (about 2.6667)`."""
     if value.denominator == 1 or (value * 10**6).denominator > 1:
         about = "" if value.denominator == 1 else f" (about {float(value):.6g})"
         return format_number(value) + about
@@ -340,7 +337,7 @@ def _number(value: Fraction) -> str:
 
 
 def _is_doubted(text: str, equation: _Equation) -> bool:
-    """Whether a text does not state an equation as true, or takes it back."""
+    """Whether a text does not state an equation as true, or retracts it."""
     start, end = equation.start, equation.end
     begins = [match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 400), start)]
     stop = _SENTENCE_END.search(text, end, end + 400)

@@ -1,7 +1,7 @@
-"""Expressions of + - * / and parentheses as people and models write them: read, evaluated, checked. Nothing is run.
+"""Parse, evaluate and check expressions of + - * / and parentheses in the notations of people and models.
 
-Rule 1: no text makes a public function here raise, and reading takes time in proportion to a text's length.
-Rule 2: what cannot be read is left out, never guessed at.
+Rule 1: no code is executed, and the time is linear in the length of a text.
+Rule 2: unreadable text is ignored, never guessed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _OPERATORS: Final[Mapping[type[ast.operator], str]] = {
     ast.Div: "/",
     ast.Pow: "/",
 }
-"""The signs of Python's operators; of a power, that of a share which was written without spaces."""
+"""The signs of Python's operators; a power stands for a fraction without spaces."""
 _SIGNS: Final = str.maketrans(dict(zip("×✕·∙⋅÷∕−–[]", "*****//--()", strict=True)))
 
 
 def plain_signs(text: str) -> str:
-    """Return a text with `×`, `÷`, `−` and their like as * / -, and with parentheses for brackets."""
+    """Replace `×`, `÷`, `−` and similar signs by * / -, and brackets by parentheses."""
     return text.translate(_SIGNS)
 
 
 def _term(node: ast.expr, text: str, sign: int = 1) -> Term | None:
-    """Return what a part of an expression says; None if it is not made of numbers and the four operations."""
+    """Convert a node to a term, or return None if it has anything but numbers and the four operations."""
     match node:
         case ast.Constant(value=int() | float()):
             written = text[node.col_offset : node.end_col_offset]
@@ -54,11 +54,11 @@ def _term(node: ast.expr, text: str, sign: int = 1) -> Term | None:
 
 @lru_cache(maxsize=2_000)
 def parse(text: str, *, compact: bool = False) -> Term | None:
-    """Return what an expression says, or None if it is none.
+    """Parse an expression, or return None for other texts.
 
     Args:
-        text: Its numbers may be decimals and bear a minus; `×`, `÷`, `−` and brackets are understood.
-        compact: Read `8/3`, written without spaces, before anything else, so that `8 / 8/3` is 3.
+        text: May have decimals, negative numbers, `×`, `÷`, `−` and brackets.
+        compact: Whether `8/3`, without spaces, takes precedence, so that `8 / 8/3` is 3.
 
     Raises:
         ZeroDivisionError: It divides by zero.
@@ -75,7 +75,7 @@ def parse(text: str, *, compact: bool = False) -> Term | None:
 
 
 def read_expression(text: str, *, compact: bool = False) -> Term | None:
-    """Return what an expression says, or None if it is none or divides by zero."""
+    """Parse an expression, or return None for other texts and a division by zero."""
     try:
         return parse(text, compact=compact)
     except ZeroDivisionError:
@@ -83,20 +83,20 @@ def read_expression(text: str, *, compact: bool = False) -> Term | None:
 
 
 class Taking:
-    """Builds terms out of a pool of terms, each used once.
+    """Builds terms from a pool of terms, each used once.
 
     Args:
-        pool: What is there.
-        reuse: Take a part that is written out, such as `(10 - 4)`, for the 6 in the pool that was made in that way.
+        pool: The available terms.
+        reuse: Whether a part such as `(10 - 4)` may use a 6 in the pool that was made from it.
     """
 
     def __init__(self, pool: tuple[Term, ...], *, reuse: bool = False) -> None:
         self.pool, self.reuse = list(pool), reuse
         self.missing: Fraction | None = None
-        """The first number that was not there."""
+        """The first number missing from the pool."""
 
     def build(self, term: Term) -> Term | None:
-        """Return the term made of what is in the pool, which then no longer holds it; None if something is missing."""
+        """Build a term from parts of the pool, and remove these; None if a number is missing."""
         for part in self.pool:
             if part.value == term.value and self._stands_for(term, part):
                 self.pool.remove(part)
@@ -109,7 +109,7 @@ class Taking:
         return left and right and join(left, term.op, right)
 
     def _stands_for(self, term: Term, part: Term) -> bool:
-        """Whether a term means a part of its value: a number, `8/3`, or the numbers of which the part was made."""
+        """Whether a term may use a part of equal value: as a number, as `8/3`, or as the numbers that made the part."""
         if term.left is None or term.right is None:
             return True
         is_number = term.tight and term.value.denominator == term.right.value != 1
@@ -117,11 +117,10 @@ class Taking:
 
 
 def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
-    """Judge an expression, or several that are said to be equal.
+    """Judge the sides of an equation, or a single expression.
 
     Returns:
-        The first side that uses exactly the puzzle's numbers, if one does; and why that does not solve the puzzle, if
-        it does not.
+        The first side that uses exactly the puzzle's numbers, or None; and the reason if it does not solve the puzzle.
     """
     terms = [term for side in sides if (term := read_expression(side)) is not None]
     if len(terms) < len(sides):

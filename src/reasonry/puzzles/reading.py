@@ -1,7 +1,7 @@
-"""Reading number puzzles out of sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and their like.
+"""Read number puzzles in sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and so on.
 
-A sentence is taken for a puzzle only if every word in it belongs to such puzzles, it names one target, and it does not
-ask for anything else: fewer operations, some of the numbers, an order.
+A sentence is a puzzle only if all of its words are typical of puzzles, it has one target, and it has no further
+conditions: fewer operations, a subset of the numbers, an order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CUES: Final = (
     rf"(?:\bto|:)\s+({_NUMBER})\s*[.?!]?\s*\Z",
 )
 _LAST_CUE: Final = rf"\A\s*(?:make|get|reach|obtain)\s+({_NUMBER})\s"
-"""Where nothing else names a target: "make 24 4 9 10 13"."""
+"""Used if no other cue has a target: "make 24 4 9 10 13"."""
 
 _TARGETS: Final = tuple(lazy_pattern(cue, re.ASCII) for cue in (*_CUES, _LAST_CUE))
 _COUNTED: Final = lazy_pattern(
@@ -71,13 +71,13 @@ _RUN: Final = lazy_pattern(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMB
 
 
 def read_puzzle(text: str) -> Puzzle | None:
-    """Read a puzzle out of a sentence; None if it is not clearly one and nothing else."""
+    """Read a puzzle in a sentence, or return None if it is not clearly a puzzle and nothing else."""
     return _read(text) if len(text) <= MAX_PUZZLE_CHARS else None
 
 
 @lru_cache(maxsize=16)
 def _read(text: str) -> Puzzle | None:
-    """Read a short text; a run asks for the puzzle of its problem at several places."""
+    """Read a short text. Cached, because a run reads its problem in several places."""
     text = re.sub(r"(?<=\d)-(?=\d)", ", ", plain_signs(text).lower())
     if not _is_about_puzzles(text) or not _allows_all_operations(text):
         return None
@@ -98,9 +98,9 @@ def _read(text: str) -> Puzzle | None:
 
 
 def read_numbers(text: str) -> tuple[Fraction, ...] | None:
-    """Read the numbers of a puzzle whose target is known already.
+    """Read the numbers of a puzzle with a known target.
 
-    Where the text is not clearly a puzzle, they are the one list of numbers in it.
+    If the text is not clearly a puzzle, they are the only list of numbers in it.
     """
     puzzle = read_puzzle(text)
     if puzzle is not None:
@@ -126,7 +126,7 @@ def _allows_all_operations(text: str) -> bool:
 
 
 def _targets(text: str) -> Iterator[tuple[Fraction, int, int]]:
-    """Yield each mention of a target, and where its number stands."""
+    """Yield each mention of a target with the position of its number."""
     *cues, last = _TARGETS
     for pattern in cues if any(cue.search(text) for cue in cues) else [last]:
         for match in pattern.finditer(text):

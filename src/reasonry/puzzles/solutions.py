@@ -1,10 +1,10 @@
-"""Solving number puzzles exactly.
+"""Solve number puzzles exactly.
 
-Solving meets in the middle: all values of a few numbers are listed once, and larger sets are split into two parts, the
-value of the smaller part deciding what the larger must be. Six numbers take about a second at most.
+The search meets in the middle: it lists all values of a few numbers once, and splits larger sets into two parts. The
+value of the smaller part determines the value that the larger part must have. Six numbers take about a second at most.
 
-Nothing is lost where a part is worth 0 and so leaves the other one free, as in 0 * x: then x can be taken apart, and a
-split with another part finds the same product.
+A part of value 0 leaves the other part undetermined, as in 0 * x. No solution is lost: x can be split, and a split with
+another part finds the same product.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from .term import MAX_NUMBERS, Puzzle, Term, joins
 
 LISTED: Final = 3
 LISTED_OF_MANY: Final = 4
-"""Sets of up to this many numbers have all their values listed; listing more pays only for the largest puzzles."""
+"""The largest sets of numbers with a list of all values; this size pays only for the largest puzzles."""
 
 Numbers = tuple[Fraction, ...]
 
 
 def solve(puzzle: Puzzle) -> Term | None:
-    """Return an expression that solves the puzzle, or None: there is none."""
+    """Return an expression that solves the puzzle, or None if there is none."""
     return solve_numbers(tuple(sorted(puzzle.numbers)), puzzle.target)
 
 
 def solve_numbers(numbers: Numbers, target: Fraction) -> Term | None:
-    """Return a way to make the target from a sorted tuple of numbers, or None: there is none."""
+    """Return an expression of sorted numbers that makes the target, or None if there is none."""
     return _solve(numbers, target, LISTED_OF_MANY if len(numbers) >= MAX_NUMBERS else LISTED)
 
 
 @lru_cache(maxsize=2_000)
 def values(numbers: Numbers) -> dict[Fraction, Term]:
-    """Return what can be made from a sorted tuple of a few numbers, and how."""
+    """Return all values of a few sorted numbers, each with an expression."""
     if len(numbers) == 1:
         return {numbers[0]: Term(numbers[0])}
     made: dict[Fraction, Term] = {}
@@ -73,7 +73,7 @@ def _splits(numbers: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _complements(target: Fraction, value: Fraction) -> Iterator[tuple[Fraction, str, bool]]:
-    """Yield what x must be so that `x op value`, or swapped `value op x`, is the target."""
+    """Yield the values of x for which `x op value`, or swapped `value op x`, is the target."""
     yield target - value, "+", False
     yield target + value, "-", False
     yield value - target, "-", True

@@ -1,8 +1,8 @@
-"""Following the steps of a number puzzle as they are written: `10 - 4 = 6 (left: 6 9 13)`.
+"""Follow the written steps of a number puzzle: `10 - 4 = 6 (left: 6 9 13)`.
 
-What a step says is taken in the way that makes it legal, if there is one. A fault means that it is not true, or that it
-uses numbers that are not there, however it is read. A number with a point may be rounded or cut off: `8 / 3 = 2.67` is
-true, and from there on 2.67 is 8/3. So all that follows is computed exactly, and nothing is proved by rounding.
+A step is legal if any reading of it is. A fault means that under every reading the step is false, or uses missing
+numbers. A number with a point may be rounded or truncated: `8 / 3 = 2.67` is true, and from then on 2.67 is 8/3. So all
+later steps are exact, and rounding proves nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .expression import MAX_EXPRESSION_CHARS, Taking, parse, read_expression
 from .term import Puzzle, Term, format_number, join, moves_of
 
 MAX_TEXT_CHARS: Final = 50_000
-"""Of a longer text only the end is read."""
+"""The length limit; only the end of a longer text is read."""
 
 _LABEL: Final = lazy_pattern(r"\b(?:step|thought)[ \t]{0,3}#?\d{1,3}[ \t]{0,3}[-.:)]?", re.IGNORECASE)
 _FULL_STOP: Final = lazy_pattern(r"\.(?=\s|\Z)")
@@ -33,11 +33,11 @@ _LEFT: Final = lazy_pattern(
 
 
 class Position(Struct, frozen=True):
-    """Where a puzzle stands after some steps.
+    """The position of a puzzle after some steps.
 
     Attributes:
         left: The terms still to be joined.
-        fault: Why the last step is not a legal one; then nothing after it counts.
+        fault: Why the last step is illegal; later steps do not count.
         made: The terms made by the steps, oldest first.
     """
 
@@ -52,12 +52,12 @@ class Position(Struct, frozen=True):
 
     @property
     def moves(self) -> int:
-        """How many pairs of numbers were joined."""
+        """The number of joined pairs."""
         return sum(len(term.numbers) for term in self.left) - len(self.left)
 
 
 def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
-    """Make the moves written in some steps; a step that repeats an earlier one is not made again."""
+    """Make the moves in written steps, except for steps that repeat an earlier step."""
     position = Position(tuple(Term(number) for number in puzzle.numbers))
     for step in steps:
         text, end = _plain(step), None
@@ -75,14 +75,14 @@ def follow(puzzle: Puzzle, steps: Iterable[str]) -> Position:
 
 
 def final_expression(puzzle: Puzzle, position: Position) -> str | None:
-    """Return a solved puzzle as one equation, `(10 - 4) * (13 - 9) = 24`; None where the target is not reached."""
+    """Return a solved puzzle as one equation, `(10 - 4) * (13 - 9) = 24`, or None if the target is not reached."""
     if position.fault or len(position.left) != 1 or position.left[0].value != puzzle.target:
         return None
     return position.left[0].equation
 
 
 def expressions(text: str) -> Iterator[list[str]]:
-    """Yield the expressions in a text, in order: the sides of each, one if it has no `=`."""
+    """Yield the expressions in a text, in order, each as the list of its sides."""
     for piece in _PIECE.finditer(_plain(text)):
         sides = _sides(piece[0])
         if sides:
@@ -90,13 +90,13 @@ def expressions(text: str) -> Iterator[list[str]]:
 
 
 def _plain(text: str) -> str:
-    """Return a text with its moves and signs in one writing, and without list marks, labels and markup."""
+    """Unify the notation of a text, and remove list marks, labels and markup."""
     text = plain_text(text[-MAX_TEXT_CHARS:]).replace("$", " ").replace("≈", "=")
     return _FULL_STOP.sub("; ", _LABEL.sub("; ", text))
 
 
 def _sides(piece: str) -> list[str]:
-    """Return the sides of an equation, or nothing if one of them cannot be read or none of them joins anything."""
+    """Return the sides of an equation. Empty if a side is unreadable or no side has an operation."""
     sides = [_balance(side) for side in piece.split("=") if side.strip(" \t().")]
     if not any(sign in side[1:] for side in sides for sign in "+-*/"):
         return []
@@ -107,7 +107,7 @@ def _sides(piece: str) -> list[str]:
 
 
 def _balance(side: str) -> str:
-    """Drop signs that have nothing to join, and parentheses that have no partner."""
+    """Remove signs without operands, and unpaired parentheses."""
     if len(side) > MAX_EXPRESSION_CHARS:
         return side
     side = re.sub(r"\A-\s+", "", side.strip().lstrip("+*/) ").rstrip("+-*/( "))
@@ -119,7 +119,7 @@ def _balance(side: str) -> str:
 
 
 def _move(position: Position, sides: list[str]) -> Position:
-    """Make the moves of one equation, read in the first way in which they are legal."""
+    """Make the moves of one equation under the first legal reading."""
     faults: list[str] = []
     for compact in (True, False):
         try:
@@ -133,7 +133,7 @@ def _move(position: Position, sides: list[str]) -> Position:
             continue
         first = next((place for place, term in enumerate(read) if term.op), 0)
         values = {read[first].value, exact[first].value}
-        # A side may be one of these values as it is written or as it is meant.
+        # A side may have one of these values as written or in its exact form.
         if not all(
             side.value in values or any(term.stands_for(value) for value in values)
             for term, side in zip(read, exact, strict=True)
@@ -149,7 +149,7 @@ def _move(position: Position, sides: list[str]) -> Position:
 
 
 def _exact(term: Term, position: Position) -> Term:
-    """Return a term with every rounded number in it replaced by what it stands for."""
+    """Replace each rounded number in a term by its exact value."""
     if term.left is None or term.right is None:
         if not term.decimals or term.value in position.numbers:
             return term
@@ -160,7 +160,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Join numbers that are left into one of these equal terms; return why not, if it cannot be done."""
+    """Join some of the numbers left into one of these equal terms, or return the reason why not."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -177,13 +177,13 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
 
 
 def _repeats(term: Term, made: Term) -> bool:
-    """Whether a term repeats one made before: the same value of the same two parts, or of the same numbers."""
+    """Whether a term repeats an earlier term: the same value of the same two parts, or of the same numbers."""
     parts, before = moves_of(term)[-1].numbers, moves_of(made)[-1].numbers
     return term.value == made.value and (parts == before or term.numbers == made.numbers)
 
 
 def _compare_left(position: Position, text: str, end: int) -> Position:
-    """Compare the numbers that a step says are left with those that are."""
+    """Compare the numbers left according to a step with the actual numbers."""
     match = _LEFT.search(text, end, end + 300)
     written = [read_expression(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
     stated = sorted([term for term in written if term is not None], key=lambda term: term.value)

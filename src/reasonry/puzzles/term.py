@@ -1,4 +1,4 @@
-"""Numbers, terms made of them, and moves: everything is a `Fraction`, nothing is rounded."""
+"""Numbers, terms and moves, exact as `Fraction`."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class Term(Struct, frozen=True):
     left: Term | None = None
     right: Term | None = None
     tight: bool = False
-    """Whether it was written as `8/3`, without spaces, and so may be meant as one number."""
+    """Whether it was written as `8/3`, without spaces, and so may be one number."""
     decimals: int = 0
-    """Of a number: how many digits it was written with after the point."""
+    """The digits of a number after the point, as written."""
 
     @property
     def numbers(self) -> list[Fraction]:
-        """The numbers it is made of, sorted."""
+        """The numbers in the term, sorted."""
         if self.left is None or self.right is None:
             return [self.value]
         return sorted(self.left.numbers + self.right.numbers)
 
     @property
     def equation(self) -> str:
-        """What it comes to, as `10 - 4 = 6`."""
+        """The term with its value: `10 - 4 = 6`."""
         return f"{self} = {format_number(self.value)}"
 
     def stands_for(self, value: Fraction) -> bool:
-        """Whether a number, as it is written, is a value: exactly, or to within one in its last digit after a point."""
+        """Whether the term equals a value; a number with a point may differ by one unit in its last digit."""
         if self.op or not self.decimals:
             return self.value == value
         return abs(self.value - value) < Fraction(1, 10**self.decimals)
@@ -59,7 +59,7 @@ class Term(Struct, frozen=True):
 
 
 def format_number(value: Fraction) -> str:
-    """Return `3`, `-2` or `8/3`."""
+    """Write `3`, `-2` or `8/3`."""
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
@@ -75,7 +75,7 @@ def _parenthesize(term: Term, op: str, *, right: bool) -> str:
 
 
 def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
-    """Return the term `left op right`.
+    """Build the term `left op right`.
 
     Raises:
         ZeroDivisionError: It divides by zero.
@@ -86,7 +86,7 @@ def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
 
 
 def joins(left: Term, right: Term) -> Iterator[Term]:
-    """Return every way to join two terms with one operation."""
+    """Yield all ways to join two terms with one operation."""
     a, b = left.value, right.value
     yield Term(a + b, "+", left, right)
     yield Term(a * b, "*", left, right)
@@ -107,6 +107,6 @@ def moves_of(term: Term) -> list[Term]:
 
 
 def legal_moves(numbers: Sequence[Fraction]) -> list[Term]:
-    """Return the distinct moves from some numbers, the larger operand first where order does not matter."""
+    """Return the distinct moves of numbers, the larger operand first if the order does not matter."""
     pairs = combinations(map(Term, sorted(numbers, reverse=True)), 2)
     return list(dict.fromkeys(move for pair in pairs for move in joins(*pair)))

@@ -1,5 +1,5 @@
-"""Reading what was replied: data found in a text and fitted to a form; lists, scores, numbers, votes. Pure.
+"""Read replies: find data in text and coerce it to a form; lists, scores, numbers, votes. Pure.
 
-It knows texts and forms, and nothing of effects, events or strategies. It does not interpret prose: what has to be
-known is asked for in a form or a mark, and what needs language to judge, a model judges.
+The package knows texts and forms, but no effects, events or strategies. It does not interpret prose: questions ask for
+a form or a mark, and a model makes any judgement of language.
 """

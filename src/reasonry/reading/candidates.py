@@ -1,8 +1,8 @@
-"""Candidate thoughts as a model lists them, and how promising it finds each: from 0 to 1.
+"""Candidate thoughts from a model's list, and the model's score for each: from 0 to 1.
 
-Rule 1: a score is read with its scale (`0.7`, `90%`, `7/10`) or not at all. `85` has no scale; nothing is ever cut
-        down to 1, and a score of 0 is a score.
-Rule 2: a score is a member of the data, or stands alone behind its number; a number in a thought is none.
+Rule 1: a score is read with its scale (`0.7`, `90%`, `7/10`) or not at all. `85` has no scale; no score is reduced to
+        1, and 0 is a valid score.
+Rule 2: a score is a member of the data, or follows its candidate's number alone; a number in a thought is not a score.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..core.readings import Unreadable
 from ..text import plain_name, without_surrogates
-from .fit import list_items, read_texts, unwrap
+from .coerce import list_items, read_texts, unwrap
 from .json_in_text import json_values
 from .verdicts import SCORE, SCORES, member, normal, read_score, read_scores, scores_in
 
@@ -28,18 +28,18 @@ class Proposals(Struct, frozen=True):
 
 
 class ScoredThought(Struct, frozen=True, omit_defaults=True):
-    """A proposal; the score is None where none could be read."""
+    """A candidate; the score is None if none could be read."""
 
     thought: str
     score: float | None = None
 
 
 def parse_thoughts(text: object) -> tuple[list[str], str]:
-    """Read the thoughts a reply lists: `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines.
+    """Read the thoughts of a reply: `{"thoughts": ["…"]}`, a JSON list, or numbered or bulleted lines. Never raises.
 
     Returns:
-        The thoughts, none of them empty, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or `none` if
-        there are no thoughts to be found, or this is no text. Never raises.
+        The thoughts without empty ones, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list`, or `none` if
+        there are no thoughts.
     """
     if not isinstance(text, str):
         return [], "none"
@@ -48,7 +48,7 @@ def parse_thoughts(text: object) -> tuple[list[str], str]:
 
 
 def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
-    """Read the thoughts a reply lists, with the scores in the entries or beside them; as `parse_thoughts`."""
+    """Read the thoughts of a reply as `parse_thoughts` does, with the scores in the entries or beside them."""
     for value, mode in json_values(text):
         if found := _scored_in(value):
             return found, mode
@@ -57,7 +57,7 @@ def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
 
 
 def distinct(thoughts: Iterable[str]) -> list[str]:
-    """Return the thoughts that differ in more than case and white space, the first of each kind."""
+    """Drop thoughts that differ from an earlier thought only in case and white space."""
     seen: dict[str, str] = {}
     for thought in thoughts:
         seen.setdefault(normal(thought), thought)
@@ -85,18 +85,17 @@ def _scored_in(value: Any) -> list[ScoredThought]:
 
 
 def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, float], str]:
-    """Read the scores a reply gives to thoughts.
+    """Read a reply's scores of thoughts. Never raises.
 
-    Understood: `{"scores": {…}}` keyed by id, position (1, 2, …) or text; a list in the order of the thoughts, or of
+    Accepts `{"scores": {…}}` keyed by id, position (1, 2, …) or text; a list in the order of the thoughts, or of
     objects with `id` and `score`; the bare mapping; lines such as `1: 0.7`.
 
     Args:
-        text: What was replied.
-        thoughts: `{"id", "content"}`, or plain texts, which get the ids `t1`, `t2`, …; what is neither has no score.
+        thoughts: `{"id", "content"}`, or plain texts, which get the ids `t1`, `t2`, …; other items get no score.
 
     Returns:
-        The scores by id, and the mode: `json`, `fenced`, `embedded`, `repaired`, `list` or `none`. A thought whose
-        score could not be read is not in it. Never raises.
+        The scores by id, without thoughts whose score could not be read, and the mode: `json`, `fenced`, `embedded`,
+        `repaired`, `list` or `none`.
     """
     if not isinstance(text, str):
         return {}, "none"

@@ -1,9 +1,9 @@
-r"""JSON in a reply: all of it, in a fence, somewhere in prose, or nearly JSON that can be put right.
+r"""Find JSON in a reply: the whole reply, in a fence, or in prose; repair JSON with small syntax errors.
 
-Rule 1: what was written to its end can be put right; the rest of a text that breaks off is not made up.
-Rule 2: the time taken is bounded: only the end of a very long text is searched, hopeless starts are given up, only
-        short pieces are put right, and what is nested too deeply is no answer to anything.
-Rule 3: strings hold no lone surrogates and numbers are finite; a number that is not is None.
+Rule 1: only complete JSON is repaired; the rest of a text that breaks off is not invented.
+Rule 2: the time is bounded: only the end of a very long text is searched, after too many false starts the search ends,
+        only short pieces are repaired, and values with too many levels are rejected.
+Rule 3: strings have no lone surrogates; a number that is not finite becomes None.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..text import lazy_pattern, without_surrogates
 
 CUT_OFF: Final = "the reply breaks off within its JSON; give it whole"
 MAX_SEARCHED: Final = 1_000_000
-"""Characters at the end of a text that are searched for JSON."""
+"""The number of characters at the end of a text to search for JSON."""
 MAX_REPAIRED: Final = 12_000
-"""Characters; longer pieces are not put right: whoever wrote them is better asked again."""
+"""The longest piece to repair, in characters; for a longer piece it is better to ask again."""
 _MAX_MARKS: Final = 600
-"""Brackets and quotes in a piece that is put right; the time that takes grows with their square."""
+"""The most brackets and quotes in a piece to repair; the time grows with their square."""
 _MAX_DEPTH: Final = 64
 _MAX_VALUE: Final = 100_000
-"""Characters of a text that is looked through for one value."""
+"""The longest text, in characters, to search for one value."""
 _MAX_TRIES: Final = 300
 
 WHOLE_FENCE: Final = lazy_pattern(r"```[\w+-]*\s*\n(?P<inside>.*?)\n?```", re.DOTALL)
@@ -35,7 +35,7 @@ _START_OF_REPLY: Final = lazy_pattern(r"(?:\A|```\w*)\s*(?P<start>\{\s*[\"'“])
 _FENCE_BEFORE: Final = lazy_pattern(r"```[\w+-]*\s*\Z")
 _FENCE: Final = lazy_pattern(r"```[\w+-]*\s*(?=[{\[])")
 _BRACE: Final = lazy_pattern(r"(?:\\[A-Za-z]+|[}^_\\])\{|(?P<brace>\{)")
-r"""A brace, but for those of LaTeX: `\frac{1}{2}`."""
+r"""A brace, except in LaTeX: `\frac{1}{2}`."""
 _MARK: Final = lazy_pattern(r"[{}\[\]\"'“”]")
 _ESCAPE: Final = lazy_pattern(
     r"\\(?:\\|(?P<command>(?:b(?:oxed|eta|ar|egin|ig|inom|f|ecause|ullet|ot|old|oldsymbol)"
@@ -43,13 +43,13 @@ _ESCAPE: Final = lazy_pattern(
     r"|t(?:imes|ext|extbf|extit|heta|frac|an|o|au|op|herefore|riangle|ilde))(?![a-z])"
     r"|u(?![0-9A-Fa-f]{4})|[^\"\\/bfnrtu\s]))"
 )
-r"""A backslash that begins a command of LaTeX, and not an escape of JSON. `\\` is gone over as a whole."""
+r"""A backslash of a LaTeX command rather than a JSON escape; `\\` matches too, so that it stays intact."""
 
 
 def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
-    """Yield JSON values a text holds, likeliest first, each with how it was found.
+    """Yield the JSON values in a text, likeliest first, each with its rung.
 
-    That is `json` (all of the text), `fenced`, `embedded` (somewhere in prose) or `repaired`.
+    The rung is `json` (the whole text), `fenced`, `embedded` (in prose) or `repaired`.
     """
     text = _plain_escapes(text)
     fence = WHOLE_FENCE.fullmatch(text.strip())
@@ -60,7 +60,7 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
     tail = text[-MAX_SEARCHED:]
     is_broken = not strict and text.lstrip().startswith("{")
     if is_broken:
-        # What stands inside an object that is broken is a part of it, and not the reply.
+        # An object inside a broken object is only a part of it, not the reply.
         yield from ((value, "repaired") for value in _repair(tail))
     for value, start, _ in reversed(deque(_objects(tail), maxlen=_MAX_TRIES)):
         how = "fenced" if _FENCE_BEFORE.search(tail, max(0, start - 40), start) else "embedded"
@@ -70,39 +70,39 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
 
 
 def json_value(text: str) -> Any:
-    """Return the JSON object or list that a text holds, put right where it is nearly one; None if it holds none."""
+    """Return the JSON object or list in a text, repaired if necessary, or None."""
     if len(text) > _MAX_VALUE or text.lstrip()[:1] not in ("{", "[", "`"):
         return None
     return next((value for value, _ in json_values(text) if isinstance(value, dict | list)), None)
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is one complete JSON document, so that nothing of it can have been cut off."""
+    """Whether a text is one complete JSON document, so that it cannot have been cut off."""
     return bool(_whole_values(text))
 
 
 def breaks_off(text: str) -> bool:
-    """Whether the object that a reply gives, alone or in a fence, breaks off before its end."""
+    """Whether a reply's object, alone or in a fence, breaks off before its end."""
     starts = [match.start("start") for match in _START_OF_REPLY.finditer(text[-MAX_SEARCHED:])]
     return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
 
 
 def _plain_escapes(text: str) -> str:
-    r"""Return JSON in which every backslash that begins a command of LaTeX is one: `\frac` is no form feed."""
+    r"""Escape the backslashes of LaTeX commands in JSON, so that `\frac` does not begin with a form feed."""
     if "\\" not in text:
         return text
     return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
 
 
 def _whole_values(text: str) -> list[Any]:
-    """Return the value of a text that is JSON as a whole, if it is."""
+    """Return the value of a text that is JSON as a whole, in a list, or an empty list."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
     return _clean(found[0]) if found and found[1] == len(stripped) else []
 
 
 def _objects(text: str) -> Iterator[tuple[Any, int, int]]:
-    """Yield the JSON objects in a text that are not inside one another, and where each starts and ends."""
+    """Yield the outermost JSON objects in a text, each with its start and end."""
     position = false_starts = 0
     while false_starts < _MAX_TRIES and (match := _START.search(text, position)):
         start = match.start()
@@ -127,7 +127,7 @@ def _repair(text: str) -> Iterator[Any]:
         try:
             value = json_repair.repair_json(piece, return_objects=True, skip_json_loads=True)
         except Exception:
-            # A library that guesses may trip over its own guess; the reply is then unreadable, no more.
+            # The library guesses, and may fail on its own guess; then the reply is merely unreadable.
             continue
         # Several pieces of JSON come back as a list of them.
         for each in reversed(value if isinstance(value, list) else [value]):
@@ -135,12 +135,12 @@ def _repair(text: str) -> Iterator[Any]:
 
 
 def _repairable(text: str) -> Iterator[str]:
-    """Yield the pieces worth putting right: what stands in the last fence, and all from the first brace on."""
+    """Yield the pieces worth repairing: the last fence, and the text from the first brace on."""
     fences = [match.end() for match in _FENCE.finditer(text)]
     starts = {fences[-1]} if fences else set[int]()
     first = next((match.start("brace") for match in _BRACE.finditer(text) if match["brace"]), -1)
     if first >= 0 and text.count("```", 0, first) % 2 == 0:
-        # A brace inside a fence that does not begin with one is code.
+        # A brace within a fence that begins with something else is code.
         starts.add(first)
     for start in sorted(starts, reverse=True):
         closing = text.find("\n```", start)
@@ -150,7 +150,7 @@ def _repairable(text: str) -> Iterator[str]:
 
 
 def _is_cut(piece: str) -> bool:
-    """Whether a piece that is no JSON ends within a text or a number, and not only before its last brackets."""
+    """Whether a broken piece of JSON ends within a text or a number, rather than merely without its last brackets."""
     piece = piece.rstrip("` \t\r\n")
     rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
     has_more = rest == piece or re.search(r"[\"'“]", rest) is not None
@@ -162,7 +162,7 @@ _decoder = json.JSONDecoder(parse_int=lambda digits: int(digits) if len(digits) 
 
 
 def _clean(value: Any) -> list[Any]:
-    """Return data as rule 3 wants it, alone in a list; an empty one if it is nested too deeply."""
+    """Apply rule 3 to data; return it in a list, or an empty list if it has too many levels."""
     try:
         return [_clean_value(value, 0)]
     except RecursionError:

@@ -1,8 +1,8 @@
-r"""The mark around an answer: `<answer>…</answer>`, and the few endings that are as certain.
+r"""Read the mark around an answer, `<answer>…</answer>`, or one of a few equally certain endings.
 
-Rule 1: what stands in the mark is the answer, whole and as it stands: a value, a letter, a program.
-Rule 2: a mark in the thinking, in quotes or with nothing but dots in it is none.
-Rule 3: two marks that differ are none, and so is a reply without one: its writer is asked. Nothing is guessed.
+Rule 1: the content of the mark is the answer, complete and verbatim: a value, a letter, a program.
+Rule 2: a mark in the thinking, in quotes, or with only dots in it does not count.
+Rule 3: after two different marks, or none, the machine asks again. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .vote import agree, normalise, tidy
 EMPTY: Final = "its <answer> is empty"
 
 _BETWEEN: Final = AROUND.partition("<answer>")[2].partition("</answer>")[0].strip()
-"""What stands in a mark where a reply repeats how it is asked for."""
+"""The text between the tags in a reply that repeats the request for a mark."""
 _TAG: Final = lazy_pattern(r"(?:(?<!\\)<\s?|<\s?(?P<close>/)\s?)answer\s?/?>", re.IGNORECASE)
 _PLACEHOLDER: Final = lazy_pattern(r"[\s.…*_]*|\s+and\s+")
-"""What stands in a mark that only shows its form: `between <answer> and </answer>`."""
+"""The content of a mark that only shows its form: `between <answer> and </answer>`."""
 _ANY_TAG: Final = lazy_pattern(r"<\s?(?P<close>[/\\]?)\s?(?P<name>\w+)")
 CALL: Final = (
     r"<(?:\w{1,20}:)?(?:tool_calls?|function_calls?|invoke)\b[^<>\n]{0,200}>|<function[=>]|\[TOOL_CALLS\]"
     r"|<｜tool|<\|(?:tool|python_tag)|```tool_code"
 )
-"""How the calls of tools begin that providers leave in a text."""
+"""The beginnings of tool calls that providers leave in a text."""
 _CALL: Final = lazy_pattern(CALL, re.IGNORECASE)
 CALLS: Final = "it calls a tool where an answer is wanted; write the answer"
 _BOLD: Final = r"\*\*|__|\*|_|"
@@ -43,14 +43,14 @@ _BOXED: Final = r"\\boxed\s?\{(?P<answer>(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}
 _BOX: Final = lazy_pattern(_BOXED)
 _LAST_BOX: Final = lazy_pattern(rf"{_BOXED}[\s.$*\])}}\\]{{0,20}}\Z")
 _GOES_ON: Final = lazy_pattern(r"[.!?。]\s+\w|[?:：][*_`\"]{0,3}\Z")
-"""A line that says more than its answer, or only announces it."""
+"""The rest of a line that says more than its answer, or only announces it."""
 _QUOTE: Final = lazy_pattern(r"(?:[`\"'“‘«]|```\w{0,20}\s)\s?\Z")
 _MAX_LINE: Final = 120
 _MAX_BOX: Final = 2_000
 
 
 class Marked(Struct, frozen=True):
-    """An answer, what stands before it, and how it was found: `marked` or `stated`."""
+    """An answer, the text before it, and its mode: `marked` or `stated`."""
 
     answer: str
     before: str
@@ -58,7 +58,7 @@ class Marked(Struct, frozen=True):
 
 
 def find_marked(text: str) -> Marked | Unreadable:
-    """Return the answer that a reply marks; `Unreadable` if it marks none, or two."""
+    """Return the marked answer of a reply; `Unreadable` for no mark or two answers."""
     marks = _marks(text)
     if isinstance(marks, Unreadable):
         return marks
@@ -80,19 +80,19 @@ def find_marked(text: str) -> Marked | Unreadable:
 
 
 def closes_mark(text: str) -> bool:
-    """Whether the last mark of a text is closed, so that nothing of it was cut off."""
+    """Whether the last mark of a text is closed, so that its answer was not cut off."""
     tags = [*_TAG.finditer(text)]
     return bool(tags) and bool(tags[-1]["close"])
 
 
 def begins_call(answer: str) -> bool:
-    """Whether an answer is a call of a tool, rather than a text about calls."""
+    """Whether an answer is a tool call, rather than a text about calls."""
     call = _CALL.match(answer)
     return call is not None and bool(answer[call.end() :].strip(" />"))
 
 
 def calls_a_tool(text: str) -> Unreadable | None:
-    """Return the fault of a text that marks no answer and has the markup of a call, which begins a line or ends it."""
+    """Return the fault of an unmarked text that has the markup of a tool call."""
     shown = blank_quotes(text)
     if _CALL.search(shown) is None:
         return None
@@ -101,7 +101,7 @@ def calls_a_tool(text: str) -> Unreadable | None:
 
 
 def find_ending(text: str) -> Marked | None:
-    r"""Return the answer that a reply ends with: a last line `Answer: …`, `\boxed{…}` or `#### …`."""
+    r"""Return the answer at the end of a reply: a last line `Answer: …`, `\boxed{…}` or `#### …`."""
     text = text.rstrip()
     before, _, line = text.rpartition("\n")
     if len(line) <= _MAX_LINE and (answer := _stated_in(line)):
@@ -121,7 +121,7 @@ def _read_stated(answer: str, before: str) -> Marked | None:
 
 
 def strip_mark(text: str) -> str:
-    """Return a text without the mark that stands around all of it."""
+    """Remove a mark around the whole text."""
     marks = _marks(text)
     if isinstance(marks, Unreadable) or len(marks) != 1:
         return text
@@ -131,9 +131,9 @@ def strip_mark(text: str) -> str:
 
 
 def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
-    """Return where each mark begins, where its inside begins and ends, and where it ends; of nested ones the outermost.
+    """Return the outermost marks: the start of each, the start and end of its content, and its end.
 
-    One that is not closed runs to the end of the text.
+    An unclosed mark extends to the end of the text.
     """
     tags = [*_TAG.finditer(blank_quotes(text))]
     if not tags:
@@ -151,7 +151,7 @@ def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
         elif depth < 0:
             return Unreadable("it closes an <answer> that it did not open", is_unmarked=True)
     rest = text[opened.end() :]
-    # One within a line, with sentences behind it, is as likely a word about the mark.
+    # An unclosed tag within a line, with sentences after it, may as well be a mention of the mark.
     is_within = bool(text[: opened.start()].rpartition("\n")[2].strip(" *_`#>")) and bool(
         _GOES_ON.search(rest)
     )
@@ -165,14 +165,14 @@ def _is_placeholder(answer: str) -> bool:
 
 
 def _is_misspelled(inside: str) -> bool:
-    """Whether a mark that runs to the end of a text holds the end of a tag that it did not open: its own, perhaps."""
+    """Whether an unclosed mark has a closing tag without its opening tag: perhaps its own, misspelled."""
     tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
     closed = {name for closes, name in tags if closes}
     return "answer" in closed or not closed <= {name for closes, name in tags if not closes}
 
 
 def _quoted_mark(text: str, tags: Sequence[re.Match[str]]) -> Sequence[tuple[int, int, int, int]]:
-    """Return the mark that a reply ends with, where quotes or a fence stand around that mark alone."""
+    """Return a mark at the end of a reply with quotes or a fence around the mark alone."""
     if [bool(tag["close"]) for tag in tags] != [False, True]:
         return ()
     first, last = tags
@@ -194,12 +194,12 @@ def _without_emphasis(text: str) -> str:
 
 
 def _stated_in(line: str) -> str:
-    """Return what a line `Answer: …` states; empty if it is none."""
+    """Return the answer in a line `Answer: …`. Empty for other lines."""
     match = _LINE.fullmatch(line)
     if match is None or bool(match["inside"]) == bool(match["outside"]):
         return ""
     answer = match["answer"].strip()
     if match["bold"] and not match["end"]:
-        # The bold mark is around all of the line, or it is no line that was understood.
+        # The bold marks must enclose the whole line.
         return answer.removesuffix(match["bold"]).strip() if answer.endswith(match["bold"]) else ""
     return f"{match['end']}{answer}" if match["end"] and not match["bold"] else answer

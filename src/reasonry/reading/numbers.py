@@ -1,9 +1,9 @@
-r"""Numbers in texts: with a scale, as in `7/10`, or with a unit, as quantities; and dates.
+r"""Read numbers with a scale (`7/10`), quantities with a unit, and dates.
 
-`$60`, `60 dollars`, `US$60` and `$60.00` are one sum; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are one number;
-`20 July 1969` and `1969-07-20` are one day.
+`$60`, `60 dollars`, `US$60` and `$60.00` are the same sum; `\(\frac{3}{4}\)`, `$\frac34$` and `0.75` are the same
+number; `20 July 1969` and `1969-07-20` are the same day.
 
-Rule: a text is a quantity if it is a number, with its unit or without one; a sentence is none.
+Rule: a text is a quantity if it is a number with or without a unit; a sentence is not.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LONGEST: Final = 160
 
 
 class Scaled(Struct, frozen=True):
-    """A number that a text begins with, its scale where it has one (100 for per cent), and the rest of the text."""
+    """The number at the start of a text, its scale if any (100 for per cent), and the rest of the text."""
 
     number: float
     scale: float | None
@@ -62,14 +62,14 @@ class Scaled(Struct, frozen=True):
 
 
 class Quantity(Struct, frozen=True):
-    """A number with its unit, or without one."""
+    """A number with or without a unit."""
 
     number: Fraction
     unit: str = ""
 
 
 def read_scaled(text: str) -> Scaled | None:
-    """Read the number that a text begins with, and its scale: `7/10`, `7 out of 10`, `70%`."""
+    """Read the number at the start of a text, and its scale: `7/10`, `7 out of 10`, `70%`."""
     text = text.lstrip(" \t\n*_`\"'([#")
     found = _SCALED.match(text)
     if found is None or len(found["number"]) > _LONGEST:
@@ -79,10 +79,10 @@ def read_scaled(text: str) -> Scaled | None:
 
 
 def read_quantity(text: str) -> Quantity | None:
-    """Read an answer that is one quantity; None if it is none.
+    """Read an answer that is one quantity, or return None.
 
     Args:
-        text: In lower case, with single blanks.
+        text: The answer in lower case, with single spaces.
     """
     if len(text) > _LONGEST:
         return None
@@ -97,7 +97,7 @@ def read_quantity(text: str) -> Quantity | None:
 
 
 def read_date(text: str) -> str:
-    """Return the date that an answer in lower case is, as `1969-07-20`; empty if it is none."""
+    """Return a date in lower case as `1969-07-20`. Empty for other texts."""
     match = (
         next(filter(None, (pattern.fullmatch(text) for pattern in _DATES)), None) if len(text) < 40 else None
     )
@@ -110,14 +110,14 @@ def read_date(text: str) -> str:
 
 
 def without_latex(text: str) -> str:
-    r"""Return a text with numbers and units plain that LaTeX dresses up: `\frac34` is 3/4."""
+    r"""Replace the LaTeX of numbers and units by plain text: `\frac34` becomes 3/4."""
     for pattern, plain in _LATEX:
         text = pattern.sub(plain, text)
     return " ".join(text.replace("- ", "-").split())
 
 
 def numbers_in(text: str) -> list[Fraction]:
-    """Return the numbers in a text in their order, without their units."""
+    """Return the numbers in a text, in order and without units."""
     return [number for number in map(_number, _NUMBER_IN_TEXT.finditer(text)) if number is not None]
 
 
@@ -135,6 +135,6 @@ def _number(match: re.Match[str]) -> Fraction | None:
 
 
 def _unit(name: str) -> str:
-    """Return what a unit is compared by: of money and per cent the sign, of any other its name."""
+    """Return the comparable form of a unit: the sign for money and per cent, otherwise the name."""
     word = name.removeprefix("us") if name.startswith("us$") else name
     return UNITS.get(word, UNITS.get(word.removesuffix("s"), word))

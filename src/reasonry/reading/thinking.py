@@ -1,10 +1,10 @@
-"""What in a reply is no part of it: quotations, hidden thinking, the form handed back.
+"""Detect text in a reply that is not the model's own answer: quotations, hidden thinking, an echo of the form.
 
 Rule 1: thinking is a prefix. It opens the reply, or its closing tag ends a line outside JSON, fences, quotes and the
-        mark. Nothing after it is cut, whatever it says.
-Rule 2: words shared with the question prove nothing, for an answer may be one of its options. So a text is an echo if
-        it is, but for case and punctuation, one whole placeholder of several words without a number: a description in
-        the form, or what the form has for a field as the question shows it.
+        mark. Nothing after it is removed.
+Rule 2: words shared with the question prove nothing, because an answer may be one of its options. A text is an echo if
+        it equals, ignoring case and punctuation, a whole placeholder of several words without a number: a description
+        in the form, or the placeholder for a field in the question.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 def blank_quotes(text: str) -> str:
-    """Return a text of the same length with blanks for all that stands in fences, backticks and quotes."""
+    """Replace the text in fences, backticks and quotes by spaces; the length stays the same."""
     lines = text.split("\n")
     shown, opened, fence = lines.copy(), -1, ""
     for place, line in enumerate(lines):
@@ -56,14 +56,14 @@ def _blank(match: re.Match[str]) -> str:
 
 _TAG: Final = lazy_pattern(r"</?(?:think|thinking|thought|reflection)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
 _ANSWERS: Final = lazy_pattern(r"[ \t]*(?:\n|\Z|<answer|\{|\*\*)", re.IGNORECASE)
-"""What follows a tag that closes thinking."""
+"""The text after a closing tag of thinking."""
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 
 
 def without_thinking(text: str) -> str:
-    """Return a reply without what its writer thought before it, where that stands in tags or in channels.
+    """Remove hidden thinking, in tags or in channels, from the start of a reply.
 
-    A reply that is nothing but thinking is empty.
+    A reply of thinking alone becomes empty.
     """
     if text.lstrip().startswith(("<|start|>", _CHANNEL)):
         return _final_message(text)
@@ -79,12 +79,14 @@ def without_thinking(text: str) -> str:
             return text[closings[0] :].strip() if len(closings) == 1 else ""
         start, place = tags[closing].end(), closing + 1
     if start == 0 and (tag := _find_unopened(tags)) is not None and _ANSWERS.match(text, tag.end()):
-        start = 0 if _is_in_mark(shown[: tag.start()]) else tag.end()
+        before = shown[: tag.start()].lower()
+        is_in_mark = before.count("<answer>") > before.count("</answer>")
+        start = 0 if is_in_mark else tag.end()
     return text[start:].strip() if start else text
 
 
 def balances(text: str) -> bool:
-    """Whether each tag of thinking that stands in no quotes is closed, and each that closes is opened."""
+    """Whether all tags of thinking outside quotes are paired."""
     tags = [*_TAG.finditer(blank_quotes(text))]
     return _find_unopened(tags) is None and 2 * sum(map(_closes, tags)) == len(tags)
 
@@ -94,7 +96,7 @@ def _closes(tag: re.Match[str]) -> bool:
 
 
 def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
-    """Return which tag closes the one at a place; of many that open and one that closes, that one."""
+    """Return the index of the tag that closes the tag at `place`; an only closing tag closes all open tags."""
     depth = 0
     for end in range(place, len(tags)):
         depth += -1 if _closes(tags[end]) else 1
@@ -105,7 +107,6 @@ def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
 
 
 def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    """Return the first tag that closes what no tag opened."""
     depth = 0
     for tag in tags:
         depth += -1 if _closes(tag) else 1
@@ -114,12 +115,8 @@ def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
     return None
 
 
-def _is_in_mark(before: str) -> bool:
-    return before.lower().count("<answer>") > before.lower().count("</answer>")
-
-
 def _final_message(text: str) -> str:
-    """Return the message of the channel `final`; a text that calls a tool stays as it is."""
+    """Return the message of the channel `final`; a text with a tool call stays unchanged."""
     place = text.find(f"{_CHANNEL}final")
     start = text.find(_MESSAGE, place) if place >= 0 else -1
     if start < 0:
@@ -132,19 +129,19 @@ def _final_message(text: str) -> str:
 _DOTS: Final = lazy_pattern(r"[\s.,;…\"'“”`*_-]*(?:…|\.\.|[,;])[\s.,;…\"'“”`*_-]*")
 _SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,300})"')
 _BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
-"""Fields beside what is wanted; where there is another text, they may say what they like."""
+"""Secondary fields, which are checked for echoes only if a reply has no other text."""
 _MAX_PLACEHOLDER: Final = 320
-"""Characters; a longer text is no placeholder."""
+"""The longest placeholder, in characters."""
 
 
 def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> str | None:
-    """Return the text of a reply that echoes the question; None if none does.
+    """Return a text of the reply that echoes the question, or None.
 
     Args:
-        value: The reply as it was read, as plain data.
+        value: The reading of the reply, as plain data.
         shown: The question, or the part of it that shows the form.
         form: JSON schema of the reply.
-        problem: What the run is about.
+        problem: The problem of the run.
     """
     texts = list(_texts(value))
     is_all = {name for name, _ in texts} <= _BESIDE
@@ -165,7 +162,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts in data, each with the name of the field it stands in."""
+    """Yield the texts in data, each with the name of its field."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):
@@ -188,7 +185,6 @@ def _placeholders(shown: str, form: bytes) -> frozenset[str]:
 
 
 def _names(form: Any) -> Iterator[str]:
-    """Yield the names of the fields of a form, at any depth."""
     if isinstance(form, Mapping):
         yield from form.get("properties", ())
         form = list(form.values())

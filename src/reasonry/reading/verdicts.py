@@ -1,11 +1,11 @@
-"""Verdicts: scores by label, one label chosen, or one word of the closed table.
+"""Read verdicts: scores by label, one chosen label, or one word of the closed table.
 
-Rule 1: a verdict is a member of data, or stands behind its label on a line of its own; a table, a heading and a
-        sentence have none.
-Rule 2: a quoted verdict is none: in backticks, in quotation marks, in a fence that does not end the reply, or in a
-        line of what was shown.
-Rule 3: two verdicts that differ are none: whoever gave them is asked which.
-Rule 4: a score is read on the scale asked for, or with its own (`90%`, `7/10`); nothing is ever cut down to fit.
+Rule 1: a verdict is a member of data, or follows its label on a line of its own; tables, headings and sentences have
+        no verdicts.
+Rule 2: a quoted verdict does not count: in backticks, in quotation marks, in a fence before the end of the reply, or in
+        a line of the question.
+Rule 3: after two different verdicts, the machine asks again.
+Rule 4: a score is read on the requested scale, or on its own (`90%`, `7/10`); no score is reduced to fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..core.readings import Unreadable
 from ..text import lazy_pattern, plain_name
-from .fit import unwrap
+from .coerce import unwrap
 from .json_in_text import json_values
 from .numbers import read_scaled
 
@@ -32,9 +32,9 @@ DIFFER: Final = "it gives two verdicts that differ; give one"
 _REASON: Final = frozenset({"reason", "feedback", "explanation"})
 _CHOSEN: Final = ("verdict", "winner", "better", "best", "choice", "answer")
 _OWNERS: Final = ("id", "candidate", "thought", "content")
-"""What an entry of a list says whose score it is by, first that holds."""
+"""The members of a list entry that identify its candidate, in order of preference."""
 _OPPOSITE: Final = {"holds": "fails"}
-"""What it is not to hold; what is not refuted may still not hold."""
+"""The opposite of a false verdict. "Not fails" has none: it may still not hold."""
 
 _LABEL: Final = r"(?:(?:rating|score)s?\s*(?:of\b|:)\s*)?(?:(?:thought|candidate)\s*)?(?P<name>\w{1,7})"
 _KEY: Final = lazy_pattern(_LABEL, re.IGNORECASE)
@@ -50,7 +50,7 @@ _CHOICE: Final = lazy_pattern(
 )
 """`Verdict: refuted`, `**Winner: B**`, `[[B]]`, `<answer>B</answer>`."""
 _LONGEST: Final = 120
-"""Characters of a label and its score; what is longer says more than that."""
+"""The longest label with its score, in characters; longer text says more."""
 _FENCE: Final = lazy_pattern(r"```[^\n`]*\n(?P<inside>.*?)(?:```|\Z)", re.DOTALL)
 _QUOTED: Final = lazy_pattern(
     r"`[^`\n]*`|[\"'“‘«](?=[{\[])[^\n]{0,500}?[}\]][\"'”’»]|^[ \t]*>[^\n]*", re.MULTILINE
@@ -58,7 +58,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """What a reply says: scores by name, or one word; its object, its reason, its rung, and the scores it lacks."""
+    """A reply's verdict: scores by name, or one word; with its object, reason, rung and missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -74,9 +74,9 @@ def read_scores(
     """Read a score for each name from the replies to a question, oldest first.
 
     Args:
-        names: What is scored: its name, and its text if it may be called by that.
+        names: The name of each candidate, and its text if replies may use that as its name.
         scale: The lowest and the highest score.
-        shown: What the judge was shown.
+        shown: The text that the judge saw.
     """
 
     def find(part: Any) -> Iterator[dict[str, Any]]:
@@ -92,7 +92,7 @@ def read_scores(
     *before, found = (_read(text, shown, find) for text in texts)
     if isinstance(found, Unreadable):
         return found
-    # An earlier reply may have been cut off in the middle of a number; what was put right could be half of one.
+    # An earlier reply may have been cut off within a number; its repaired score could be half a number.
     earlier = [each.scores for each in before if isinstance(each, Verdict) and each.mode != "repaired"]
     scores = {name: score for part in (*earlier, found.scores) for name, score in part.items()}
     missing = [str(at) if text else name for at, (name, text) in enumerate(names, 1) if name not in scores]
@@ -103,7 +103,11 @@ def read_scores(
 
 
 def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdict | Unreadable:
-    """Read which of some words, in lower case, a reply chooses: what the word stands for."""
+    """Read the word that a reply chooses; return its meaning.
+
+    Args:
+        choices: Meanings by word, in lower case.
+    """
 
     def find(part: Any) -> Iterator[dict[str, Any]]:
         written = [part] if isinstance(part, str) else []
@@ -127,7 +131,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
     for piece in _pieces(text, shown):
         parts = list(json_values(piece))
         if not (parts and parts[0][1] in ("json", "fenced") and isinstance(parts[0][0], dict | list)):
-            # Strings of data that is all of the reply say nothing else.
+            # If the whole reply is data, its strings hold no further verdict.
             parts.append((piece, "list"))
         found = [(each, part, mode) for part, mode in parts for each in find(part) if each]
         verdict = {name: value for each, _, _ in found for name, value in each.items()}
@@ -158,7 +162,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
 
 
 def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
-    """Return a score on a scale, or None if this is none, or its own scale is not known."""
+    """Return a score on the scale, or None for another text or an unknown scale."""
     if isinstance(value, Mapping):
         return read_score(member(value, SCORE), scale)
     (low, high), found = scale, read_scaled(str(value))
@@ -169,13 +173,13 @@ def read_score(value: Any, scale: Scale = (0, 1)) -> float | None:
 
 
 def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, float]:
-    """Return the scores in JSON: its keys are names, positions or texts, or its order is theirs."""
+    """Return the scores in JSON keyed by name, position or text, or listed in the candidates' order."""
     value = unwrap(value, SCORES)
     named = member(value, SCORES) if isinstance(value, dict) else None
     value = named if isinstance(named, dict | list) else value
     if isinstance(value, list):
         owners = [str(next(filter(None, map(_as_data(item).get, _OWNERS)), "")) for item in value]
-        # Where none says whose it is, the order does.
+        # Without names, the order identifies the candidates.
         owners = owners if any(owners) else [str(place) for place in range(1, len(value) + 1)]
         value = dict(zip(owners, value, strict=True)) if all(owners) and len({*owners}) == len(owners) else {}
     return _by_name(_as_data(value), names, scale)
@@ -202,10 +206,10 @@ def _as_data(value: Any) -> Mapping[str, Any]:
 
 
 def member(value: Mapping[Any, Any], names: frozenset[str]) -> Any:
-    """Return the member of an object that goes by one of these plain names; None if there is none."""
+    """Return the member of an object with one of these plain names, or None."""
     return next((item for key, item in value.items() if plain_name(str(key)) in names), None)
 
 
 def normal(text: str) -> str:
-    """Return what equal thoughts have in common, however they are spaced and capitalised."""
+    """Normalise a thought's spaces and case."""
     return " ".join(text.split()).casefold()

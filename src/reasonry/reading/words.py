@@ -1,6 +1,6 @@
-"""The closed tables: every word that the reading of replies knows the meaning of.
+"""The closed tables: all words whose meaning the readers know.
 
-Rule: no other word is looked at for its meaning. What needs language to judge, a model judges.
+Rule: no other word is interpreted. A model makes any judgement of language.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _VERDICTS: Final[dict[Verdict, str]] = {
 VERDICTS: Final[dict[str, Verdict]] = {
     word: verdict for verdict, words in _VERDICTS.items() for word in words.split()
 }
-"""By word, in lower case, the verdict it gives."""
+"""Verdicts by word, in lower case."""
 TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-"""By word, in lower case, the truth value it writes."""
+"""Truth values by word, in lower case."""
 NONE_WORDS: Final = frozenset({"", "null", "none", "undefined", "n/a"})
-"""Words, in lower case, that fill a place for which there is nothing."""
+"""Words, in lower case, for an absent value."""
 _MONTHS: Final = "january february march april may june july august september october november december"
 MONTHS: Final = tuple(_MONTHS.split())
 _UNITS: Final = "$ dollar usd us$, € euro eur, £ pound gbp, ¥ yen jpy, % percent"
 UNITS: Final = {name: names.split()[0] for names in _UNITS.split(",") for name in names.split()}
-"""By the name of a currency or of per cent, the sign it is compared by."""
+"""Signs by name, for currencies and per cent."""

@@ -16,7 +16,7 @@ from ..core.bodies import Body, Conclusion
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
+from ..reading.form import read_form
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
@@ -38,7 +38,7 @@ def _question(s: State) -> Ask:
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
     """Read the answer that a reply marks or ends with; any other is the answer as a whole, unless it is verified."""
-    reading = parse.read_form(texts, ReasonedAnswer)
+    reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"
     return reading

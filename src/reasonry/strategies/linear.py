@@ -44,7 +44,7 @@ from ..core.strategy import (
     final_response,
     problem_reception,
 )
-from ..reading import parse
+from ..reading.form import read_form
 
 SYSTEM = "You think problems through in numbered thoughts."
 
@@ -207,7 +207,7 @@ def think(s: State) -> Body:
 
 def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
     """Read a reply about the continuation. A thought to replace or to branch from must exist."""
-    reading = parse.read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
+    reading = read_form(texts[-1], _WAYS_ON[ask.facts["kind"]])
     if isinstance(reading, Unreadable):
         return reading
     reply: Any = reading[0]

@@ -34,7 +34,7 @@ from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, stay
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.json_in_text import json_values
 
 SYSTEM = "You solve problems in thoughts, along a plan."
@@ -106,7 +106,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 
     A text with a marked answer counts as the solution when the conclusion is the next step.
     """
-    reading = parse.read_form(texts[-1], PlannedThought)
+    reading = read_form(texts[-1], PlannedThought)
     concludes = rules.only_conclusion_left(state.plan) or state.room <= 1 or ask.facts["kind"] == "conclude"
     if isinstance(reading, Unreadable) and concludes:
         reading = _read_solution(state, texts, reading)
@@ -130,7 +130,7 @@ def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
     """Read the marked solution. A text without a mark is asked for the mark, a malformed thought for the form."""
-    found = parse.read_form(texts, ReasonedAnswer)
+    found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found
     solution: ReasonedAnswer = found[0]

@@ -48,7 +48,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.vote import tally
 from ..text import cut
 
@@ -160,7 +160,7 @@ def read_answer(state: State, _: Ask, texts: Sequence[str]) -> tuple[ReasonedAns
         return reading
     if reading[0].actions or reading[0].answer is None:
         return Unreadable("no turn is left for an action; give the answer")
-    found = parse.read_form(texts, ReasonedAnswer)
+    found = read_form(texts, ReasonedAnswer)
     turn = ReasonedAnswer(reasoning=reading[0].thought, answer=reading[0].answer), reading[1]
     return turn if isinstance(found, Unreadable) else found
 

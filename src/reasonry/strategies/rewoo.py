@@ -43,7 +43,7 @@ from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import all_required, inlined_schema
-from ..reading import parse
+from ..reading.form import read_form
 from ..text import cut
 
 SYSTEM = "You solve problems with tools."
@@ -127,7 +127,7 @@ def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
     """Read a plan, and see whether it can be carried out; at the last try it loses the calls that cannot be."""
-    cards, reading = _cards(state), parse.read_form(texts, CallPlan)
+    cards, reading = _cards(state), read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading
     calls = [

@@ -40,7 +40,7 @@ from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
+from ..reading.form import read_form
 from ..reading.json_in_text import json_values
 
 SYSTEM = "You compute with a scratchpad."
@@ -120,10 +120,10 @@ def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operation
 
 def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
     """Read lines that end with the variables as data, or with the result in its mark, or with both."""
-    reading = parse.read_form(texts[-1], Operations)
+    reading = read_form(texts[-1], Operations)
     if not isinstance(reading, Unreadable):
         return reading
-    marked, lines, answer = parse.read_form(texts, ReasonedAnswer), texts[-1], None
+    marked, lines, answer = read_form(texts, ReasonedAnswer), texts[-1], None
     if not isinstance(marked, Unreadable):
         lines, answer = marked[0].reasoning or marked[0].text, marked[0].text
     variables = next((value for value, _ in json_values(lines) if isinstance(value, dict)), None)

@@ -35,7 +35,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed
 from ..core.readings import AROUND, Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..reading import parse
+from ..reading.form import read_form
 from ..text import cut
 
 SYSTEM = "You answer questions by way of simpler ones."
@@ -122,10 +122,10 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn that ends with a question or the marked answer. A turn with several questions is refused."""
-    reading = parse.read_form(texts[-1], FollowUp)
+    """Read a turn, which ends with a question or the marked answer; refuse one that asks several questions."""
+    reading = read_form(texts[-1], FollowUp)
     if isinstance(reading, Unreadable) or (reading[1] != "json" and not reading[0].sub_question):
-        marked = parse.read_form(texts, ReasonedAnswer)
+        marked = read_form(texts, ReasonedAnswer)
         if isinstance(marked, Unreadable):
             return marked
         return FollowUp(marked[0].reasoning, answer=marked[0].answer), marked[1]

@@ -1,4 +1,4 @@
-"""The supervisor: brings the runs of one process to their end in the background, and tells those who follow them."""
+"""The supervisor: drives the runs of one process in the background, and streams their events to followers."""
 
 from .job_taking import CONCURRENCY, Jobs
 from .run_events import RunEvent

@@ -1,4 +1,4 @@
-"""Runs that cost processes their lives: driven apart from one another, and left alone for a while after each death."""
+"""Runs whose processes died: they are driven apart from one another, with a pause after each death."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Final
 from ..errors import ConflictError
 
 MAX_DEATHS: Final = 5
-"""Processes that may die while they drive a run, one after the other, before it is set aside."""
+"""The number of processes that may die in succession while they drive a run; then the run is stopped."""
 
 RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
-"""How long a run is left alone after each of these deaths: a crash loop of another cause is over, or it is not driven
-meanwhile, and not to blame."""
+"""The pause after each of these deaths. A crash loop with another cause ends, or continues without the run, which is
+then not to blame."""
 
 
 class DeadlyRuns:
-    """The runs driven by this process that have cost other processes their lives."""
+    """The runs of this process whose earlier processes died."""
 
     def __init__(self) -> None:
         self._driven = list[int]()
-        """The deaths of each such run that is driven here."""
+        """The deaths of each such run that this process drives now."""
         self._rests = dict[str, tuple[int, float]]()
-        """By run, its deaths and the end of its rest, by the monotonic clock."""
+        """By run, its deaths and the end of its pause, by the monotonic clock."""
 
     @contextmanager
     def drive_apart(self, run_id: str, deaths: int) -> Generator[None]:
-        """Note that a run is driven; before the last time it has to be alone, so that each is judged for itself.
+        """Register a run while it is driven; its last attempt excludes all other such runs, to identify the cause.
 
         Raises:
-            ConflictError: It has to wait for another one, or rests.
+            ConflictError: The run must wait for another run, or for the end of its pause.
         """
         last = MAX_DEATHS - 1
         if not deaths:
             yield
             return
         if last in self._driven or (deaths == last and self._driven):
-            message = f"run {run_id} has cost {deaths} processes their lives; another such run goes first"
+            message = f"the process of run {run_id} has died {deaths} times; another such run goes first"
             raise ConflictError(message, run_id=run_id, retryable=True)
         self.check_rested(run_id)
         self._driven.append(deaths)
@@ -48,10 +48,10 @@ class DeadlyRuns:
             self._driven.remove(deaths)
 
     def note_deaths(self, run_id: str, deaths: int, counted: int) -> bool:
-        """Return whether a run has cost another process its life since it was last noted; then it rests.
+        """Record a run's deaths; if there is a new death, start a pause and return True.
 
         Args:
-            counted: The deaths at the place that the run has reached.
+            counted: The deaths at the run's current position.
         """
         if deaths <= self._rests.get(run_id, (0, 0.0))[0]:
             return False
@@ -60,8 +60,8 @@ class DeadlyRuns:
         return True
 
     def check_rested(self, run_id: str) -> None:
-        """Raise ConflictError while a run rests."""
+        """Raise ConflictError during a run's pause."""
         left_s = self._rests.get(run_id, (0, 0.0))[1] - time.monotonic()
         if left_s > 0:
-            message = f"run {run_id} is tried again in {left_s:.0f} s: a process has died while it drove it"
+            message = f"run {run_id} is retried in {left_s:.0f} s: its process has died"
             raise ConflictError(message, run_id=run_id, retryable=True)

@@ -1,4 +1,4 @@
-"""The jobs of a store that no workers share: one process takes them, those of different owners in turns."""
+"""Jobs of a store without workers: one process takes them, and alternates between owners."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ CONCURRENCY: Final = 32
 LOOK_EVERY_S: Final = 0.5
 
 REST_S: Final = 2.0
-"""After how long a job is tried again that another process has, or that stands still."""
+"""Seconds before a retry of a job that another process holds, or that waits for its caller."""
 
 LONG_REST_S: Final = 60.0
-"""The same of a job that this process cannot drive."""
+"""Seconds before a retry of a job that this process cannot drive."""
 
 _NEVER_HERE: Final = ("strategy_changed", "strategy_unknown", "store_newer", "store_corrupt")
-"""Why a run cannot be driven by this process, though another may."""
+"""Error codes of runs that this process cannot drive, although another process may."""
 
 _log = logging.getLogger("reasonry")
 
 
 def rest_s(run_id: str, error: ReasonryError) -> float:
-    """Return after how many seconds a run that could not be taken up is to be tried again."""
+    """Return the seconds before a retry of a run that could not be opened."""
     passes = isinstance(error, (ConflictError, OverloadedError, StoreError))
     if passes and error.code not in _NEVER_HERE:
         return REST_S
@@ -41,17 +41,17 @@ def rest_s(run_id: str, error: ReasonryError) -> float:
 
 
 class Jobs:
-    """Drives the jobs of a store, so many at once."""
+    """Drives the jobs of a store, up to `places` at once."""
 
     def __init__(self, app: App, supervisor: Supervisor, places: int) -> None:
         self._app, self._supervisor, self._places = app, supervisor, places
         self._at_work = Counter[str]()
-        """How many jobs of each owner are driven here."""
+        """The number of jobs of each owner driven here."""
         self._resting = dict[str, float]()
-        """Until when a job is left alone, by the monotonic clock."""
+        """The time of each job's next try, by the monotonic clock."""
 
     async def take(self) -> None:
-        """Drive jobs until the process is about to end."""
+        """Drive jobs until the supervisor drains."""
         has_job = self._supervisor.has_job
         while not self._supervisor.draining:
             has_job.clear()
@@ -65,7 +65,7 @@ class Jobs:
                     await has_job.wait()
 
     async def _take_next(self) -> bool:
-        """Drive the next job, if any waits; return whether to look for another."""
+        """Drive the next job, if any; return whether to look for another."""
         now_s = time.monotonic()
         self._resting = {run_id: until for run_id, until in self._resting.items() if until > now_s}
         rows = await self._app.store.waiting(self._resting)
@@ -87,7 +87,7 @@ class Jobs:
         def note_end(ended: asyncio.Future[Result]) -> None:
             self._at_work[row.owner] -= 1
             if ended.cancelled() or ended.exception() or ended.result().status == "active":
-                # It stands still until its caller answers.
+                # The run waits for its caller's answers.
                 self._resting[row.run_id] = time.monotonic() + REST_S
             self._supervisor.has_job.set()
 

@@ -1,10 +1,10 @@
-"""What followers of a run are told: each line of its journal as a document, and what passes between the lines.
+"""Events for followers of a run: a document for each line of its journal, and pieces of answers between the lines.
 
-Rule 1: a run is folded once in a process. Its drive folds it, and the feed of the drive hands one event for each line
-        to all readers; its document is made for the first who reads it. A follower folds the lines of other processes
-        and of earlier drives.
-Rule 2: what passes between the lines (pieces of answers) the feed tells to any number of readers at their own pace: it
-        is kept for each, up to a bound; beyond it the oldest is left out.
+Rule 1: a process folds a run once. Its drive folds it, and the drive's feed gives one event for each line to all
+        readers; the first reader triggers the event's document. A follower folds the lines of other processes and of
+        earlier drives.
+Rule 2: the feed sends pieces of answers, which are between the lines, to any number of readers at their own pace. Each
+        reader has a bounded queue, which drops its oldest pieces.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from ..records import Line, RunRow, RunStore
 from ..text import cut
 
 MAX_TEXT_CHARS: Final = 16_000
-"""Of a text in an event; the run's trace has it whole."""
+"""The length limit of a text in an event; the run's trace has the whole text."""
 
 MAX_ENTRIES: Final = 500
-"""Of a list in an event."""
+"""The length limit of a list in an event."""
 
 LOOK_EVERY_S: Final = 0.5
 """Seconds between two checks for news of a run that another process drives."""
@@ -50,13 +50,13 @@ Data = dict[str, Any]
 
 
 class RunEvent:
-    """Something that happened in a run.
+    """An event of a run.
 
     Args:
-        id: The position in the journal, counted from 1 without gaps; None: it is not in the journal.
+        id: The position in the journal, counted from 1 without gaps. None for an event outside the journal.
         kind: `begun`, `answered`, …
-        data: Its document, or makes it.
-        result: The result of the run, whole, where it has ended.
+        data: The document, or a function that builds it.
+        result: The complete result, if the run has ended.
     """
 
     def __init__(
@@ -72,23 +72,23 @@ class RunEvent:
 
 
 class Follower:
-    """Reads a run on from where it is, as events: those after a position of its journal.
+    """Reads the events of a run after a position of its journal.
 
-    A run that does not fit its strategy any more, or whose strategy is missing, is followed by its entries alone.
+    If the run does not fit its strategy any more, or the strategy is missing, the events have only the entries' data.
 
     Attributes:
-        seq: The position of the last event that was told.
+        seq: The position of the last event returned.
     """
 
     def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
         self._store, self._strategies, self._row, self.seq = store, strategies, row, after
         self._chain = journal.Chain(row.run_id)
-        """Up to the last line that was folded here."""
+        """The chain up to the last line folded here."""
         self._run: Run | None = None
-        """None before the first line, and from the first that does not fit on."""
+        """None before the first line, and from the first line that does not fit."""
 
     async def read_on(self, feed: Feed | None = None) -> list[RunEvent]:
-        """Return what has come since the last call; of a run that is driven here, as far as its feed tells.
+        """Return the events since the last call, up to the feed's last line if there is a feed.
 
         Raises:
             NotFoundError: There is no such run.
@@ -120,12 +120,12 @@ class Follower:
 def _event(
     row: RunRow, seq: int, entry: Entry, run: Run | None, step: Step | None, result: Result | None = None
 ) -> RunEvent:
-    """Return the event of an entry that has just been folded in; it tells of the run as it stands now."""
+    """Build the event of an entry just after it was folded, with the current state of the run."""
     begins = isinstance(entry, Begun)
     facts: Data = {"run_id": row.run_id, "session_id": row.session_id} if begins else {}
     if run is not None:
         step = step or Step(run.snapshot)
-        # After these all that the run waits for is wanted again.
+        # These entries ask for all open effects again.
         asked = run.open_effects if begins or isinstance(entry, Resumed) else step.effects
         facts |= {
             "at_ms": run.snapshot.at_ms,
@@ -219,11 +219,10 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """The events of one drive, and what passes between them, told to those who read it.
+    """The events of one drive, and the pieces of answers between them, for any number of readers.
 
     Args:
-        opened: The run that is driven.
-        text: Whether somebody is about to read the pieces of answers: they are kept for the first who does.
+        text: Whether a reader of answers' pieces is expected: the pieces are kept for the first such reader.
 
     Attributes:
         seq: The number of the journal's last line.
@@ -232,7 +231,7 @@ class Feed(Observer):
     def __init__(self, opened: OpenRun, *, text: bool = False) -> None:
         self._opened, self.seq = opened, opened.chain.seq
         self._folded = dict[int, RunEvent]()
-        """Events of lines that are not known to be durable."""
+        """Events of lines that may not be durable yet."""
         self._events = deque[RunEvent](maxlen=KEPT_EVENTS)
         if self.seq == 1:
             self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
@@ -263,13 +262,13 @@ class Feed(Observer):
         self.wake()
 
     def events_after(self, seq: int) -> list[RunEvent] | None:
-        """Return the events after a position of the journal; None: not all of them are kept."""
+        """Return the events after a position of the journal, or None if some are no longer kept."""
         kept = [event for event in self._events if (event.id or 0) > seq]
         return kept if len(kept) == self.seq - seq else None
 
     def text(self, effect_id: str, piece: str) -> None:
         """See `Observer`."""
-        # Also where nobody reads: a reader who comes later must not see the end of a key that has begun already.
+        # Without readers too: a later reader must not see the end of a secret that began before.
         self._pass_text(effect_id, self._streams.setdefault(effect_id, StreamedText()).add(piece))
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
@@ -279,13 +278,13 @@ class Feed(Observer):
         self._pass(RunEvent(None, "retrying", data))
 
     def admit(self, reader: FeedReader) -> None:
-        """Tell a reader what passes from now on; the first who reads text also what has passed before."""
+        """Add a reader; the first reader of text also receives the earlier pieces."""
         if reader.text and self._early is not None:
             reader.passing, self._early = self._early.passing, None
         self._readers.add(reader)
 
     def wake(self) -> None:
-        """Have the readers look what has happened."""
+        """Wake the readers."""
         for reader in self._readers:
             reader.news.set()
 
@@ -319,19 +318,19 @@ class News:
 
 
 class FeedReader:
-    """What passes, for one reader; each piece with the number of the line it came after."""
+    """One reader's queue of events between the lines, each with the number of the line before it."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()
         self.passing: deque[tuple[int, RunEvent]] = deque(maxlen=KEPT_PIECES)
 
     def tell(self, events: Sequence[RunEvent]) -> Iterator[RunEvent]:
-        """Yield events of the journal, each behind what came before it."""
+        """Yield events of the journal, each after the queued events before it."""
         for event in events:
             yield from self.take_passing((event.id or 0) - 1)
             yield event
 
     def take_passing(self, after: int) -> Iterator[RunEvent]:
-        """Yield, once, what came before the line after this one."""
+        """Yield and remove the queued events before the next line."""
         while self.passing and self.passing[0][0] <= after:
             yield self.passing.popleft()[1]

@@ -1,10 +1,10 @@
-"""Generated data sets: the same problems for everybody, each data set with an exact judge.
+"""Generated data sets with exact judges: the same problems on every machine.
 
-Each file here has `make`, the generator of a data set, and the judge `is_right`; the table below says the rest.
+Each file has `make`, the generator of a data set, and its judge `is_right`; the table below has the other properties.
 
 Rule 1: an item depends only on the data set's name and version, the seed, the level and its index: the first 20 of 50
         items are the same as 20 items.
-Rule 2: a judge is exact: it accepts the known spellings of the right answer and nothing else. No model is asked.
+Rule 2: a judge is exact: it accepts only known spellings of the right answer, and asks no model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..grading import Item, Judge, says_the_same
 from . import arithmetic, claims, countdown, facts, game24, planted, stories
 
 LEVELS = (1, 2, 3)
-"""How hard the problems are; 1 is the easiest."""
+"""The levels of difficulty; 1 is the easiest."""
 
 
 class Dataset(Struct, frozen=True):
@@ -28,11 +28,11 @@ class Dataset(Struct, frozen=True):
 
     Attributes:
         measures: The ability that the problems test.
-        summary: The task that the problems set.
-        make: Makes a problem of a level, without an id, with a random generator that nothing else uses.
-        needs: A key of `COMPARED`: which strategies are compared where the user names none.
-        tools: Tools that the problems describe.
-        version: Changes whenever `make` makes other problems.
+        summary: The task of the problems.
+        make: Makes a problem of a level, without an id, from a random generator of its own.
+        needs: A key of `COMPARED`, which selects the default strategies to compare.
+        tools: The tools that the problems mention.
+        version: Changes whenever `make` changes its problems.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Dataset(Struct, frozen=True):
     def item(self, index: int, seed: int = 1, level: int = 1) -> Item:
         """Return one problem of a seed and a level."""
         name = f"{self.name}-{self.version}-{seed}-{level}-{index}"
-        # A text as seed is hashed the same way by every version of Python.
+        # Every version of Python hashes a text seed in the same way.
         return replace(self.make(Random(name), level), id=name)
 
 
@@ -66,4 +66,4 @@ _ALL = (
     Dataset("planted", "selection", "Pick the one right draft.", planted.make, arithmetic.is_right),
 )
 DATASETS: Mapping[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
-"""Every data set, by its name."""
+"""The data sets by name."""

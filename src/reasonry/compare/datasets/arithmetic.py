@@ -1,4 +1,4 @@
-"""`arithmetic`: a chain of operations on whole numbers, one after the other."""
+"""`arithmetic`: a chain of operations on whole numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..grading import Item, number_in, reads_the_same
 
 WORDS = {"+": "Add", "-": "Subtract", "*": "Multiply by"}
 Step = tuple[str, int]
-"""The sign of an operation, and its number."""
+"""The sign and the operand of an operation."""
 
 
 def make(random: Random, level: int) -> Item:
@@ -21,7 +21,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step]]:
-    """Draw a number to start with, and operations with numbers of up to `digits` digits; factors have one."""
+    """Draw a first number, and operations with numbers of up to `digits` digits; factors have one digit."""
     start, *numbers = (random.randint(11, 10**digits - 1) for _ in range(length + 1))
     signs = random.choices(list(WORDS), k=length)
     return start, [
@@ -30,7 +30,7 @@ def draw_chain(random: Random, length: int, digits: int) -> tuple[int, list[Step
 
 
 def write_chain(start: int, steps: list[Step]) -> str:
-    """Return the task to carry out a chain."""
+    """Write the task of a chain."""
     return " ".join([f"Start with {start}.", *(f"{WORDS[sign]} {number}." for sign, number in steps)])
 
 
@@ -40,4 +40,4 @@ def carry_out(value: int, sign: str, number: int) -> int:
 
 
 is_right = reads_the_same(number_in)
-"""Whether the last number of a candidate is the right one, to the last digit."""
+"""Whether the last number of a candidate is right to the last digit."""

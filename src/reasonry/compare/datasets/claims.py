@@ -22,11 +22,11 @@ def make(random: Random, level: int) -> Item:
 
 
 def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
-    """Return a derivation, a step a line.
+    """Write a derivation, one step a line.
 
     Args:
-        random: Makes it wrong at one step, but not at the first, which copies nothing: in its result (`slip`), in the
-            number it begins with (`copy`), or in its operation. The later steps are right.
+        random: Adds one error after the first step, which copies nothing: in a step's result (`slip`), in its first
+            number (`copy`), or in its operation. Later steps are right. None for no error.
     """
     wrong_at = random.randrange(1, len(steps)) if random else None
     fault = random.choice(("slip", "copy", "operation")) if random else ""
@@ -34,7 +34,7 @@ def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
     for at, (sign, number) in enumerate(steps):
         kind = fault if at == wrong_at else ""
         if kind == "copy":
-            # Two digits change places.
+            # Swap two digits.
             value += 9 * (value % 10 - value // 10 % 10) or 10
         if kind == "operation":
             sign = "-" if sign == "+" else "+"

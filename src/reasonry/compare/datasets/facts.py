@@ -1,7 +1,7 @@
-"""`facts` and `facts_text`: questions over several facts about people and places that nobody knows.
+"""`facts` and `facts_text`: questions that combine several facts about fictional people and places.
 
-The facts are looked up with a tool, or stand in one long text before the question. They are made by rule, so that no
-model has read them before.
+A tool looks up the facts, or one long text before the question contains them. They are generated, so that no model has
+read them before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def look_up(name: str) -> str:
 
 
 def _ask(random: Random, level: int) -> tuple[str, str]:
-    """Return a question for a fact that is 2, 3 or 4 facts away from the person named, and its answer."""
+    """Return a question for a fact that is 2, 3 or 4 facts away from a person, and its answer."""
     person = phrase = random.choice(_people)
     for _ in range(level - 1):
         person, phrase = PEOPLE[person][1], f"the mentor of {phrase}"
@@ -53,13 +53,13 @@ def _ask(random: Random, level: int) -> tuple[str, str]:
 
 
 def make(random: Random, level: int) -> Item:
-    """Ask a question whose facts the tool `look_up` has."""
+    """Ask a question that needs the tool `look_up`."""
     question, answer = _ask(random, level)
     return Item(f"{question} The tool `look_up` knows each person and each town by name.", answer)
 
 
 def make_text(random: Random, level: int) -> Item:
-    """Ask a question behind a text that holds all facts, in random order."""
+    """Ask a question after a text of all facts, in random order."""
     question, answer = _ask(random, level)
     facts = random.sample([look_up(name) for name in (*PEOPLE, *TOWNS)], len(PEOPLE) + len(TOWNS))
     return Item(f"{' '.join(facts)}\n\n{question}", answer)

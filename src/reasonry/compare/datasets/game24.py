@@ -21,7 +21,7 @@ def make(random: Random, level: int) -> Item:
 
 
 def write_puzzle(numbers: list[int], solution: Term) -> Item:
-    """Return the puzzle that a solution solves."""
+    """Write the puzzle of a solution."""
     listed = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
     target = format_number(solution.value)
     return Item(

@@ -1,4 +1,4 @@
-"""`planted`: drafts of which exactly one is right."""
+"""`planted`: drafts, exactly one of them right."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .claims import derive
 
 
 def make(random: Random, level: int) -> Item:
-    """Show 3, 5 or 8 drafts, of which one is right."""
+    """Show 3, 5 or 8 drafts, one of them right."""
     start, steps = draw_chain(random, 4, 3)
     right = derive(start, steps)
     drafts = {right}

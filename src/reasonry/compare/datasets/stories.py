@@ -1,4 +1,4 @@
-"""`stories`: word problems of several steps, with numbers that do not matter among the others."""
+"""`stories`: word problems of several steps, with irrelevant numbers."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ STORIES: tuple[tuple[str, Mapping[str, Sequence[int]], str], ...] = (
         "{people} * {fare} + {nights} * {room}",
     ),
 )
-"""The text of each, the choices for each of its numbers, and the formula of its answer."""
+"""The text of each story, the choices for each of its numbers, and the formula of its answer."""
 
 
 def make(random: Random, level: int) -> Item:
-    """Tell a story, with 0, 2 or 4 sentences that do not matter."""
+    """Tell a story with 0, 2 or 4 irrelevant sentences."""
     text, choices, formula = random.choice(STORIES)
     numbers = {name: random.choice(bounds) for name, bounds in choices.items()}
     sentences = re.split(r"(?<=\.) ", text.format(**numbers))

@@ -15,7 +15,7 @@ from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.readings import AROUND, Unreadable
 from ...core.strategy import AnswerDetails
-from ...reading import parse
+from ...reading.form import read_form
 from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
 from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
@@ -168,7 +168,7 @@ def synthesis_text(made: SynthesisReply) -> str:
 
 def read_synthesis(state: State, _: Ask, replies: Sequence[str]) -> tuple[SynthesisReply, str] | Unreadable:
     """Read the synthesis: data, or text with marks. An image requires a caption."""
-    reading = parse.read_form(replies, SynthesisReply)
+    reading = read_form(replies, SynthesisReply)
     if isinstance(reading, Unreadable):
         return reading
     made, mode = reading
@@ -240,7 +240,7 @@ def _focus(state: State) -> Ask:
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
     """Read the value. An illegal value is asked for again."""
     assert state.focus is not None, "asked only where one is wanted"
-    reading = parse.read_form(replies, FocusReply)
+    reading = read_form(replies, FocusReply)
     if isinstance(reading, Unreadable):
         alone = state.focus.value(replies[-1])
         return reading if alone is None else (alone, "text")

@@ -16,7 +16,7 @@ from ...core.effects import Ask, CallTool
 from ...core.events import Failed, Reply
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
-from ...reading import parse
+from ...reading.form import read_form
 from ...reading.vote import tally
 from ...text import lazy_pattern
 from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
@@ -194,7 +194,7 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
 
     At the last try a plan loses the tasks that cannot be carried out, and its number of tasks does not matter.
     """
-    reading = parse.read_form(replies[-1], PlanReply)
+    reading = read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
         return reading
     cards, tasks = state.options.resources, list[PlannedTask]()
@@ -329,7 +329,7 @@ def _score_question(state: State, sample: int) -> Ask:
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:
     """Read the scores of all plans in their order. All plans need a score; at the last try one score is enough."""
-    reading = parse.read_form(replies[-1], EvaluationReply)
+    reading = read_form(replies[-1], EvaluationReply)
     if isinstance(reading, Unreadable):
         return reading
     letters, evaluations = [plan.name for plan in s.now.plans], reading[0].evaluations

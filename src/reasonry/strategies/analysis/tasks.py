@@ -26,7 +26,7 @@ from ...core.events import Failed
 from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
-from ...reading import parse
+from ...reading.form import read_form
 from ...reading.vote import tally
 from ...text import cut, lazy_pattern
 from . import forms
@@ -202,7 +202,7 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     """Read an input, which has to fit the schema of its resource."""
     card = card_named(state.options.resources, ask.facts["resource"])
     assert card is not None, "checked when the plan was read"
-    reading = parse.read_form(replies[-1], forms.ConversionReply)
+    reading = read_form(replies[-1], forms.ConversionReply)
     if isinstance(reading, Unreadable):
         return reading
     tool_input = reading[0].tool_input
@@ -345,7 +345,7 @@ def _reply_form(state: State, resource: str) -> type[Struct]:
 
 def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
     """Read the model's reply as a resource."""
-    reading = parse.read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
+    reading = read_form(replies[-1], _reply_form(state, ask.facts["resource"]))
     if isinstance(reading, Unreadable):
         return reading
     return msgspec.json.decode(msgspec.json.encode(reading[0])), reading[1]

@@ -1,11 +1,11 @@
-"""Fitting data to a form: what a reply says, however its keys and values are dressed.
+"""Coerce a reply's data to a form.
 
-A form is a Struct, or any JSON schema. A key is the field it names whatever its case, its spaces, dashes and
-underscores. A list stands for text and text for a list, yes for true, `"7/10"` for a number that has a scale, and
-`"n/a"` for null where null may be and the field is no answer.
+A form is a Struct, or any JSON schema. A key matches its field in any case, with any spaces, dashes and underscores. A
+list is accepted as text and text as a list, yes as true, `"7/10"` as a number with a scale, and `"n/a"` as null if the
+field may be null and is not an answer.
 
-Rule 1: two readings are none: if two keys name one field and differ, or a value could be two things, it does not fit.
-Rule 2: what does not fit says which field, and why, to whoever is asked again.
+Rule 1: ambiguous input does not fit: two keys of one field with different values, or a value with two meanings.
+Rule 2: a misfit names the field and the reason, for the next question.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NO_FIELD: Final = "its JSON object has none of the fields wanted"
 
 
 class Misfit(ValueError):
-    """Why a value is not what a field wants."""
+    """A value does not fit its field."""
 
 
 _NUMBERED: Final = lazy_pattern(
@@ -43,14 +43,14 @@ _NUMBERED: Final = lazy_pattern(
 )
 _BULLETED: Final = lazy_pattern(r"\s{0,8}[-*•–‣]\s+(?P<text>\S.*)")
 _ANSWERS: Final = ("answer", "result")
-"""How the names of fields end in which words are never null."""
+"""Endings of field names in which words such as "none" are never null."""
 
 
 def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
-    """Fit JSON data to a form.
+    """Coerce JSON data to a form.
 
     Returns:
-        An instance of the form, or why it is none.
+        An instance of the form, or the reason why the data does not fit.
     """
     try:
         return msgspec.convert(_to_struct(value, _schema_of(form)), form, strict=False)
@@ -61,10 +61,10 @@ def fit(value: Any, form: type[Struct]) -> Any | Unreadable:
 
 
 def fit_value(value: Any, schema: Schema) -> Any:
-    """Return a value as a JSON schema wants it.
+    """Coerce a value to a JSON schema.
 
     Raises:
-        Misfit: It has no such meaning.
+        Misfit: The value does not fit.
     """
     members = {_kind_of(member): member for member in _members(schema)}
     if "any" in members:
@@ -77,9 +77,9 @@ def fit_value(value: Any, schema: Schema) -> Any:
 
 
 def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list[str]]:
-    """Return a value whose lists lack the entries that do not fit, and which those are, and why.
+    """Remove misfits from a value's lists; return the value, and the removed entries with reasons.
 
-    A list in which nothing fits stays as it is.
+    A list without a fitting entry stays unchanged.
     """
     members, lost = {_kind_of(member): member for member in _members(schema)}, list[str]()
     if fields := members.get("object", _ANY).get("properties"):
@@ -105,7 +105,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list
 
 
 def read_texts(value: Any) -> list[str]:
-    """Return the texts of a value that stands for a list of texts; of objects, their texts; none if it is none."""
+    """Read a value as a list of texts, with the texts of objects; empty if it is not a list of texts."""
     try:
         return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:
@@ -113,7 +113,7 @@ def read_texts(value: Any) -> list[str]:
 
 
 def unwrap(value: Any, names: Collection[str]) -> Any:
-    """Return the object with one of these names that a list of one, or an object of one entry, only wraps."""
+    """Unwrap an object with one of these names from lists and objects of one entry."""
     inner = value
     while not (isinstance(inner, dict) and any(plain_name(str(key)) in names for key in inner)):
         if not isinstance(inner, dict | list) or len(inner) != 1:
@@ -127,7 +127,7 @@ def unwrap(value: Any, names: Collection[str]) -> Any:
 
 @cache
 def _schema_of(form: type[Struct]) -> dict[str, Any]:
-    """Return the schema of a form, in which each reference is the schema that it leads to."""
+    """Return the schema of a form, each reference replaced by its target."""
     (top,), parts = msgspec.json.schema_components([form], ref_template="{name}")
 
     def link(node: Any) -> Any:
@@ -147,14 +147,14 @@ def _schema_of(form: type[Struct]) -> dict[str, Any]:
 
 @cache
 def asked_fields(form: type[Struct]) -> dict[str, bool]:
-    """Return the names of the fields that a form asks for, and whether each is required."""
+    """Return the fields that a form asks for, and whether each is required."""
     schema = _schema_of(form)
     required = schema.get("required", ())
     return {name: name in required for name, part in schema["properties"].items() if "unasked" not in part}
 
 
 def _members(schema: Schema) -> Iterator[Schema]:
-    """Yield the schemas of the types a value may have."""
+    """Yield the schemas of a value's alternative types."""
     kinds = schema.get("type")
     if "anyOf" in schema:
         for part in schema["anyOf"]:
@@ -169,10 +169,6 @@ def _kind_of(schema: Schema) -> str:
     return schema.get("type") or ("enum" if "enum" in schema else "any")
 
 
-def _takes_text(schema: Schema) -> bool:
-    return any(_kind_of(member) == "string" for member in _members(schema))
-
-
 # -- objects
 
 
@@ -185,7 +181,7 @@ def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
     fitted: dict[str, Any] = {}
     for name, raw in found.items():
         part = schema["properties"][name]
-        # Null is a value, or a fault; where it is neither, it stands for the default.
+        # An optional field that cannot be null takes its default instead.
         if raw is None and name not in required and not _keeps_null(part):
             continue
         try:
@@ -203,10 +199,11 @@ def _keeps_null(part: Schema) -> bool:
 
 
 def _fit_field(name: str, value: Any, part: Schema) -> Any:
-    """Return the value of a field as its name says it is meant: one question, an answer word for word."""
+    """Coerce a field's value; by its name, a question must be single and an answer stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
-    if not plain_name(name).endswith(_ANSWERS) or not _takes_text(part):
+    takes_text = any(_kind_of(member) == "string" for member in _members(part))
+    if not plain_name(name).endswith(_ANSWERS) or not takes_text:
         return fit_value(value, part)
     if isinstance(value, str) and value.strip():
         return value
@@ -214,7 +211,7 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
-    """Return the object a value is: it may be wrapped, stand in a text, or be the only field that is wanted."""
+    """Return a value as an object: unwrapped, decoded from a text, or wrapped as the only required field."""
     value, properties = _decode(value), schema["properties"]
     inner = unwrap(value, set(map(plain_name, properties)))
     if isinstance(inner, list) and len(inner) == 1:
@@ -230,7 +227,6 @@ def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _by_field(value: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Return what an object says of each field."""
     by_plain: dict[str, Any] = {}
     for key, item in value.items():
         name = plain_name(str(key))
@@ -304,7 +300,7 @@ def _to_choice(value: Any, schema: Schema) -> Any:
     written = plain_name(str(value))
     choices = {plain_name(str(choice)): choice for choice in schema["enum"]}
     if written not in choices and written in VERDICTS:
-        # Words of one meaning stand for one another: `refuted` for `fails`, and false for `no`.
+        # Synonyms match: `refuted` for `fails`, and false for `no`.
         same = [name for name in choices if VERDICTS.get(name) == VERDICTS[written]]
         written = same[0] if len(same) == 1 else written
     if written not in choices:
@@ -318,7 +314,7 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
     if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
         value = []
     if isinstance(value, dict):
-        # It numbers its items, wraps the list, or is the only one.
+        # An object may number the items, wrap the list, or be the only item.
         inner = list(value.values())
         is_wrapped = len(inner) == 1 and isinstance(inner[0], list)
         value = inner if all(map(str.isdigit, value)) else inner[0] if is_wrapped else [value]
@@ -342,7 +338,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Return an item of a list; of an object in a list of texts, its texts without its number."""
+    """Coerce an item of a list; an object in a list of texts becomes its texts without its number."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):
@@ -363,13 +359,13 @@ def _to_object(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def list_items(text: str) -> list[str]:
-    """Return the items of the list a text has: its numbered lines, else its bulleted ones; none if it has no list."""
+    """Return the items of a text's list: numbered lines, or else bulleted lines."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("```")]
     return _items(lines, _NUMBERED) or _items(lines, _BULLETED)
 
 
 def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
-    """Return the items of a list; remarks before the first and after the last are left out."""
+    """Return the items of a list without remarks before the first and after the last."""
     starts = [place for place, line in enumerate(lines) if start.match(line)]
     items = [lines[begin:end] for begin, end in pairwise([*starts, len(lines)])]
     for place in range(1, len(items[-1]) if items else 0):
@@ -381,13 +377,13 @@ def _items(lines: Sequence[str], start: re.Pattern[str]) -> list[str]:
     for head, *rest in items:
         parts = [start.sub(r"\g<text>", head), *(part for part in rest if part.strip())]
         text = "\n".join(part.strip() for part in parts)
-        # The twin of an unpaired bold mark stood before the number.
+        # The counterpart of an unpaired bold mark was before the number.
         texts.append(text.replace("**", "", 1) if text.count("**") % 2 else text)
     return [text for text in texts if text.strip("*_ ")]
 
 
 def _decode(value: Any) -> Any:
-    """Return the JSON value that a text is, if it is one; anything else as it is."""
+    """Decode a text that is a JSON value; other values stay unchanged."""
     found = json_value(value) if isinstance(value, str) else None
     return value if found is None else found
 
@@ -403,7 +399,7 @@ _OWN: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
     (dict, ("object",)),
     (list, ("array",)),
 )
-"""By the type of a value, the kinds that take it as it is."""
+"""The kinds that accept a value unchanged, by its type."""
 _CONVERT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "object": _to_object,
     "string": _to_text,

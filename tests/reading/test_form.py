@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from reasonry.blocks.answers import AnswerReply, CheckReply
 from reasonry.core.readings import Unreadable
+from reasonry.reading.form import read_form
 from reasonry.reading.json_in_text import is_whole
-from reasonry.reading.parse import read_form
 from reasonry.reading.thinking import without_thinking
 
 

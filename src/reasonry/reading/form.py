@@ -1,12 +1,12 @@
-"""Reading what a model wrote into a form: one JSON object, or the answer in its mark.
+"""Read a reply into a form: one JSON object, or the answer in its mark.
 
-The rungs of an answer, first that holds: the whole reply is JSON of the form; the answer is marked; the reply ends with
-JSON of the form in a fence; it is YAML of the form; it ends with its answer, see `mark`. Of data: one JSON object of
-the form, whole, in a fence, in prose or nearly JSON; YAML.
+The rungs for an answer, in order: the whole reply is JSON of the form; the answer is marked; the reply ends with JSON
+of the form in a fence; it is YAML of the form; it ends with its answer, see `mark`. The rungs for data: one JSON object
+of the form as the whole reply, in a fence, in prose, or repaired; YAML.
 
-Rule 1: nothing here raises, whatever the text.
-Rule 2: a value comes out only if it fits the wanted form; text that was not read never passes for one.
-Rule 3: two readings are none: whoever wrote them is asked which.
+Rule 1: no text raises an error.
+Rule 2: a value is returned only if it fits the form; unread text is never a value.
+Rule 3: two different readings make a reply unreadable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ..core.readings import ALL, UNMARKED, Unreadable
 from ..text import lazy_pattern, plain_name
-from .fit import asked_fields, fit
+from .coerce import asked_fields, fit
 from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
 from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
@@ -30,9 +30,9 @@ _TWO: Final = "it has two JSON objects that differ; give one"
 _YAML_NUMBER: Final = lazy_pattern(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _YAML_KEY: Final = lazy_pattern(r"^(?:- )?[\"']?(\w[\w -]{0,50})[\"']?:(?:\s|$)", re.MULTILINE)
 _MARKED: Final = ("final_answer", "answer", "value", "result", "subQuestionAnswer", "text")
-"""Fields that a mark fills, first that a form has."""
+"""Fields that a mark fills: the first of these in a form."""
 _ROOM: Final = ("steps", "reasoning", "thought", "reason", "differences")
-"""Fields beside it that hold what leads to it."""
+"""Fields for the reasoning that leads to the answer."""
 
 
 def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
@@ -42,8 +42,8 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
         texts: All replies to the question so far, oldest first.
 
     Returns:
-        The value and the rung it was read on: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or
-        `whole` (of a reply that was said to be all answer).
+        The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (a reply
+        whose extraction declares that all of it is the answer).
     """
     *before, text = [texts] if isinstance(texts, str) else texts
     field = marked_field(form)
@@ -71,7 +71,7 @@ def _read_answer(
         if rung != "embedded" and (is_data or (rung == "fenced" and _is_own(value, form)))
     ]
     if own:
-        # Objects one after the other are rivals; inside a text they are a part of it.
+        # Consecutive objects are rival answers; objects within a text are a part of it.
         return _read_one(found if text.lstrip().startswith("{") else own, form, field)
     value = _yaml_value(text, form)
     if value is not None and len(value) > 1 and _holds(value, field):
@@ -83,7 +83,7 @@ def _read_answer(
 def _read_one(
     found: Sequence[tuple[Any, str]], form: type[Struct], field: str
 ) -> tuple[Any, str] | Unreadable:
-    """Return the one answer that objects of the form hold; members that the form does not have are passed over."""
+    """Read the answer from objects that must all be equal; members outside the form are ignored."""
     if any(value != found[0][0] for value, _ in found):
         return Unreadable(_TWO, is_unmarked=True)
     value, rung = found[0]
@@ -96,12 +96,10 @@ def _read_one(
 
 
 def _holds(value: Any, field: str) -> bool:
-    """Whether a value is an object with the answer in it."""
     return isinstance(value, dict) and not {plain_name(field), "answer"}.isdisjoint(map(plain_name, value))
 
 
 def _is_own(value: Any, form: type[Struct]) -> bool:
-    """Whether an object has no member but those of a form."""
     return set(map(plain_name, asked_fields(form))).issuperset(map(plain_name, value))
 
 
@@ -116,7 +114,7 @@ def _read_marked(
     if _holds(own, field) and _is_own(own, form):
         return _read_one([(own, marked.mode)], form, field)
     if not marked.before and before and not isinstance(find_marked(before[-1]), Marked):
-        # It repeats only its answer; what led to it stands in the reply before.
+        # The reply repeats only the answer; the reasoning is in the reply before.
         marked = Marked(marked.answer, before[-1].strip(), marked.mode)
     return _fill(form, field, marked)
 
@@ -141,15 +139,15 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
     if found:
         return found[0]
     return reason or Unreadable(
-        f"no JSON object was found in it; the fields wanted are: {_name_fields(form)}"
+        f"no JSON object was found in it; the fields wanted are: {', '.join(asked_fields(form))}"
     )
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is no reply, whatever its form: it is empty, breaks off, or repeats the question's form.
+    """Return why a text is not a reply to any form: it is empty, breaks off, or repeats the question's form.
 
     Args:
-        question: Without the problem, which may hold its answer.
+        question: The question without the problem, which may contain the answer.
     """
     text = text.strip()
     if not text:
@@ -168,7 +166,7 @@ def no_reply(text: str, question: str) -> str | None:
 
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
-    """Return the mapping that a text or its last fence is in YAML, as seed 001 has its replies."""
+    """Read a text or its last fence as a YAML mapping, the format of seed 001."""
     fences = _YAML_FENCE.findall(text)
     piece = fences[-1] if fences else text
     known = set(map(plain_name, asked_fields(form)))
@@ -181,15 +179,15 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
         value: Any = YAML(typ="base", pure=True).load(piece) if "&" not in piece else None
     except (YAMLError, ValueError):
         return None
-    # A key without a value says nothing, not even null.
+    # A key without a value is ignored, not null.
     values = {key: item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}
     return {key: _numbers_in(item, key) for key, item in values.items()} or None
 
 
 def _numbers_in(value: Any, name: str) -> Any:
-    """Return a value of YAML, which was read as text, with its numbers as numbers; an answer stays as it is written.
+    """Convert numbers in a YAML value that was read as text; an answer stays verbatim.
 
-    The line end that closes a block of text belongs to the block, not to the text.
+    A block of text loses its final line end, which belongs to the YAML.
     """
     if isinstance(value, dict):
         return {key: _numbers_in(item, key) for key, item in value.items()}
@@ -201,7 +199,7 @@ def _numbers_in(value: Any, name: str) -> Any:
 
 @cache
 def marked_field(form: type[Struct]) -> str | None:
-    """Return the field of a form that a mark fills; None: the form wants data, and may do without an answer."""
+    """Return the field of a form that a mark fills. None for a form of data."""
     fields = asked_fields(form)
     field = next((name for name in _MARKED if name in fields), None)
     others = {name for name, required in fields.items() if required} - {field, "answer"}
@@ -220,7 +218,3 @@ def _fill(form: type[Struct], field: str, marked: Marked) -> tuple[Any, str] | U
         values["answer"] = f"{marked.before}\n\n{marked.answer}".strip()
     fitted = fit(values, form)
     return fitted if isinstance(fitted, Unreadable) else (fitted, marked.mode)
-
-
-def _name_fields(form: type[Struct]) -> str:
-    return ", ".join(asked_fields(form))
