@@ -20,8 +20,133 @@ from ..core.strategy import Field, Stage, Strategy
 from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..reading.coerce import Misfit, fit_value
-from ..text import find_name
-from .arguments import truth
+from ..reading.json_in_text import json_value
+from ..text import find_name, lazy_pattern, show_value
+from .thinking_tool import EVIDENCE, ThinkingCall
+from .tool_arguments import not_a_choice, plain_json, truth, unknown_arguments
+
+_ARROW = lazy_pattern(r"\s*(?:->|→)\s*")
+MAX_PATH = 32
+"""The most stages in a call."""
+_OF_ANY_STAGE = (
+    Field("evidence", {"type": "string", "enum": list(EVIDENCE)}, required=False),
+    Field("confidence", {"type": "number", "minimum": 0, "maximum": 1}, required=False),
+    Field("predict", {"type": "string"}, required=False),
+    Field("confirms", {"type": "array", "items": {"type": "integer"}}, required=False),
+)
+"""Fields of any stage: evidence, confidence, prediction and confirmed thoughts."""
+
+
+def stages_named(call: ThinkingCall) -> tuple[str, ...]:
+    """Return the stages named in a call, in order, also from a text `a -> b`.
+
+    Raises:
+        UsageError: The call names too many stages.
+    """
+    named = () if call.stage is None else call.stage
+    if isinstance(named, str):
+        # An arrow at an end leads from or to no other stage.
+        named = [*filter(None, _ARROW.split(named))] or [named]
+    if len(named) > MAX_PATH:
+        message = f"stage names {len(named):,} stages; one call may name {MAX_PATH}"
+        raise UsageError(message, field="stage", limit=MAX_PATH)
+    return tuple(named)
+
+
+# -- reading
+
+
+def settle_fields(
+    strategy: Strategy[Any, Any], call: ThinkingCall, others: Mapping[str, Any], max_chars: int
+) -> tuple[ThinkingCall, list[str]]:
+    """Normalise the stages of a call, and move their fields into `data`.
+
+    Args:
+        others: Unknown arguments. Fields of a named stage, or of any stage if none is named, become `data`.
+        max_chars: The limit for `data` as JSON.
+
+    Returns:
+        The call, and a sentence for each dropped argument.
+
+    Raises:
+        UsageError: A field is not plain JSON data, or `data` is a bare value that fits no single field.
+        TooLargeError: `data` is too long.
+    """
+    if call.stage is None and call.data is None and not others:
+        return call, []
+    names = [find_name(name, strategy.by_name) or name for name in stages_named(call)]
+    stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
+    fields = _unambiguous_fields(stages if names else strategy.stages)
+    data = _read_groups(call.data or {}, stages)
+    dropped = _add_arguments(data, others, fields, is_named=bool(names))
+    data = read_data(data, [*fields, *_OF_ANY_STAGE])
+    if others:
+        data = plain_json("data", data, max_chars)
+    stage = names[0] if isinstance(call.stage, str) and len(names) == 1 else names or None
+    return replace(call, stage=stage, data=data if data or call.data is not None else None), dropped
+
+
+def _add_arguments(
+    data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field], *, is_named: bool
+) -> list[str]:
+    """Add the arguments that are fields to `data`, and return a sentence for each other argument."""
+    unknown, dropped = list[str](), list[str]()
+    for name, value in others.items():
+        field = find_field(name, _OF_ANY_STAGE)
+        if field is None and name == "data":
+            field = _field_of_bare_data(value, fields, is_named=is_named)
+        elif field is None:
+            field = find_field(name, fields)
+        if field is None:
+            unknown.append(name)
+        elif field.name == "evidence" and find_name(str(value), EVIDENCE) is None:
+            dropped.append(f"{not_a_choice('evidence', str(value), EVIDENCE).message} It was not kept.")
+        else:
+            data.setdefault(field.name, value)
+    known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
+    for sentence in unknown_arguments("sequentialthinking", unknown, known):
+        dropped.append(f"{sentence} It was not kept; a stage's fields go into data.")
+    return dropped
+
+
+def _read_groups(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:
+    by_name = {stage.name: stage for stage in stages}
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        name = find_name(key, by_name)
+        group = json_value(value) if isinstance(value, str) and name is not None else value
+        if name is not None and name not in found and isinstance(group, dict):
+            found[name] = read_data(group, by_name[name].fields)
+        else:
+            found[key] = value
+    return found
+
+
+def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
+    """Return the fields of stages, without names that have different meanings."""
+    by_name: dict[str, list[Field]] = {}
+    for stage in stages:
+        for field in stage.fields:
+            by_name.setdefault(field.name, []).append(field)
+    return [found[0] for found in by_name.values() if all(field.schema == found[0].schema for field in found)]
+
+
+def _field_of_bare_data(value: Any, fields: Sequence[Field], *, is_named: bool) -> Field:
+    """Return the only field, or the only required one.
+
+    Args:
+        is_named: Whether the call names the stages of the fields.
+    """
+    candidates = fields if len(fields) == 1 else [field for field in fields if field.required]
+    if is_named and len(candidates) == 1:
+        return candidates[0]
+    names = [field.name for field in fields] if is_named else []
+    listed = f": {', '.join(names)}" if names else ""
+    raise UsageError(
+        f"data must be an object with the stage's fields{listed}; not {show_value(value)}",
+        field="data",
+        choices=names,
+    )
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

@@ -1,10 +1,12 @@
-"""Vote: which answers agree, which has the most votes, and whether further votes can change the winner.
+"""Voting: which answers say the same, which has the most votes, and when more votes are not worth drawing.
 
-Rule 1: votes are counted in the order drawn, and a vote never changes sides. So counts only grow, and the exact bound
-        holds: once `is_settled` is true, no further vote can change the winner.
-Rule 2: a tie goes to the answer that reached the count first; another answer takes the lead only with more votes.
-Rule 3: answers agree if they are the same date, the same number, or the same text except for case, spaces and markup. A
-        number without a unit agrees with the same number with a unit. Sentences are not interpreted.
+Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
+        exact bound holds: once `is_settled` says so, no further vote can change the winner.
+Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
+Rule 3: answers agree where they are one text, but for case, spaces and markup, or one date, or one number. A number
+        without a unit agrees with the same number with one, and a percentage with its fraction. Yes or no before a
+        comma or a bracket is the answer. Nothing is read out of a sentence.
+Rule 4: where a problem offers options by letter, an answer is the letter, the text of the option, or both.
 """
 
 from __future__ import annotations
@@ -40,34 +42,39 @@ _AROUND: Final = (
 )
 _SPELLED: Final = (
     (lazy_pattern("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])"), " "),
-    # These spaces occur only inside a number; a plain space may separate two numbers.
+    # Spaces that are written inside a number only; a plain one may as well stand between two numbers.
     (lazy_pattern("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))"), ""),
     (lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])"), "-"),
 )
 _FEW: Final = 3
-"""The most words that are probably no sentence: a period after them is not part of the answer."""
+"""Words that are no sentence, for all that anyone can tell: the period after them is none of the answer."""
 _MOST_LAYERS: Final = 20
-"""The most layers of markup around an answer."""
+"""Of markup around an answer."""
 
 
 class Key(Struct, frozen=True):
-    """The normalised form of an answer. Compare with `agree`."""
+    """An answer without its wording. Compare with `agree`."""
 
     text: str
     quantity: Quantity | None = None
-    """Set if the answer is a quantity."""
+    """For an answer that is one."""
+    is_plain: bool = False
+    """Whether it is a date, yes or no, or a letter: the rules say what agrees with it."""
 
     @property
     def number(self) -> str | None:
-        """The value of a quantity, as a fraction in lowest terms."""
+        """The value of an answer that is a quantity, as a fraction in lowest terms."""
         return None if self.quantity is None else str(self.quantity.number)
 
 
 class Vote(Struct, frozen=True):
-    """An answer and its voters."""
+    """An answer and those who gave it.
+
+    `is_open` says that no rule tells whether it agrees with other answers.
+    """
 
     answer: str
-    """In the words of its first voter."""
+    """As its first voter wrote it."""
     count: int
     voters: tuple[int, ...]
     """Positions among all answers, from 0."""
@@ -76,7 +83,7 @@ class Vote(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
-    """Remove paired markup around an answer, and its only period at the end."""
+    """Return an answer without the markup around it, which comes off in pairs only, and its only period at the end."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -97,7 +104,7 @@ def tidy(answer: str) -> str:
 
 @lru_cache(maxsize=256)
 def normalise(answer: str) -> Key:
-    """Reduce an answer to a comparable key: tidied text in one case, a date, or a quantity."""
+    """Strip an answer to what it says: tidied, whatever its case; dates, and numbers as fractions."""
     text = answer.replace("\u2044", "/")
     for pattern, plain in _SPELLED:
         text = pattern.sub(plain, text)
@@ -119,7 +126,7 @@ def normalise(answer: str) -> Key:
 
 
 def agree(first: Key, other: Key) -> bool:
-    """Whether two answers are equivalent."""
+    """Whether two answers say the same."""
     if first.quantity is None or other.quantity is None:
         return first.text == other.text
     quantity, another = sorted((first.quantity, other.quantity), key=lambda each: each.unit == "%")
@@ -146,14 +153,17 @@ def choose(key: Key, options: Mapping[str, str]) -> Key:
 
 
 def says_the_same(text: str, answer: str) -> bool:
-    """Whether a text repeats an answer."""
+    """Whether a text says an answer again."""
     return agree(normalise(text), normalise(answer))
 
 
-def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
-    """Count the votes of answers in the order drawn; most votes first, ties by the answer that reached the count first.
+def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
+    """Count the votes, given in the order drawn; most votes first, ties by who had as many first.
 
-    A number without a unit joins the first answer with that number, which adopts the first unit of its voters.
+    A number without a unit joins the first answer of that number, which takes on the first unit it is given.
+
+    Args:
+        options: The options of the problem, by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):
@@ -174,10 +184,10 @@ def tally(answers: Sequence[str]) -> tuple[Vote, ...]:
 
 
 def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
-    """Merge the votes of each group; most votes first.
+    """Return the votes with those of a group as one, most votes first.
 
     Args:
-        groups: Indexes of `votes`, each in one group. Empty to merge nothing.
+        groups: Places in `votes`, each in one group; none: nothing is merged.
     """
     merged: list[Vote] = []
     for places in groups or [[place] for place in range(len(votes))]:
@@ -187,11 +197,11 @@ def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple
 
 
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether no distribution of the remaining votes can change the leader: the exact bound.
+    """Whether the leader stays the leader however the remaining votes fall: the exact bound.
 
     Args:
-        votes: The result of `tally`.
-        remaining: The number of votes still to come.
+        votes: As `tally` returns them.
+        remaining: How many votes may still come.
     """
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

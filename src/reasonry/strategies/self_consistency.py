@@ -48,8 +48,8 @@ from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
-from ..reading.form import read_form
-from ..reading.vote import Vote, is_settled, merge_votes, tally, tidy
+from ..reading import form
+from ..reading.vote import Vote, is_settled, merge_votes, options_in, tally, tidy
 from ..text import cut, lazy_pattern
 
 SYSTEM = "Solve the problem by yourself, from scratch."
@@ -280,9 +280,17 @@ def _path(state: State, sample: int) -> Effect:
     )
 
 
-def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[WeighedSample, str] | Unreadable:
-    """Read a path: reasoning with a marked answer at its end."""
-    reading = read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
+def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
+    """Read a path: reasoning with a marked answer at its end. Or read groups: each answer is in exactly one."""
+    if ask.facts["kind"] == "group":
+        grouping, count = form.read_form(texts[-1], AnswerGroups), ask.facts["count"]
+        if isinstance(grouping, Unreadable):
+            return grouping
+        groups = grouping[0].groups
+        if sorted(number for group in groups for number in group) != [*range(1, count + 1)]:
+            return Unreadable(f"put each number from 1 to {count} into exactly one group")
+        return groups, grouping[1]
+    reading = form.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
     found = next(filter(None, map(_CONFIDENCE.search, reversed(texts))), None) if s.options.weigh else None
@@ -325,15 +333,10 @@ def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
     return replace(s, groups=tuple(tuple(s.valid[at].number for at in group) for group in members))
 
 
-def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
-    """Read groups. Each listed answer is in exactly one group."""
-    reading = read_form(texts[-1], AnswerGroups)
-    if isinstance(reading, Unreadable):
-        return reading
-    numbers = sorted(number for group in reading[0].groups for number in group)
-    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
-        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
-    return reading
+def count_votes(s: State) -> Body:
+    """v(a) = Σ_i 1(a_i = a)."""
+    s = yield from s.verify()
+    return go(s, "majority_selection") if s.valid else s.fail()
 
 
 def select(state: State) -> Move:

@@ -1,7 +1,7 @@
-"""The supervisor of one process: accepts runs, drives them in the background, and streams their events.
+"""The supervisor of one process: accepts runs, drives them in the background, and tells whoever follows them.
 
-The app of a call determines its owner; runs of other owners do not exist for it. The journal holds the complete state
-of a run, so nothing here has to survive the process.
+A run belongs to whoever's app it is asked for with; another's id is an unknown one. All that is known of a run is in
+its journal, so nothing here has to survive the process.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from .deaths import MAX_DEATHS, DeadlyRuns
 from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
 CUT_S: Final = 1.0
-"""Seconds for calls to end after they are cut off in a drain."""
+"""How long what is cut off may take to end when the process drains."""
 
 MAX_RUNS: Final = 256
-"""The limit of runs driven at once."""
+"""Runs that are driven at once."""
 
 MAX_QUEUED: Final = 100_000
-"""The limit of waiting jobs; further requests must be retried later."""
+"""Jobs that wait at once; who begins one more is told to try again later."""
 
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""The detail of a cancellation by a disconnect. Such a run continues when its client returns."""
+"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
 
 _log = logging.getLogger("reasonry")
 
@@ -58,7 +58,7 @@ class _Drive:
     """A run that this process drives.
 
     Attributes:
-        ended: Returns the run's result at the end of the drive; raises if the journal could not be written.
+        ended: Returns where the run stands when the drive has ended; raises where that could not be written down.
     """
 
     ended: asyncio.Task[Result]
@@ -66,13 +66,13 @@ class _Drive:
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
-    async def want(self, entry: Steered | Stopped) -> bool:
-        """Pass an entry to `Control.want`; if the drive has ended, wait until it has released the run."""
+    async def submit(self, entry: Steered | Stopped) -> bool:
+        """As `Control.submit`; where the drive has ended, its right to the run has been given back."""
         if isinstance(entry, Steered):
             try:
                 check_steering(self.opened.row.run_id, self.opened.run, entry)
             except ConflictError:
-                # The journal may have entries of another process that the drive has not read yet.
+                # The journal may have what another process has written, and the drive has not read yet.
                 return False
         if await self.control.submit(entry):
             return True
@@ -81,19 +81,19 @@ class _Drive:
 
 
 class Supervisor:
-    """Drives runs in the background.
+    """Brings runs to their end in the background.
 
-    A run begun as a job waits in the store for a worker, or for the process that takes jobs (see `Jobs`).
+    A run that is begun as a job waits in the store: for the workers that share it, or for one process (see `Jobs`).
 
     Attributes:
-        draining: Whether the supervisor has stopped starting work.
-        has_job: Set when a job begins here, and when the supervisor drains.
+        draining: Whether nothing new is begun any more.
+        has_job: Set when one was begun here, and when this process is about to end.
 
     Args:
-        max_runs: The limit of runs driven at once.
-        max_queued: The limit of waiting jobs.
-        queued: Returns the recent number of waiting jobs.
-        usd_a_day: Returns an owner's daily limit. None for no limit.
+        max_runs: How many it drives at once.
+        max_queued: How many jobs may wait.
+        queued: Says how many do, as of a moment ago.
+        usd_a_day: Says what an owner may spend in a day; None: as much as they like.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
-        """The number of clients that wait for each run."""
+        """How many clients wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = DeadlyRuns()
         self.draining = False
         self._news = News()
-        """Notified when the supervisor starts to drive a job, and when it drains."""
+        """Told when a job begins to be driven here, and when the process drains."""
 
     @property
     def running(self) -> int:
-        """The number of runs driven now."""
+        """How many runs are driven at present."""
         return len(self._drives)
 
     def is_driven(self, run_id: str) -> bool:
-        """Whether this process drives the run now."""
+        """Whether this process drives the run at present."""
         return run_id in self._drives
 
     # -- beginning
@@ -140,21 +140,21 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, and drive it in the background. Only a job continues after the death of this process.
+        """Accept a run, and drive it in the background; one that is no job stands still when this process dies.
 
         Args:
-            fork: The part of another run to start from.
-            key: For a day, a repeated start by the same owner with this key returns the same run.
-            text: Whether to stream answers from the first piece, for a client about to watch.
-            job: Options of a job, which waits in the queue. None to drive the run here.
+            fork: What it takes over of another run.
+            job: It is a job, and waits so.
+            key: The same owner's start with the same key begins nothing new, for a day.
+            text: Whether answers are streamed from the first on, for whoever is about to watch.
 
         Returns:
-            The accepted run, or the earlier run of the same request.
+            The run as it is written down, unless the same request has begun it before.
 
         Raises:
-            OverloadedError: This process drives its limit of runs, or drains.
+            OverloadedError: As many runs are driven already as may be, or the process is about to end.
             ConflictError: As `Engine.accept`.
-            UsageError: `budget_exceeded`: the owner's daily limit is reached; `price_unknown`.
+            UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
         """
         try:
             with self._room(job):
@@ -175,7 +175,7 @@ class Supervisor:
                         self._drive(opened, performers, allowance, held.pop_all(), text=text)
                 return accepted
         except (OverloadedError, UsageError):
-            # A repeated request gets its run despite a full server or a reached limit.
+            # What it began before it gets, however full it is here, and whatever has been spent.
             if key is None or not (begun := await app.store.run_begun_with(key)):
                 raise
             return Accepted(begun)
@@ -190,23 +190,23 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume a run in the background. A run that ended by itself stays ended.
+        """Resume a run in the background; one that came to its own end stays ended.
 
-        The run is paused, was interrupted, or was ended by a limit, a cancellation or an external failure.
+        It is paused, was interrupted, or has been ended by a limit, a cancellation or a failure of the world.
 
         Args:
-            participants: None for the participants in the run's record.
+            participants: None: those that its record names.
             text: As in `start`; so is `job`.
 
         Raises:
-            ConflictError: The run is being driven.
+            ConflictError: It is at work.
             OverloadedError: As in `start`.
         """
         steer = partial(self._steer_anywhere, app)
         if await continue_paused(app, run_id, participants, budget, steer):
             return
         if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
-            # The drive has released the run, and is about to end.
+            # It has given the run back, and is about to end.
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
@@ -218,19 +218,19 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background. A job whose processes keep dying is stopped.
+        """Drive a job in the background; one that has cost too many processes their lives is set aside.
 
         Returns:
-            The run's result at the end of the drive. None if the run has ended or is paused.
+            Where it stands when the drive has ended; None: it has ended, or is paused.
 
         Raises:
-            ConflictError: Another process drives the run, or it must wait for another run or for the end of its pause.
+            ConflictError: Somebody else drives it, or it has to wait for another to end.
             OverloadedError: As in `start`.
         """
         app = self._app.for_owner(owner) if owner else self._app
         with self._room():
             async with AsyncExitStack() as held:
-                # Before the lease: if the process died while it released the lease, the run would be blamed.
+                # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
                 deaths = await app.store.deaths_of(run_id)
                 held.enter_context(self._deadly.drive_apart(run_id, deaths))
                 opened = await held.enter_async_context(app.engine.open(run_id))
@@ -241,7 +241,7 @@ class Supervisor:
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
                 if counted >= MAX_DEATHS:
-                    # The run would crash this process, and all other runs with it.
+                    # It would take all others down with it.
                     died = f"the process that drove it died {counted} times at the same place"
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
@@ -255,20 +255,20 @@ class Supervisor:
                 return ended
 
     def check_room(self) -> None:
-        """Check that this process can drive another run.
+        """Make sure that there is a place for one more run.
 
         Raises:
-            OverloadedError: It cannot.
+            OverloadedError: There is none.
         """
         if self.draining:
-            raise OverloadedError("this server is shutting down; try again once it is back")
+            raise OverloadedError("this server is about to end; try again once it is back")
         if self.is_full:
             message = f"{self._max_runs} runs are at work here, which is the limit; try again later"
             raise OverloadedError(message)
 
     @contextmanager
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
-        """Reserve a place for a run, or check that the queue has room for a job; raises as `check_room`."""
+        """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
         if job is not None:
             if self._queued() >= self._max_queued:
                 message = f"{self._max_queued} runs are in the queue, which is the limit; try again later"
@@ -284,7 +284,7 @@ class Supervisor:
 
     @property
     def is_full(self) -> bool:
-        """Whether this process cannot drive another run."""
+        """Whether no more runs may be driven here."""
         return self.draining or self.running + self._starting >= self._max_runs
 
     def _drive(
@@ -296,13 +296,13 @@ class Supervisor:
         *,
         text: bool = False,
     ) -> asyncio.Task[Result]:
-        """Drive a run in the background; `held` owns the run's lease."""
+        """Drive a run in the background; the right to do so is `held`."""
         feed = Feed(opened, text=text)
         drive = self._drives[opened.row.run_id] = _Drive(opened, performers, Control(allowance), feed)
         if self.draining:
             drive.control.drain()
         drive.ended = asyncio.create_task(self._complete(drive, held))
-        # Retrieve the exception even if no caller waits.
+        # Nobody may be waiting.
         drive.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return drive.ended
 
@@ -323,13 +323,13 @@ class Supervisor:
     # -- steering
 
     async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
-        """End a run as cancelled; the answers so far are kept.
+        """End a run as cancelled; the answers that have come in are kept.
 
         Args:
-            detail: The reason for the run's record.
+            detail: Why, as the run's record is to say it.
 
         Raises:
-            ConflictError: The run has already ended.
+            ConflictError: It has ended already.
         """
         drive = await self._steer(app, run_id, Stopped("cancelled", detail))
         if drive is not None:
@@ -337,10 +337,10 @@ class Supervisor:
         return await app.engine.cancel(run_id, detail)
 
     async def pause(self, app: App, run_id: str) -> None:
-        """Pause a run: calls in flight finish, and nothing new starts until the run is resumed.
+        """Begin nothing new in a run: what is in flight comes in, then it stands still until it is resumed.
 
         Raises:
-            ConflictError: The run has ended, is already paused, or waits for its caller.
+            ConflictError: It has ended, is paused already, or waits for its caller anyway.
         """
         await self._steer_anywhere(app, run_id, Steered(paused=True))
 
@@ -348,8 +348,8 @@ class Supervisor:
         """Replace the named limits of an active run; earlier spending counts.
 
         Raises:
-            UsageError: The budget limits dollars, but a price is unknown.
-            ConflictError: The run has ended.
+            UsageError: The budget limits dollars where a price is not known.
+            ConflictError: It has ended.
         """
         if drive := self._drives.get(run_id):
             budget = structs.replace(drive.opened.run.budget, **limits)
@@ -359,19 +359,19 @@ class Supervisor:
         await set_limits(app, run_id, limits)
 
     async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
-        """Steer a run through its drive if this process drives it, otherwise as `Engine.steer`."""
+        """As `Engine.steer`; where this process drives the run, through its drive, which then knows."""
         if not await self._steer(app, run_id, entry):
             await app.engine.steer(run_id, entry)
 
     async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
-        """Pass an entry to the drive of a run; return the drive, or None if there is none or it rejects the entry."""
+        """Hand an entry to the drive of a run, and return that; None: it is not driven here, or does not take it."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
         return drive if drive is not None and await drive.submit(entry) else None
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a waiting client of a run; unless it `leaves`, a disconnect of the last client cancels the run."""
+        """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):
@@ -382,7 +382,7 @@ class Supervisor:
             yield
         except (asyncio.CancelledError, GeneratorExit):
             if self._present[run_id] == 1 and not (leaves or self.draining):
-                # In a task of its own, because the request itself is cancelled.
+                # Beside the request, which is cancelled itself.
                 task = asyncio.create_task(cancel())
                 self._hanging_up.add(task)
                 task.add_done_callback(self._hanging_up.discard)
@@ -394,10 +394,10 @@ class Supervisor:
     # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
-        """Start no new work, wait for calls in flight, then release all runs; other processes continue the jobs.
+        """Begin nothing new, wait for calls in flight, then let all runs go; other processes take up the jobs.
 
         Args:
-            timeout_s: The time limit. Shortly before it, calls in flight are cut off and counted.
+            timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
         """
         self.draining = True
         self.has_job.set()
@@ -415,11 +415,11 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield the past and coming events of a run until the run ends or this process drains.
+        """Yield what has happened in a run and what happens, until it has ended, or this process ends, and all is told.
 
         Args:
-            after: The id of the last known event.
-            text: Whether to stream pieces of answers.
+            after: The id of the last event that the reader knows.
+            text: Whether the pieces of answers are wanted as they come in.
 
         Raises:
             NotFoundError: There is no such run.
@@ -433,7 +433,7 @@ class Supervisor:
                 feed = drive.feed
                 feed.admit(reader)
             reader.news.clear()
-            # While this process drives the run, the feed has all events, including the end of the drive.
+            # While it is driven here its feed tells how it stands, and also how the drive has ended.
             has_news = feed is not None and feed.seq > follower.seq
             if drive is None or has_news:
                 row = None if has_news else await app.store.run(run_id)
@@ -441,7 +441,7 @@ class Supervisor:
                 for event in reader.tell(events):
                     after, is_idle = event.id or after, False
                     yield event
-                # An earlier end may be followed by a resume.
+                # It may have ended before, and have been resumed.
                 if events and events[-1].kind == "ended":
                     return
                 if events:
@@ -456,11 +456,11 @@ class Supervisor:
             await (self._news.wait() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
-        """Wait until a run has ended, is paused, or waits for its caller, or this process drains; return its result.
+        """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.
 
         Raises:
             NotFoundError: There is no such run.
-            ReasonryError: The journal could not be written; the run stays as its journal has it.
+            ReasonryError: What happened could not be written down; the run stays as its journal has it.
         """
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)
@@ -470,7 +470,7 @@ class Supervisor:
                 except ConflictError as error:
                     if error.code != "lease_lost":
                         raise
-                # The run continues in another process.
+                # It continues in another process.
                 continue
             if row.paused or row.outcome == "waiting" or self.draining:
                 break
@@ -479,12 +479,12 @@ class Supervisor:
 
 
 def _owner_of(app: App) -> str:
-    """Return the owner of an app. Empty for the operator, who sees all runs."""
+    """Return whose runs an app sees; empty: the operator's, and everybody's."""
     return getattr(app.store, "owner", "")
 
 
 async def _row_to_follow(app: App, run_id: str, drive: _Drive | None) -> RunRow:
     if drive is not None and _owner_of(app) in (None, "", drive.opened.row.owner):
         return drive.opened.row
-    # For a run of another owner, the store raises NotFoundError.
+    # Where the caller may not read the run, the store says that there is no such run.
     return await app.store.run(run_id)
