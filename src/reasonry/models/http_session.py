@@ -119,7 +119,6 @@ class HttpSession:
         return self._session
 
     def _failure(self, error: Exception) -> ModelError:
-        """Translate an error of aiohttp."""
         import aiohttp
 
         proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]

@@ -113,7 +113,6 @@ def _read_row(found: Sequence[Any]) -> RunRow:
 
 
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
-    """Write lines, and return the new state of the row."""
     last, digest = stored.last, stored.digest
     for line in lines:
         values = (new_place(stored.key, line.seq), pack(line.body), line.digest)

@@ -127,7 +127,6 @@ def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int
 
 
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
-    """Yield lines about the comparison and its estimated usage."""
     model, why = comparison.jobs[0].order.participants.model, comparison.app.pool.model_why
     size = (
         f"{present.count_of(len(comparison.problems.items), 'problem')} × {', '.join(comparison.strategies)}"

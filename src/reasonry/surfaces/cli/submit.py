@@ -194,7 +194,6 @@ def start_(
 def _read_line(
     app: App, terms: RunRequest, number: int, line: ProblemLine
 ) -> tuple[ProblemLine, Begun, RequestKey]:
-    """Read a line with its order in the shared settings, and its idempotency key."""
     request = replace(
         terms,
         problem=line.problem,

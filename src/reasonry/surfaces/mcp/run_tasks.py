@@ -285,7 +285,6 @@ class RunTasks:
 
 
 def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
-    """Return the open question to the user of a run, if any."""
     if row.status == "active":
         calls = [] if run.paused or row.outcome != "waiting" else waiting_calls(run)
         asked = [(call.id, call.effect) for call in calls if isinstance(call.effect, CallTool)]
