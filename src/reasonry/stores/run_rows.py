@@ -314,7 +314,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
     """
     key = key_of(tx, run_id)
     deaths, before = tx.execute(leases.DEATHS, (key,)).fetchone() or (0, 0)
-    # The last one may have died at this place.
+    # The last holder may have died at this place.
     counted = deaths if place <= before else min(deaths, 1)
     tx.execute(leases.SET_DEATHS, (counted, place, key))
     return counted
@@ -322,7 +322,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
 
 def let_go(tx: Tx, run_id: str, holder: str) -> bool:
     """Release the lease of a run if the run is still paused. Returns whether it is."""
-    # Whoever resumes it sees either the pause and no lease, or leaves the lease its run.
+    # A process that resumes the run sees either the pause without a lease, or a run whose lease stays.
     _find(tx, run_id, lock=True)
     is_paused = run(tx, run_id).paused
     if is_paused:

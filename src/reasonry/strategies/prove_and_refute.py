@@ -426,7 +426,7 @@ def revise(s: State) -> Body:
     return _add_proofs(s, answers, proof.number)
 
 
-# -- what came of it
+# -- the result
 
 
 class ProveAndRefuteDetails(Details, total=False):

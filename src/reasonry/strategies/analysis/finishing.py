@@ -262,7 +262,7 @@ def close(s: State) -> Move:
     )
 
 
-# -- what came of it
+# -- the result
 
 
 def accepted_text(state: State) -> str | None:

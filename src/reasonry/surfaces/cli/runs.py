@@ -200,7 +200,7 @@ def resume_(
             return await app.engine.result(own), False
         async with app.engine.open(own) as opened:
             found = opened.result
-            # One that a limit closed can go on.
+            # A run that a limit closed can continue.
             is_answered = found.outcome in ANSWERED and not opened.run.closings
             if is_answered and not silent:
                 print_note("This run has its answer; fork it to try another way.")
@@ -425,7 +425,7 @@ def _do_on_all(
     return 1 if refused else 0
 
 
-# -- where two runs part, and what came of it
+# -- the difference between two runs
 
 
 _AROUND = 60

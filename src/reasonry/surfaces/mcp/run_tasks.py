@@ -232,7 +232,7 @@ class RunTasks:
                     await self.supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
             else:
                 await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
-            # Where another holds the run, the question is still open.
+            # If another client holds the run, the question is still open.
             await asyncio.sleep(RETRY_S)
             _, _, question = await self._settle(run_id)
         await self._attend(run_id)
