@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from ..errors import ConflictError, NotFoundError, UsageError
 from ..records import (
     KEY_LIFE_MS,
     Line,
@@ -276,28 +276,20 @@ def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
     if not stored.is_kept(lines, after):
-        raise _damage_error(stored.run_id, stored.last, ", which is lost")
+        at = f"line {stored.last} of its journal, which is lost"
+        raise sql.damage_error("run", stored.run_id, at, line=stored.last)
     return lines
 
 
 def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
     lines = list[Line]()
     for at, body, digest in tx.execute(sql.LINES, (place(stored.key, after + 1), places(stored.key)[1])):
+        seq = seq_of(at)
         try:
-            lines.append(Line(seq_of(at), unpack(body), digest))
+            lines.append(Line(seq, unpack(body), digest))
         except ValueError as error:
-            raise _damage_error(stored.run_id, seq_of(at)) from error
+            raise sql.damage_error("run", stored.run_id, f"line {seq} of its journal", line=seq) from error
     return lines
-
-
-def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
-    return StoreError(
-        f"run {run_id[:100]} is damaged at line {line} of its journal{which}; other runs are not affected. "
-        "Restore it from a backup",
-        code="store_corrupt",
-        run_id=run_id,
-        line=line,
-    )
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:

@@ -125,14 +125,7 @@ class View:
             before = digest
 
     def _damage_error(self, seq: int) -> StoreError:
-        session_id = self._of.row.session_id
-        return StoreError(
-            f"session {session_id[:100]} is damaged at its thought {seq}; other sessions are not affected. "
-            "Restore it from a backup",
-            code="store_corrupt",
-            session_id=session_id,
-            thought=seq,
-        )
+        return sql.damage_error("session", self._of.row.session_id, f"its thought {seq}", thought=seq)
 
 
 _NOTHING = StoredSession(0, SessionRow("", "", 0, 0), 0, b"")
