@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from . import machine as engine
 from .core.options import read_options
+from .core.pending import Pending
 from .errors import UsageError
 from .records import new_id
 from .machine import Answered, Failed, Snapshot
@@ -194,15 +195,17 @@ def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeM
         termination_reason=reason,
         result=ended and document | more,
     )
-    if asked is None:
-        return machine, []
+    return machine, [] if asked is None else [_directive(machine, asked, call_id)]
+
+
+def _directive(machine: TreeMachine, asked: Pending, call_id: str) -> Directive:
     ask: Any = asked.effect
     context = [{"role": role, "content": text} for role, text in ask.messages]
     if asked.tries:
-        return machine, [("call_llm_stream", call_id, context)]
-    if status == "generating":
-        return machine, [("generate_thoughts", call_id, context, machine.branching_factor)]
-    return machine, [("evaluate_thoughts", call_id, entries)]
+        return "call_llm_stream", call_id, context
+    if machine.status == "generating":
+        return "generate_thoughts", call_id, context, machine.branching_factor
+    return "evaluate_thoughts", call_id, machine.pending_thoughts
 
 
 def to_map(machine: TreeMachine) -> dict[str, Any]:

@@ -312,7 +312,7 @@ class Comparison:
             return None
         if result.termination.code is not None:
             return result.termination.code
-        # A strategy that hears of failures may end for a reason of its own.
+        # A strategy that handles failures may end for a reason of its own.
         events = [*(await self.engine.record(result.run_id)).entries("events")]
         codes = [event["code"] for event in events if event["type"] == "failed"]
         return codes[-1] if codes else None
@@ -353,7 +353,7 @@ class Comparison:
             unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
             rounds=result.rounds,
             tokens=usage.tokens,
-            # A call without tokens, such as a refused call, cost nothing as far as is known.
+            # A call without tokens, such as a refused call, has no known cost.
             usd=usage.usd if usage.tokens else usage.usd or 0.0,
             seconds=result.duration_ms / 1000,
             ran=job.order.strategy,

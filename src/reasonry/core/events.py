@@ -21,7 +21,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     """The usage of a call, or of several. `usd` is None if the price is unknown.
 
     Args:
-        estimated_tokens: Input and output tokens without a provider's report; see `engine.metering`.
+        estimated_tokens: Input and output tokens without a provider's report; see `engine.usage`.
         extra_samples: Samples beyond the first of each request.
     """
 

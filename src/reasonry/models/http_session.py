@@ -62,7 +62,7 @@ class HttpSession:
     """
 
     def __init__(self, url: str) -> None:
-        # Takes a while, which shall not be taken from the first call's time.
+        # The import takes a while, which must not count against the first call's time.
         from aiohttp import ClientError
 
         self._errors = (ClientError, UnicodeError)
@@ -89,7 +89,7 @@ class HttpSession:
         except self._errors as error:
             raise self._failure(error) from None
 
-    # Not a generator: the loop keeps a list of those, which costs more than reading does.
+    # Not a generator: the loop keeps a list of generators, which costs more than the reading.
     async def read(
         self, response: ClientResponse, take: Callable[[bytes], object], limit_bytes: int = MAX_REPLY_BYTES
     ) -> None:
@@ -120,7 +120,6 @@ class HttpSession:
         return self._session
 
     def _failure(self, error: Exception) -> ModelError:
-        """Translate an error of aiohttp."""
         import aiohttp
 
         proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]
@@ -281,7 +280,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-# -- how deep servers ask each other: a server that is its own model must not ask itself for ever
+# -- the nesting of requests between servers: a server configured as its own model must not ask itself for ever
 
 
 HEADER: Final = "X-Reasonry-Depth"

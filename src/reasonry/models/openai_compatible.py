@@ -187,7 +187,7 @@ class OpenAICompatibleModel:
         if error.code == "context_overflow":
             # It was the prompt; shorter ones leave room for longer replies.
             self._dialect.limit_most = Dialect().limit_most
-        # A proxy says so where the servers behind it have tried again already.
+        # A gateway says so if its servers have already tried again.
         error.retryable = error.retryable and headers.get("x-should-retry") != "false"
         return error
 

@@ -57,7 +57,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
     await asyncio.to_thread(_check_other, path, file)
 
     def open_source() -> sql.Database:
-        # Where there is no log nobody writes, and nothing has to be written beside the file to read it.
+        # Without a log nobody writes, and reading needs no further file beside the store.
         return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 
     async with _copy_to_draft(file, open_source, path, on_progress, verify) as (draft, findings):
@@ -142,7 +142,7 @@ def _copy(
         copy.execute("CREATE TABLE replaced (by_the_copy)")
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        # All is copied as of one moment, whatever is written meanwhile.
+        # The copy is a snapshot of one moment, whatever is written meanwhile.
         db.execute("BEGIN")
         db.execute("SELECT 1 FROM sqlite_schema").fetchone()
         try:
@@ -167,7 +167,7 @@ def _take_place(draft: Path, path: Path) -> None:
         if is_there := path.exists():
             try:
                 with faults_of(path), contextlib.closing(connect(path, 1.0)) as db:
-                    # Only where no other connection is there can the log be moved into the file, and go.
+                    # Only without another connection can the log be moved into the file and removed.
                     db.execute("PRAGMA journal_mode = DELETE")
                     db.execute("BEGIN EXCLUSIVE")
                     publish(draft, path, replace=True)
@@ -179,7 +179,7 @@ def _take_place(draft: Path, path: Path) -> None:
                     raise StoreError(message, code="store_busy", path=str(path)) from None
                 if error.code != "store_corrupt":
                     raise
-        # A log that is there is of a store that is gone, or damaged with it.
+        # An existing log belongs to a store that is gone, or is damaged with its store.
         for end in ("-wal", "-shm"):
             path.with_name(path.name + end).unlink(missing_ok=True)
         sync_folder(path.absolute().parent)

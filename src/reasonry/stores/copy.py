@@ -35,7 +35,7 @@ class CopyCount(Struct):
     damaged: int = 0
     """Damaged entries, which were not copied."""
     unproved: int = 0
-    """Salvaged rows that no journal proves. Only their thoughts have digests."""
+    """Salvaged entries whose rows no journal proves; only their thoughts have digests."""
 
 
 class CopyReport(Struct):
@@ -116,12 +116,12 @@ async def _copy_page(
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
-    """Return a run, whose chain is whole, with the row that its journal proves; and that row as it was stated."""
+    """Return an undamaged run with the row that its journal proves, and the stated row."""
     entries, _ = journal.read(run.row.run_id, run.lines)
     row = proved_row(run.row, entries)
     stated = run.row
     if row.status == "active":
-        # Its row is not written with each line.
+        # The row of an active run is not written with each line.
         stated = replace(stated, calls=row.calls, tokens=row.tokens, usd=row.usd)
     # Nothing proves which request a key stands for.
     return replace(run, row=row, checkpoint=None, request=None), stated
@@ -130,7 +130,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with the row that its run's journal proves; and the row as stated, None: nothing proves it."""
+    """Return a session with the row that its run's journal proves, and the stated row, or None without a proof."""
     row, run_id = session.row, session.row.run_id or ""
     try:
         is_its = (await target.run(run_id)).session_id == row.session_id

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, StoreError, UsageError
+from ..errors import ConflictError, NotFoundError, UsageError
 from ..records import (
     KEY_LIFE_MS,
     Line,
@@ -113,7 +113,6 @@ def _read_row(found: Sequence[Any]) -> RunRow:
 
 
 def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
-    """Write lines, and return the new state of the row."""
     last, digest = stored.last, stored.digest
     for line in lines:
         values = (new_place(stored.key, line.seq), pack(line.body), line.digest)
@@ -277,28 +276,20 @@ def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
     lines = _lines_after(tx, stored, after)
     if not stored.is_kept(lines, after):
-        raise _damage_error(stored.run_id, stored.last, ", which is lost")
+        at = f"line {stored.last} of its journal, which is lost"
+        raise sql.damage_error("run", stored.run_id, at, line=stored.last)
     return lines
 
 
 def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
     lines = list[Line]()
     for at, body, digest in tx.execute(sql.LINES, (place(stored.key, after + 1), places(stored.key)[1])):
+        seq = seq_of(at)
         try:
-            lines.append(Line(seq_of(at), unpack(body), digest))
+            lines.append(Line(seq, unpack(body), digest))
         except ValueError as error:
-            raise _damage_error(stored.run_id, seq_of(at)) from error
+            raise sql.damage_error("run", stored.run_id, f"line {seq} of its journal", line=seq) from error
     return lines
-
-
-def _damage_error(run_id: str, line: int, which: str = "") -> StoreError:
-    return StoreError(
-        f"run {run_id[:100]} is damaged at line {line} of its journal{which}; other runs are not affected. "
-        "Restore it from a backup",
-        code="store_corrupt",
-        run_id=run_id,
-        line=line,
-    )
 
 
 def waiting(tx: Tx, skip: Collection[str]) -> list[RunRow]:
@@ -315,7 +306,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
     """
     key = key_of(tx, run_id)
     deaths, before = tx.execute(leases.DEATHS, (key,)).fetchone() or (0, 0)
-    # The last one may have died at this place.
+    # The last holder may have died at this place.
     counted = deaths if place <= before else min(deaths, 1)
     tx.execute(leases.SET_DEATHS, (counted, place, key))
     return counted
@@ -323,7 +314,7 @@ def count_deaths(tx: Tx, run_id: str, place: int) -> int:
 
 def let_go(tx: Tx, run_id: str, holder: str) -> bool:
     """Release the lease of a run if the run is still paused. Returns whether it is."""
-    # A process that resumes it sees either the pause and no lease, or leaves the lease its run.
+    # A process that resumes the run sees either the pause without a lease, or a run whose lease stays.
     _find(tx, run_id, lock=True)
     is_paused = run(tx, run_id).paused
     if is_paused:

@@ -125,14 +125,7 @@ class View:
             before = digest
 
     def _damage_error(self, seq: int) -> StoreError:
-        session_id = self._of.row.session_id
-        return StoreError(
-            f"session {session_id[:100]} is damaged at its thought {seq}; other sessions are not affected. "
-            "Restore it from a backup",
-            code="store_corrupt",
-            session_id=session_id,
-            thought=seq,
-        )
+        return sql.damage_error("session", self._of.row.session_id, f"its thought {seq}", thought=seq)
 
 
 _NOTHING = StoredSession(0, SessionRow("", "", 0, 0), 0, b"")
@@ -169,7 +162,6 @@ def _set(tx: Tx, stored: StoredSession) -> None:
 
 
 def _check_new(tx: Tx, session_id: str) -> None:
-    """Raise ConflictError if a session has the id."""
     if tx.execute(sql.SESSION, (session_id,)).fetchone() is not None:
         raise ConflictError(f"session {session_id} already exists", session_id=session_id)
 
@@ -185,7 +177,6 @@ def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> N
 
 
 def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
-    """Add thoughts, and return the new row."""
     key, row, last, digest = stored
     for thought in sorted(thoughts, key=lambda thought: thought.seq):
         at, digest = new_place(key, thought.seq), _next_digest(digest, thought)

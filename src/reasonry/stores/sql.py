@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import UsageError
+from ..errors import StoreError, UsageError
+from ..records import WholeKind
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -154,6 +155,15 @@ def check_operator(owner: str | None) -> None:
         raise UsageError(
             "only the operator of a store that several people use looks after all of it: with `reasonry store`"
         )
+
+
+def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
+    """Return the error for a damaged run or session."""
+    message = (
+        f"{kind} {id[:100]} is damaged at {at}; other {kind}s are not affected. Restore it from a backup"
+    )
+    details: dict[str, Any] = {f"{kind}_id": id, **place}
+    return StoreError(message, code="store_corrupt", **details)
 
 
 def place(key: int, seq: int) -> int:

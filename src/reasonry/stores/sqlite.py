@@ -158,7 +158,7 @@ class SqliteDatabase(Database):
 
     async def verify(self) -> AsyncGenerator[Finding]:
         """See `Store`."""
-        # SQLite checks its index of texts by what a connection has read of it before, which may be out of date.
+        # SQLite checks its index of texts against a connection's earlier reads, which may be out of date.
         fresh = SqliteDatabase(self._source, self.name)
         try:
             async for finding in verify(self.name, fresh.read, find_faults):
@@ -245,7 +245,7 @@ class SqliteDatabase(Database):
                 self.answered_s = time.monotonic()
             self._writer.execute("COMMIT")
         except Exception:
-            # After a disk that failed, nothing is believed of what the connection has in memory.
+            # After a failed disk, the connection's memory is not trusted.
             self._drop_writer()
             raise
         return reports

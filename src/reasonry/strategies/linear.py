@@ -360,7 +360,6 @@ def conclude(state: State) -> Conclusion:
 
 
 def _decision(reply: Evaluation | Revision | HypothesisTest) -> Decision | None:
-    """Return the decision in a reply."""
     more, left = reply.thoughts_left, reply.branch_from_thought
     return reply.next and Decision(next=reply.next, thoughts_left=more, branch_from_thought=left)
 

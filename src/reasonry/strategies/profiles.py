@@ -180,28 +180,17 @@ class Profile(Struct, frozen=True):
         ]
         return parts[-len(self.rows) :]
 
-    @classmethod
-    def define(
-        cls,
-        *,
-        rows: dict[str, tuple[str, str]],
-        entry: str = "Question",
-        mark: str = REPLIED,
-        in_order: bool = False,
-        joins: bool = False,
-        **parts: Any,
-    ) -> Strategy[State, Options]:
-        """Build the strategy of a profile. `parts` are further members of `Strategy`."""
-        profile = cls(rows, entry, mark, in_order, joins)
-        names = profile._names
-        stages = zip(rows.items(), names[1:], profile._parts, strict=True)
+    def define(self, **parts: Any) -> Strategy[State, Options]:
+        """Build the strategy of the profile. `parts` are further members of `Strategy`."""
+        names = self._names
+        stages = zip(self.rows.items(), names[1:], self._parts, strict=True)
         return Strategy(
             **parts,
             version=2,
             options=Options,
             state=State,
-            conclude=profile.conclude,
-            close=profile.close,
+            conclude=self.conclude,
+            close=self.close,
             details=ProfileDetails,
             stages=(
                 problem_reception(
@@ -213,13 +202,7 @@ class Profile(Struct, frozen=True):
         )
 
 
-CHAIN_OF_VERIFICATION = Profile.define(
-    name="chain_of_verification",
-    title="Chain of Verification",
-    source="arXiv:2309.11495",
-    summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
-    calls=5,
-    least_calls=4,
+CHAIN_OF_VERIFICATION = Profile(
     rows={
         "baseline_response": (
             "Write the answer that is to be checked.",
@@ -239,17 +222,16 @@ CHAIN_OF_VERIFICATION = Profile.define(
             "Now answer the problem again: keep what is confirmed, correct what is refuted, and drop what stays open.",
         ),
     },
+).define(
+    name="chain_of_verification",
+    title="Chain of Verification",
+    source="arXiv:2309.11495",
+    summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
+    calls=5,
+    least_calls=4,
 )
 
-LEAST_TO_MOST = Profile.define(
-    name="least_to_most",
-    title="Least to Most",
-    source="arXiv:2205.10625",
-    summary="Solves easier subquestions in order, each with the answers before it: "
-    "for problems harder than their parts.",
-    calls=4,
-    least_calls=3,
-    in_order=True,
+LEAST_TO_MOST = Profile(
     rows={
         "decomposition": (
             "List easier questions that lead to the problem.",
@@ -265,18 +247,18 @@ LEAST_TO_MOST = Profile.define(
             "Now solve the problem step by step, with the answers to the questions.",
         ),
     },
+    in_order=True,
+).define(
+    name="least_to_most",
+    title="Least to Most",
+    source="arXiv:2205.10625",
+    summary="Solves easier subquestions in order, each with the answers before it: "
+    "for problems harder than their parts.",
+    calls=4,
+    least_calls=3,
 )
 
-SKELETON = Profile.define(
-    name="skeleton",
-    title="Skeleton of Thought",
-    source="arXiv:2307.15337",
-    summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
-    calls=3,
-    least_calls=2,
-    entry="Point",
-    mark=WRITTEN,
-    joins=True,
+SKELETON = Profile(
     rows={
         "skeleton": (
             "Write the outline of the answer.",
@@ -288,6 +270,16 @@ SKELETON = Profile.define(
         ),
         "joining": ("Put the points together as they stand.", "Now write the whole answer."),
     },
+    entry="Point",
+    mark=WRITTEN,
+    joins=True,
+).define(
+    name="skeleton",
+    title="Skeleton of Thought",
+    source="arXiv:2307.15337",
+    summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
+    calls=3,
+    least_calls=2,
 )
 
 PROFILES = (CHAIN_OF_VERIFICATION, LEAST_TO_MOST, SKELETON)

@@ -207,7 +207,6 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return next(filter(settles, range(1, remaining)), remaining)
 
     def _is_settled(self, votes: tuple[Vote, ...], remaining: int) -> bool:
-        """Whether the stopping rule holds."""
         leads = max((vote.count for vote in votes), default=0)
         if self.options.stop == "full" or not votes or votes[0].count < leads:
             return False

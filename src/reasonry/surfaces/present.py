@@ -72,12 +72,9 @@ def http_status(code: str) -> int:
 
 def exit_code_of(result: Mapping[str, Any]) -> int:
     """Return the exit code of a run, from its result document."""
-    outcome = result["outcome"]
-    return (
-        0
-        if outcome is None
-        else OUTCOME_EXIT_CODES.get(outcome, exit_code(result["termination"].get("code", "")))
-    )
+    if (outcome := result["outcome"]) is None:
+        return 0
+    return OUTCOME_EXIT_CODES.get(outcome, exit_code(result["termination"].get("code", "")))
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:

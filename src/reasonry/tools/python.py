@@ -134,7 +134,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target, include_extras=True)
     except Exception:
-        # Annotations may be anything at all; unreadable annotations say nothing.
+        # Annotations may hold anything; unreadable annotations count as none.
         return {}
 
 

@@ -167,7 +167,7 @@ def _interpreter() -> str:
 def _files() -> list[str]:
     binds = {place: place for place in [_interpreter(), *_libraries()]} | _packages()
     arguments: list[str] = []
-    # Folders that bubblewrap makes by itself on the way are closed to all but their owner, who may be root.
+    # Parent folders that bubblewrap creates itself are open to their owner alone, who may be root.
     for folder in sorted(
         {str(parent) for inside in [*binds, "/dev/null"] for parent in Path(inside).parents}
     ):

@@ -82,7 +82,6 @@ class _Feed:
             return conclude(status, self.output, error=message)
 
     def kill(self) -> None:
-        """Kill the worker."""
         with self._lock:
             self._killed = True
             if self._worker is not None:

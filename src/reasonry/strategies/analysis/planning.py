@@ -71,7 +71,8 @@ def receive(s: State) -> Body:
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
-        with suppress(msgspec.ValidationError):  # A tool without an overview is only searched.
+        # A retriever without an overview of its documents is only searched.
+        with suppress(msgspec.ValidationError):
             s = replace(s, overview=msgspec.convert(getattr(found, "value", None), Overview))
     return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation")
 

@@ -39,7 +39,7 @@ def run(arguments: list[str]) -> int:
         except KeyboardInterrupt:
             return present.EXIT_CODES["cancelled"]
         except BrokenPipeError:
-            # The reader has gone, as `head` does: this ends as SIGPIPE has it, and nothing is left to be flushed.
+            # The reader has gone, as `head` does: end as after SIGPIPE, with nothing left to flush.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return _CLOSED_PIPE
         except Exception as error:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from ...app.app import App
 from ...app.composition import split_outside
+from ...app.requests import RunRequest
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
@@ -69,18 +70,13 @@ def compare(
     """
     if html is not None:
         check_writable(html)
-    problems = _open_problems(file, dataset, seed, level)
-    problems = structs.replace(problems, items=problems.items[:limit])
+    problems = _open_problems(file, dataset, seed, level, limit)
     is_told = sys.stderr.isatty() or not settings.common.as_data
-    note: Callable[[str], None] = print_note if is_told else lambda text: None
+    note: Callable[..., None] = print_note if is_told else lambda *lines: None
 
     async def work(app: App) -> tuple[Report, bool] | None:
         names = check_strategies(split_outside(strategies or problems.strategies), app)
-        asked = settings.request(None, "", (), prompts=prompt)
-        budget = asked.budget or (Budget() if dataset is None else None)
-        tools = (*asked.participants.tools, *problems.tools)
-        participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
-        asked = replace(asked, budget=budget, participants=participants)
+        asked = await _equip(app, problems, dataset, settings.request(None, "", (), prompts=prompt))
         comparison = Comparison(
             app,
             problems,
@@ -94,8 +90,7 @@ def compare(
             note=note,
         )
         runs, taken = await estimate(comparison)
-        for line in _describe_start(comparison, runs, taken):
-            note(line)
+        note(*_describe_start(comparison, runs, taken))
         if taken.usd and not yes and confirm("Run them?") is False:
             return None
         try:
@@ -112,21 +107,29 @@ def compare(
     if html is not None:
         write_text(html, html_page(whole))
     settings.common.show(whole, lambda: _print_report(report, whole, html))
-    if is_interrupted:
-        return present.EXIT_CODES["cancelled"]
-    return _exit_code(report) if report.complete else present.EXIT_CODES["budget_exceeded"]
+    return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
 
 
-def _open_problems(file: Path | None, dataset: str | None, seed: int, level: int) -> ProblemSet:
+def _open_problems(
+    file: Path | None, dataset: str | None, seed: int, level: int, limit: int | None
+) -> ProblemSet:
     if (file is None) == (dataset is None):
         raise UsageError("name either a file of problems or --dataset NAME:SIZE", option="dataset")
     if dataset is not None:
-        return open_dataset(dataset, seed, level)
-    return ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
+        problems = open_dataset(dataset, seed, level)
+    else:
+        problems = ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
+    return structs.replace(problems, items=problems.items[:limit])
+
+
+async def _equip(app: App, problems: ProblemSet, dataset: str | None, asked: RunRequest) -> RunRequest:
+    budget = asked.budget or (Budget() if dataset is None else None)
+    tools = (*asked.participants.tools, *problems.tools)
+    participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
+    return replace(asked, budget=budget, participants=participants)
 
 
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:
-    """Yield lines about the comparison and its estimated usage."""
     model, why = comparison.jobs[0].order.participants.model, comparison.app.pool.model_why
     size = (
         f"{present.count_of(len(comparison.problems.items), 'problem')} × {', '.join(comparison.strategies)}"
@@ -181,7 +184,9 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
 
 
 def _exit_code(report: Report) -> int:
-    """Return 0, or the code of the external failure if a strategy failed on every problem."""
+    """Return 0, or the code of the spending limit or of a strategy's external failure on every problem."""
+    if not report.complete:
+        return present.EXIT_CODES["budget_exceeded"]
     for name in report.strategies:
         codes = [trial.code for trial in report.trials if trial.strategy == name]
         if codes[-1] is not None and None not in codes:

@@ -229,7 +229,6 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
 
 
 def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[str]:
-    """Draw the lines of a text beside a margin."""
     left = " " * min(indent, console.width // 2) + margin
     lines = text.wrap(console, max(console.width - len(left), 8), overflow="fold")
     starts = (left if place == 0 else " " * len(left) for place in range(len(lines)))

@@ -31,7 +31,10 @@ _OPTIONS = (
 )
 _TOOLS = (
     Column("NAME", "name"),
-    Column("STATE", lambda row: _state(row)),
+    Column(
+        "STATE",
+        lambda row: ("default" if row.get("default") else "usable") if row["usable"] else "not usable",
+    ),
     Column("ABOUT", "description", narrowest=30, wraps=True),
 )
 
@@ -142,10 +145,6 @@ def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {"name": "check_claim", "description": claim, "usable": has_extra("logic")},
         {"name": "search_documents", "description": search, "usable": True, "pdf": has_extra("documents")},
     ]
-
-
-def _state(row: dict[str, Any]) -> str:
-    return "not usable" if not row["usable"] else "default" if row.get("default") else "usable"
 
 
 def _show_value(document: dict[str, Any]) -> None:

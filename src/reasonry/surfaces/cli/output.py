@@ -102,7 +102,7 @@ def _json_text(document: Any) -> str:
     except UnicodeEncodeError:
         # Half characters, such as a file name's that is not UTF-8.
         text = json.dumps(document, ensure_ascii=False, indent=2)
-    # Encoded as it is, JSON has of the characters to escape none in ASCII but this one; to look for all takes seconds.
+    # Of the characters to escape, ASCII JSON can hold only this one. A search for all of them takes seconds.
     return text if text.isascii() and "\x7f" not in text else escaped_json(text)
 
 
@@ -269,7 +269,7 @@ def local_time(instant: str, now: datetime | None = None) -> str:
     try:
         local = datetime.fromisoformat(instant).astimezone()
     except (ValueError, OverflowError, OSError):
-        # A file that was imported may name the year 1, which has no local time.
+        # An imported file may name the year 1, which has no local time.
         return instant[:10]
     now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
     days = (now.date() - local.date()).days

@@ -424,7 +424,7 @@ def _do_on_all(
     return 1 if refused else 0
 
 
-# -- where two runs part, and their results
+# -- the difference between two runs
 
 
 _AROUND = 60

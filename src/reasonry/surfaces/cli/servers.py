@@ -6,8 +6,9 @@ import asyncio
 import os
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -25,6 +26,10 @@ from .output import print_note
 from .parameters import Count, WholeNumber
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
+
+if TYPE_CHECKING:
+    from ...stores.postgres import PostgresStore
+    from ...stores.postgres.provider_limits import ProviderLimit
 
 _IN_A_TERMINAL = (
     "This is Reasonry's MCP server. It waits for an agent that speaks MCP on its standard input; agents start it by "
@@ -79,7 +84,7 @@ def serve(
         open: Show the page in the browser.
     """
     check_extra("server", "reasonry serve")
-    # It finds uvloop's event loop, which this platform may not have, or Python's own.
+    # Returns uvloop's event loop, or Python's own on a platform without uvloop.
     from uvicorn.loops.auto import auto_loop_factory
 
     from ..http import server_settings as http
@@ -87,19 +92,10 @@ def serve(
 
     policy = Policy(rates=rates.limits())
     environ = overlay(listed.environ(), {"allowed_hosts": allowed_hosts, "usd_a_day": usd_a_day})
-    # Child processes have no use for them.
-    text = environ.pop(http.TOKENS, None)
-    os.environ.pop(http.TOKENS, None)
-    tokens = {} if text is None else http.read_tokens(text, http.TOKENS)
-    if tokens_file is not None and text is not None:
-        message = f"--tokens-file and {http.TOKENS} are both set: use one of them"
-        raise UsageError(message, option="tokens_file")
-    if tokens_file is not None:
-        tokens = http.read_tokens_file(tokens_file)
     settings = http.ServerSettings(
         host=host,
         port=port,
-        tokens=tokens,
+        tokens=_take_tokens(environ, tokens_file),
         allowed_hosts=http.read_allowed_hosts(environ.get(http.ALLOWED_HOSTS, "")),
         usd_a_day=http.read_usd_a_day(environ.get(http.USD_A_DAY, "")),
         requests_per_minute=requests_per_minute,
@@ -122,6 +118,21 @@ def serve(
 
     common.do(work, policy, environ, auto_loop_factory())
     return 0
+
+
+def _take_tokens(environ: dict[str, str], file: Path | None) -> dict[bytes, str]:
+    from ..http import server_settings as http
+
+    # The processes that this one starts have no use for the tokens.
+    text = environ.pop(http.TOKENS, None)
+    os.environ.pop(http.TOKENS, None)
+    tokens = {} if text is None else http.read_tokens(text, http.TOKENS)
+    if file is None:
+        return tokens
+    if text is not None:
+        message = f"--tokens-file and {http.TOKENS} are both set: use one of them"
+        raise UsageError(message, option="tokens_file")
+    return http.read_tokens_file(file)
 
 
 def worker(
@@ -164,10 +175,7 @@ def worker(
 
     async def work(app: App) -> None:
         store = postgres_store(app.store, "reasonry worker")
-        # A store that cannot be used says why.
-        await store.queue_status()
-        for name, held in (await store.provider_limits.declare(limits)).items():
-            print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")
+        await _declare(store, limits)
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(app, max_runs=concurrency, usd_a_day=spending.usd_a_day_of)
@@ -191,6 +199,13 @@ def worker(
 
     common.do(work, Policy(rates=rates.limits()), environ)
     return 0
+
+
+async def _declare(store: PostgresStore, limits: Mapping[str, ProviderLimit]) -> None:
+    # An unusable store says why.
+    await store.queue_status()
+    for name, held in (await store.provider_limits.declare(limits)).items():
+        print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")
 
 
 def _show_workers(common: Common) -> int:

@@ -194,7 +194,6 @@ def start_(
 def _read_line(
     app: App, terms: RunRequest, number: int, line: ProblemLine
 ) -> tuple[ProblemLine, Begun, RequestKey]:
-    """Read a line with its order in the shared settings, and its idempotency key."""
     request = replace(
         terms,
         problem=line.problem,
@@ -267,7 +266,7 @@ async def drive_to_end(
                     continue
                 waiting[run_id] = None
                 if is_ours and not supervisor.is_full and not supervisor.is_driven(run_id):
-                    # Where another drives it, it is refused.
+                    # A run with another driver is refused.
                     with suppress(ConflictError, OverloadedError):
                         if drive := await _persist(partial(supervisor.take_up, run_id)):
                             driven.add(drive)

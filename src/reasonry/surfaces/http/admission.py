@@ -56,7 +56,7 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     if name in _OWN_NAMES or name in settings.allowed_hosts:
         return
     if not settings.allowed_hosts and not is_loopback(settings.host):
-        # Every request needs a token, which pages of others do not have; which names the machine has is not known.
+        # Every request needs a token, which pages of other sites lack. The names of the machine are unknown.
         return
     raise UsageError(
         "this server does not have this host name; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
@@ -100,7 +100,7 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
     if not tokens or is_open(path):
         return OPERATOR
     scheme, _, token = (authorization or "").partition(" ")
-    # How long it takes to find a digest tells nothing of the token.
+    # The time to find a digest reveals nothing about the token.
     found = tokens.get(hashlib.sha256(token.strip(" ").encode("latin-1", "replace")).digest())
     if found is None or scheme.lower() != "bearer":
         reason = "this server does not know the token that was sent" if token else "a token is needed"
@@ -158,7 +158,7 @@ class Admission:
         if path.startswith(_NEEDS_STORE):
             self._wiring.health.answering(scope["method"]).check()
         if path in _BEGINS_RUN and scope["method"] == "POST" and KEY not in headers:
-            # One with a key may have begun its run before.
+            # A request with a key may have begun its run before.
             self._wiring.supervisor.check_room()
         return headers
 

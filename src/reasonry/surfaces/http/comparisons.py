@@ -51,7 +51,7 @@ async def run_again(context: RequestContext, comparison_id: str, body: RunAgain)
         raise NotFoundError(f"the comparison has no problem {body.item[:60]!r}")
     dataset = DATASETS.get(report.facts["dataset"])
     own_tools = dataset.tools if dataset else ()
-    # A worker that drives a job has the tools that the operator listed, and no others.
+    # The driver of a job has the tools that the operator listed, and no others.
     job = None if own_tools else JobOptions()
     for trial in [trial for trial in report.trials if trial.item == body.item]:
         source = await app.engine.recorded_run(trial.run_id)

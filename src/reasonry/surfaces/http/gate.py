@@ -53,7 +53,7 @@ class RequestGate:
         # Space around a header's value is no part of it (RFC 9110, 5.5); not every HTTP parser takes it off.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
-        # A request is traced in the trace of its sender.
+        # A request belongs to its sender's trace.
         carried = {
             name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED
         }
@@ -61,7 +61,7 @@ class RequestGate:
         facts = {"http.request.method": method, "reasonry.request_id": request_id}
         with trace_work(method, "SERVER", facts, carried) as traced:
             status = await self._answer(scope, receive, send)
-            # The address itself may be anything.
+            # The address itself may hold any text.
             route = route_of(scope)
             name = method if route == UNKNOWN else f"{method} {route}"
             traced.note({"http.route": route, "http.response.status_code": status or None}, name)
@@ -88,7 +88,7 @@ class RequestGate:
             async with self._admission.place(scope) as reply_begins:
                 await self._app(scope, receive if body is None else _replay(body, receive), answer)
         except ClientDisconnect:
-            # The client has gone: no answer would reach it, and there is no fault of ours to log.
+            # The client has gone: no reply would reach it, and the server has no fault to log.
             pass
         except Exception as error:
             response = error_reply(error, scope)

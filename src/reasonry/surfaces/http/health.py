@@ -67,10 +67,10 @@ class Answering:
         probe: asyncio.Task[bool] | None = None
         try:
             while True:
-                # A probe that does not return is waited for, rather than more probes sent after it.
+                # A probe without an answer is awaited; no further probe is sent.
                 probe, began_s = probe or asyncio.ensure_future(self._ask()), time.monotonic()
                 await asyncio.wait({probe}, timeout=self._timeout_s)
-                # A store that has much to do, or a busy machine, is slow.
+                # A store under load, or on a busy machine, is slow.
                 is_slow = self._store.answered_s >= began_s
                 self.is_up = probe.result() if probe.done() else is_slow
                 while self._waits and not self.is_up:

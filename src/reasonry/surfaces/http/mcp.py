@@ -70,7 +70,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def context_for(request: Request) -> CallContext:
         name, calls = request.headers.get(CONNECTION, ""), CallContext()
         if 0 < len(name) <= _NAME_CHARS:
-            # An unknown connection is perhaps older than this start of the server.
+            # An unknown name may stem from before a restart of the server.
             key = wiring.context(request).principal, name
             calls = connections.pop(key, None) or CallContext(Thinker(gate=asyncio.Lock()))
             connections[key] = calls

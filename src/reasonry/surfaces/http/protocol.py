@@ -145,7 +145,6 @@ class BoundedProtocol(HttpToolsProtocol):
     # -- what goes out
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Start answering a request."""
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 

@@ -201,7 +201,7 @@ async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Do
         StoreError: The run is damaged.
     """
     if read is None and (await app.store.run(run_id)).status == "active":
-        # A run that no longer fits its strategy is shown from its journal.
+        # A run that no longer fits its strategy is shown by its journal.
         with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
     if read is not None:

@@ -218,7 +218,7 @@ async def _pieces(
             yield {**place, "event": event.kind, "data": msgspec.json.encode(event.data).decode()}
             ended = event.kind == "ended"
     if not ended and context.supervisor.draining:
-        # A client that returns continues after the last event with an id.
+        # A returning client continues after the last event with an id.
         yield {"event": "draining", "data": "{}"}
 
 

@@ -149,7 +149,7 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], ob
     """
     gate = create_server(app, settings)
     _allow_files(_FILES_A_CONNECTION * settings.max_connections)
-    # A store that cannot be used is said so now, not to the first who asks.
+    # An unusable store fails the start, not the first request.
     await app.store.runs(limit=1)
     listener = _listen(settings)
     server = DrainingServer(gate, settings, on_start=lambda: on_start(address_of(listener)))
@@ -168,7 +168,7 @@ class DrainingServer(uvicorn.Server):
     def __init__(
         self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
     ) -> None:
-        # The logs of uvicorn quote errors and requests; the gate logs the parts that may be logged.
+        # uvicorn's log quotes errors and requests; the gate logs only what may be shown.
         for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
             logging.getLogger(name).disabled = True
         super().__init__(
@@ -193,7 +193,7 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting requests."""
         await super().startup(sockets)
-        # Loaded modules stay; looking through them again and again took a tenth of the processor's time.
+        # Loaded modules stay; collecting them repeatedly took a tenth of the processor's time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])

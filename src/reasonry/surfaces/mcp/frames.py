@@ -31,8 +31,6 @@ _VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
 
 
 class _Request(Struct):
-    """A valid request."""
-
     jsonrpc: Literal["2.0"]
     id: str | Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
     method: str

@@ -77,7 +77,6 @@ class _Bridge:
         self._server_for, self._context_for = server_for, context_for
 
     async def answer(self, context: RequestContext, _: Any) -> Any:
-        """Answer a request."""
         server, params = self._server_for(context.request), dict(context.params or {})
         has_token = bool(context.meta) and "progress_token" in context.meta
         call = replace(

@@ -163,7 +163,7 @@ class McpServer:
             document = error_document(error)
             return tool_result(document, is_error=True, shown=brief_error(document))
         if self.watch is not None:
-            # Only after the reply has gone out: nobody waits for what is drawn.
+            # After the reply has gone out: no client waits for the drawing.
             asyncio.get_running_loop().call_soon(self.watch, tool.name, arguments, document)
         if isinstance(document, TaskDocument):
             return {**document, "resultType": "task"}

@@ -232,7 +232,7 @@ class RunTasks:
                     await self.supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
             else:
                 await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
-            # Where another holds the run, the question is still open.
+            # If another client holds the run, the question is still open.
             await asyncio.sleep(RETRY_S)
             _, _, question = await self._settle(run_id)
         await self._attend(run_id)
@@ -285,7 +285,6 @@ class RunTasks:
 
 
 def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
-    """Return the open question to the user of a run, if any."""
     if row.status == "active":
         calls = [] if run.paused or row.outcome != "waiting" else waiting_calls(run)
         asked = [(call.id, call.effect) for call in calls if isinstance(call.effect, CallTool)]

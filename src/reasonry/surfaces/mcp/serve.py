@@ -141,7 +141,7 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
         await asyncio.wait({finishing}, timeout=_LEAVING_S)
     why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
     left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")
-    # Abandoned calls still have to clean up.
+    # Abandoned requests still clean up.
     await asyncio.wait({finishing}, timeout=_LEAVING_S)
     finishing.cancel()
     hurried.cancel()
@@ -202,7 +202,7 @@ def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
     elif arguments.get("branchFromThought") is not None:
-        # Where the call has no id, the branch it began is the latest.
+        # For a call without an id, the branch it began is the latest.
         branch = arguments.get("branchId") or (document.get("branches") or ["?"])[-1]
         kind, about = "🌿 Branch", f" (from thought {arguments['branchFromThought']}, ID: {branch})"
     else:

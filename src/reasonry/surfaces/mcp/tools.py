@@ -14,7 +14,7 @@ import msgspec
 
 from ...errors import ReasonryError, UsageError
 from ...guided.session_choice import Thinker
-from ...masking import SECRETS
+from .. import present
 
 Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
@@ -146,8 +146,7 @@ def error_document(error: Exception) -> Document:
     """Return the document of an error result. An unexpected error goes to the log, not to the client."""
     if isinstance(error, RecursionError):
         error = UsageError("the arguments are nested too deeply")
-    if isinstance(error, ReasonryError):
-        return {"error": SECRETS.mask_data(error.document()), **error.beside()}
-    logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)
-    unforeseen = ReasonryError("Something went wrong inside the server; its standard error says what.")
-    return {"error": unforeseen.document()}
+    if not isinstance(error, ReasonryError):
+        logging.getLogger("reasonry.mcp").error("a tool failed unexpectedly", exc_info=error)
+        error = ReasonryError("Something went wrong inside the server; its standard error says what.")
+    return present.error_document(error)

@@ -81,8 +81,6 @@ StreamEvent = ThoughtEvent | ScoreEvent | CallEvent | VerdictEvent | BudgetEvent
 
 
 class _StreamObserver(Observer):
-    """Puts events into a queue."""
-
     def __init__(self, queue: asyncio.Queue[StreamEvent | None]) -> None:
         self._put, self._run_id, self._usage = queue.put_nowait, "", Usage(calls=0)
 

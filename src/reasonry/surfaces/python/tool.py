@@ -121,7 +121,6 @@ def _tool_over(
 
 
 def _signature_of(schema: Mapping[str, Any]) -> inspect.Signature:
-    """Build a signature from the schema of the arguments."""
     parameters = list[inspect.Parameter]()
     for name, part in schema["properties"].items():
         kinds = [_KINDS[form["type"]] for form in part.get("anyOf", [part])]

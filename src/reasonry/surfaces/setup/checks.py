@@ -20,7 +20,7 @@ from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_re
 from .config_file import find_entry, read_config, read_data
 
 _CLIENT = {"name": "reasonry doctor", "version": "1"}
-# Current agents know this version.
+# A version that today's agents know.
 _GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": _CLIENT}
 _HELLO = (
     {"id": 1, "method": "initialize", "params": _GREETING},

@@ -96,7 +96,6 @@ def embedded_json(document: object) -> str:
 
 @cache
 def _parts() -> Mapping[str, str]:
-    """Return the parts shared by all pages."""
     texts = asset_texts()
     style = "\n".join(texts[name] for name in texts if name.endswith(".css") and "/" not in name)
     script = one_script("main.js")

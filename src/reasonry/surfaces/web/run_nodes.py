@@ -70,7 +70,6 @@ def is_active(document: Document) -> bool:
 
 
 def _why_left_open(document: Document) -> PageReason:
-    """Return the reason why an ended run left a node open."""
     ending = document["termination"]
     reason = str(ending.get("reason", ""))
     is_limit = reason.startswith("max_") or (document["outcome"] == "stopped" and reason != "cancelled")
