@@ -291,14 +291,14 @@ def stage_rows() -> str:
 def kind_rows() -> str:
     """Return the kinds of problem in the order they are tried, each with the strategy that is taken for it."""
     from reasonry.strategies import STRATEGIES
-    from reasonry.strategies.choice import KINDS
+    from reasonry.strategies.choice import KINDS, strategies_by_kind
 
-    suits = {kind: one.name for one in reversed(STRATEGIES.values()) for kind in one.suits}
+    suits = strategies_by_kind(STRATEGIES.values())
     rows = [
-        f"| {number} | {_cell(kind.description)} | `{kind.name}` | `{suits[kind.name]}` |"
+        f"| {number} | {_cell(kind.why)} | `{kind.name}` | `{suits[kind.name]}` |"
         for number, kind in enumerate(KINDS, 1)
     ]
-    return "\n".join(["| # | the problem | kind | strategy |", "|---|---|---|---|", *rows])
+    return "\n".join(["| # | you give | kind | strategy |", "|---|---|---|---|", *rows])
 
 
 def call_rows() -> str:

@@ -22,9 +22,10 @@ from ..engine.named_prices import check_priced, dollar_limit
 from ..engine.policy import Performers
 from ..errors import UsageError
 from ..masking import SECRETS
+from ..plugins import has_extra
 from ..strategies import DEFAULT_STRATEGY
-from ..strategies.choice import AUTO, Considered, choose_strategy
-from ..tools.verifiers import idle_verifier_warning
+from ..strategies.choice import AUTO, Given, choose_strategy
+from ..tools.verifiers import exact_verifier, idle_verifier_warning
 from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool
 from .prompts import read_prompts
@@ -101,12 +102,11 @@ def make_order(
     asked = without_quoted(request.problem or "")
     participants = request.participants.with_caller() if request.coached else request.participants
     levels, why = _read_levels(
-        request.strategy,
-        request.options,
-        strategies,
-        lambda: _choose(request, participants, strategies, pool)[:2],
+        request.strategy, request.options, strategies, lambda: _choose(request, participants, strategies)
     )
     used = [strategy for strategy, _ in levels]
+    if why and participants.verifier is None:
+        participants = replace(participants, verifier=exact_verifier(asked))
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
         participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
@@ -136,11 +136,11 @@ def make_order(
     )
 
 
-def explain_choice(request: RunRequest, strategies: Registry, pool: PerformerPool) -> dict[str, Any]:
-    """Return the strategy that `auto` takes for a problem, with everything it considered; nothing is begun."""
+def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
+    """Return the strategy that `auto` takes for a problem, and why; nothing is begun."""
     check_problem(without_quoted(request.problem or ""))
-    name, why, considered = _choose(request, request.participants, strategies, pool)
-    return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
+    name, why = _choose(request, request.participants, strategies)
+    return {"strategy": name, "why": why}
 
 
 def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]]:
@@ -152,18 +152,20 @@ def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]
 # -- strategies
 
 
-def _choose(
-    request: RunRequest, participants: Participants, strategies: Registry, pool: PerformerPool
-) -> tuple[str, str, list[Considered]]:
-    problem = without_quoted(request.problem or "")
-    return choose_strategy(
-        problem,
-        [each for each in strategies_at_hand(strategies).values() if each.is_driven],
-        has_tools=bool(participants.tools),
+def _choose(request: RunRequest, participants: Participants, strategies: Registry) -> tuple[str, str]:
+    options = {name.replace("-", "_"): value for name, value in request.options.items()}
+    given = Given(
+        problem=without_quoted(request.problem or ""),
         has_verifier=participants.verifier is not None,
-        reasons=pool.reasons(participants.model, problem),
-        calls=DEFAULT_CALLS if request.budget is None else request.budget.calls,
+        has_tools=bool(participants.tools or participants.mcp),
+        has_documents=bool(participants.context),
+        has_sandbox=participants.sandbox is not None or has_extra("sandbox"),
+        is_focused=options.get("focused_answer_type", "none") != "none",
+        is_number=(request.form or {}).get("type") in ("number", "integer"),
+        calls=(request.budget and request.budget.calls) or 0,
     )
+    driven = (each for each in strategies_at_hand(strategies).values() if each.is_driven)
+    return choose_strategy(given, driven)
 
 
 def _read_levels(
@@ -183,8 +185,11 @@ def _read_levels(
     written, why = Composition(""), ""
     if isinstance(strategy, str):
         written = read_composition(SECRETS.mask(strategy))
-        name, why = choose() if written.name.lower() == AUTO else (written.name, "")
-        strategy = resolve(name, strategies)
+        if written.name.lower() == AUTO:
+            chosen, why = choose()
+            taken = read_composition(chosen)
+            written = structs.replace(taken, inside=written.inside or taken.inside, options=written.options)
+        strategy = resolve(written.name, strategies)
     complete = {name.replace("-", "_"): value for name, value in options.items()}
     for name in written.options:
         if name.replace("-", "_") in complete:

@@ -194,8 +194,7 @@ class Strategy(Generic[S, O]):
         suits: The kinds of problem that `auto` takes it for, as `strategies.choice` names them.
         task_after_thoughts: The problem of a run that begins with the thoughts of a session and names none; empty: the
             first of them is the problem.
-        calls: Of a usual run with its default options, judging included; `auto` takes it only within a budget of so
-            many.
+        calls: Of a usual run with its default options, judging included.
         least_calls: Calls without which it is one direct question.
         wants_value: Whether its answer is a number or a truth value, so that no text is ever the answer as a whole.
         needs_least: Whether it gives nothing at all with fewer calls than these.

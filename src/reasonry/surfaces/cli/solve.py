@@ -49,12 +49,13 @@ def solve(
     check_report(report)
     text, silent = read_problem(problem), settings.common.as_data
     if explain:
-        request = settings.request(text, DEFAULT_STRATEGY, ())
+        request = settings.request(text, DEFAULT_STRATEGY, option)
 
-        async def explain_auto(app: App) -> dict[str, Any]:
-            return explain_choice(request, app.strategies, app.pool)
+        async def explain_auto(app: App) -> dict[str, str]:
+            return explain_choice(request, app.strategies)
 
-        return settings.common.show(settings.do(explain_auto))
+        explained = settings.do(explain_auto)
+        return settings.common.show(explained, "{strategy} ({why})".format(**explained))
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(settings.request(text, strategy, option, session, prompt))
