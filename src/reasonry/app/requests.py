@@ -109,7 +109,11 @@ def make_order(
         participants = replace(participants, verifier=exact_verifier(asked))
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
-        participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
+        seats = _seats(levels, rights) or participants.seats
+        model = participants.model
+        if model is None and seats and pool.offered_model(asked) is None:
+            model = seats[0]
+        participants = replace(participants, seats=seats, model=model)
     # The recording is opened last: a refused order writes nothing.
     performers = pool.open(replace(participants, record=None), asked)
     options = _read_options(levels, performers)
@@ -271,6 +275,17 @@ def _check_tools(reading: _Reading) -> str:
     return f"tools: {reading.strategies[0].name} calls no tools" if is_idle else ""
 
 
+def _check_models(reading: _Reading) -> str:
+    seats, is_coached = reading.participants.seats, isinstance(reading.performers.model, Caller)
+    names = [each.name for each in reading.strategies if getattr(each.options, "needs_models", False)]
+    if names and not is_coached and len({*seats}) < max(2, len(seats)):
+        message = (
+            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models"
+        )
+        raise UsageError(message, option="models")
+    return ""
+
+
 def _check_prices(reading: _Reading) -> str:
     limit = dollar_limit(reading.budget, to_builtins(reading.options[0]))
     check_priced(limit, reading.performers.models, reading.performers.prices)
@@ -290,6 +305,7 @@ def _check_calls(reading: _Reading) -> str:
 _CHECKS: Final[tuple[Callable[[_Reading], str], ...]] = (
     _check_verifier,
     _check_tools,
+    _check_models,
     _check_prices,
     _check_calls,
 )
