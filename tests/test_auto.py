@@ -16,7 +16,7 @@ from reasonry.core.budget import Budget
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.choice import Given, choose_strategy
+from reasonry.strategies.choice import Inputs, choose_strategy
 
 from .engine.running import accept
 
@@ -36,7 +36,7 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
             )
         )
         document = (await app.solve(order, performers)).document()
-    name, why = choose_strategy(Given(problem=PUZZLE), STRATEGIES.values())
+    name, why = choose_strategy(Inputs(problem=PUZZLE), STRATEGIES.values())
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
     assert document["answer"] == "(9 - (13 - 10)) * 4 = 24"
@@ -154,7 +154,7 @@ GIVEN: list[tuple[str, dict[str, Any], str]] = [
 def test_what_comes_with_a_problem_decides_and_its_words_do_not(
     problem: str, given: dict[str, Any], expected: str
 ) -> None:
-    name, why = choose_strategy(Given(problem=problem, **given), STRATEGIES.values())
+    name, why = choose_strategy(Inputs(problem=problem, **given), STRATEGIES.values())
     assert name == expected, why
 
 

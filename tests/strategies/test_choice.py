@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from reasonry.errors import InvalidStrategyError, UsageError
 from reasonry.puzzles.reading import read_puzzle
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.choice import KINDS, Given, choose_strategy
+from reasonry.strategies.choice import KINDS, Inputs, choose_strategy
 
 REGISTRY = tuple(STRATEGIES.values())
-QUESTION = Given(problem="What happens to the pressure of an ideal gas if the temperature is doubled?")
+QUESTION = Inputs(problem="What happens to the pressure of an ideal gas if the temperature is doubled?")
 
 
 def test_each_kind_is_suited_by_one_strategy_that_the_engine_can_run() -> None:
@@ -23,7 +23,7 @@ def test_each_kind_is_suited_by_one_strategy_that_the_engine_can_run() -> None:
 
 
 def test_the_reason_is_that_of_the_first_row_that_holds() -> None:
-    everything = Given(
+    everything = Inputs(
         problem="Use 4, 9, 10 and 13 to make 24",
         has_verifier=True,
         has_tools=True,
@@ -41,7 +41,7 @@ def test_the_reason_is_that_of_the_first_row_that_holds() -> None:
 
 def test_a_kind_that_no_strategy_there_suits_is_passed_over() -> None:
     chain, linear = STRATEGIES["chain_of_thought"], STRATEGIES["linear"]
-    checked = Given(problem=QUESTION.problem, has_verifier=True)
+    checked = Inputs(problem=QUESTION.problem, has_verifier=True)
     assert choose_strategy(checked, [linear, chain])[0] == "chain_of_thought"
     for none in ([linear], []):
         with pytest.raises(UsageError, match="no strategy here suits the problem"):
@@ -59,6 +59,6 @@ def test_a_strategy_that_a_program_brings_along_is_taken_for_what_it_suits() -> 
 
 @given(st.text(max_size=300), st.booleans())
 def test_any_text_gets_the_strategy_that_every_other_gets(problem: str, has_tools: bool) -> None:
-    chosen = choose_strategy(Given(problem=problem, has_tools=has_tools), REGISTRY)
+    chosen = choose_strategy(Inputs(problem=problem, has_tools=has_tools), REGISTRY)
     if has_tools or not read_puzzle(problem):
-        assert chosen == choose_strategy(Given(has_tools=has_tools), REGISTRY)
+        assert chosen == choose_strategy(Inputs(has_tools=has_tools), REGISTRY)

@@ -24,7 +24,7 @@ from ..errors import UsageError
 from ..masking import SECRETS
 from ..plugins import has_extra
 from ..strategies import DEFAULT_STRATEGY
-from ..strategies.choice import AUTO, Given, choose_strategy
+from ..strategies.choice import AUTO, Inputs, choose_strategy
 from ..tools.verifiers import exact_verifier, idle_verifier_warning
 from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool
@@ -158,7 +158,7 @@ def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]
 
 def _choose(request: RunRequest, participants: Participants, strategies: Registry) -> tuple[str, str]:
     options = {name.replace("-", "_"): value for name, value in request.options.items()}
-    given = Given(
+    inputs = Inputs(
         problem=without_quoted(request.problem or ""),
         has_verifier=participants.verifier is not None,
         has_tools=bool(participants.tools or participants.mcp),
@@ -169,7 +169,7 @@ def _choose(request: RunRequest, participants: Participants, strategies: Registr
         calls=(request.budget and request.budget.calls) or 0,
     )
     driven = (each for each in strategies_at_hand(strategies).values() if each.is_driven)
-    return choose_strategy(given, driven)
+    return choose_strategy(inputs, driven)
 
 
 def _read_levels(

@@ -69,7 +69,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The number of models asked."""
     doubts: tuple[str, ...] = ()
 
-    def drawn(self, model: int) -> tuple[Draft, ...]:
+    def answers_of(self, model: int) -> tuple[Draft, ...]:
         """Return the answers of a model, by its number from 1."""
         end = model * self.options.samples
         return self.drafts[end - self.options.samples : end]
@@ -79,7 +79,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         """The best answer so far: the proved answer, else that of the last model with one."""
         if not self.proved:
             for model in range(self.asked, 0, -1):
-                if found := candidates(self.drawn(model)):
+                if found := candidates(self.answers_of(model)):
                     return found[0].draft
         return super().best
 
@@ -103,7 +103,7 @@ def check(s: State) -> Body:
 
 def _doubt(s: State) -> Generator[Request, Any, str]:
     """Return the reason to ask the next model; empty where the answer stands."""
-    drawn = s.drawn(s.asked)
+    drawn = s.answers_of(s.asked)
     found, rejected = candidates(drawn), [draft for draft in drawn if not draft.is_candidate]
     if not found:
         return first_words(rejected[0].why or "the answer was cut off", 200)

@@ -25,7 +25,7 @@ MANY_CALLS = 8
 """The calls of a named budget that pay for several drafts."""
 
 
-class Given(Struct, frozen=True, kw_only=True):
+class Inputs(Struct, frozen=True, kw_only=True):
     """Everything that comes with a problem.
 
     Attributes:
@@ -57,7 +57,7 @@ class Kind(Struct, frozen=True):
     """
 
     name: str
-    holds: Callable[[Given], Any]
+    holds: Callable[[Inputs], Any]
     why: str
     writes: bool = False
 
@@ -65,33 +65,35 @@ class Kind(Struct, frozen=True):
 KINDS: tuple[Kind, ...] = (
     Kind(
         "checked_drafts",
-        lambda given: given.has_verifier and given.calls >= MANY_CALLS,
+        lambda inputs: inputs.has_verifier and inputs.calls >= MANY_CALLS,
         f"a verifier, and {MANY_CALLS} calls or more: it picks among several drafts",
     ),
-    Kind("checked", lambda given: given.has_verifier, "a verifier: its objection improves the draft"),
-    Kind("lookups", lambda given: given.has_tools, "tools: each call depends on the one before", writes=True),
+    Kind("checked", lambda inputs: inputs.has_verifier, "a verifier: its objection improves the draft"),
+    Kind(
+        "lookups", lambda inputs: inputs.has_tools, "tools: each call depends on the one before", writes=True
+    ),
     Kind(
         "focused_reading",
-        lambda given: given.has_documents and given.is_focused,
+        lambda inputs: inputs.has_documents and inputs.is_focused,
         "documents and a focused answer: tasks gather evidence for it",
     ),
-    Kind("reading", lambda given: given.has_documents, "documents: they are searched", writes=True),
+    Kind("reading", lambda inputs: inputs.has_documents, "documents: they are searched", writes=True),
     Kind(
         "number",
-        lambda given: given.is_number and given.has_sandbox,
+        lambda inputs: inputs.is_number and inputs.has_sandbox,
         "a number is wanted, and there is a sandbox: a program computes it",
     ),
     Kind(
         "number_puzzle",
-        lambda given: read_puzzle(given.problem),
+        lambda inputs: read_puzzle(inputs.problem),
         "a number puzzle: steps are tried, checked exactly and undone",
     ),
-    Kind("anything", lambda given: True, "nothing but a problem: one call"),
+    Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
 """Tried from the top."""
 
 
-def choose_strategy(given: Given, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
+def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
     """Return the strategy for a problem, as a user would write it, and why.
 
     Args:
@@ -101,11 +103,11 @@ def choose_strategy(given: Given, strategies: Iterable[Strategy[Any, Any]]) -> t
         UsageError: None of them suits the problem.
     """
     suiting = strategies_by_kind(strategies)
-    kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(given)]
+    kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(inputs)]
     if not kinds:
         raise UsageError("no strategy here suits the problem: name one", option="strategy")
     name, writer = suiting[kinds[0].name], next((suiting[kind.name] for kind in kinds if kind.writes), "")
-    if not (given.has_verifier and writer) or writer == name:
+    if not (inputs.has_verifier and writer) or writer == name:
         return name, kinds[0].why
     return f"{name}({writer})", f"{kinds[0].why}; {writer} writes each draft"
 
