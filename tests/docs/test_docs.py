@@ -82,9 +82,10 @@ def run(command: list[str], folder: Path, **environ: str) -> subprocess.Complete
 
 def commands_of(page: Path) -> list[tuple[int, str]]:
     """Return the shell blocks to run; the worked example of a strategy is carried out where its page is generated."""
-    worked = load("worked").command_of(page.read_text("utf-8")) if page.parent.name == "strategies" else ""
+    written = generator().PROFILE.split(page.read_text("utf-8")) if page.parent.name == "strategies" else []
+    worked = [*map(load("worked").command_of, written)]
     parts = blocks(page, "sh")[SETS_UP.get(page.name, 0) :]
-    return [one for one in parts if runs_in_a_shell(one[1]) and one[1] != worked]
+    return [one for one in parts if runs_in_a_shell(one[1]) and one[1] not in worked]
 
 
 TASKS = sorted((DOCS / "tasks").glob("*.md"))
