@@ -63,6 +63,7 @@ MOST_CALLS = {
     "refine": 8,
     "program_of_thought": 4,
     "council": 7,
+    "cascade": 2,
     "prove_and_refute": 4,
     "recursive": 7,
     "chain_of_verification": 9,

@@ -68,9 +68,12 @@ def sections() -> list[Section]:
 
 def _pages_of(pages: str | dict[str, str]) -> Iterator[Page]:
     if pages == "strategies":
+        from generate import page_of
+
         from reasonry.strategies import STRATEGIES
 
-        pages = {f"docs/strategies/{name}.md": one.summary for name, one in STRATEGIES.items()}
+        summaries = {name: "" if page_of(name) != name else one.summary for name, one in STRATEGIES.items()}
+        pages = {f"docs/strategies/{page_of(name)}.md": about for name, about in summaries.items()}
     assert isinstance(pages, dict)
     for name, about in pages.items():
         for source in sorted(ROOT.glob(name)) if "*" in name else [ROOT / name]:

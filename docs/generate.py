@@ -33,17 +33,48 @@ Schema = dict[str, Any]
 PLAIN_NODE = re.compile(r'^ +(\w+)\["\1"\]\n', re.MULTILINE)
 """A line of a diagram that names a node without a form of its own; an edge names it too."""
 NEW_PAGE = "<!-- begin head -->\n<!-- end head -->\n\n<!-- begin table -->\n<!-- end table -->\n"
+PROFILE = re.compile(r"^(?=<!-- profile \w+ -->$)", re.MULTILINE)
+"""Parts the page of the profiles."""
+
+
+def page_of(name: str) -> str:
+    """Return the name of a strategy's page, which profiles share."""
+    from reasonry.strategies.profiles import PROFILES
+
+    return "profiles" if name in [one.name for one in PROFILES] else name
+
+
+def written_page(name: str) -> str:
+    """Return a strategy's page as people wrote it; of the page of the profiles its part."""
+    path = DOCS / "strategies" / f"{page_of(name)}.md"
+    text = path.read_text("utf-8") if path.exists() else NEW_PAGE
+    return next((part for part in PROFILE.split(text) if part.startswith(f"<!-- profile {name} ")), text)
 
 
 def strategy_page(name: str) -> str:
     """Return the page of a strategy: what people wrote, with its table and its worked example carried out."""
     from worked import parts
 
-    path = DOCS / "strategies" / f"{name}.md"
-    text = path.read_text("utf-8") if path.exists() else NEW_PAGE
-    for part, written in {"head": strategy_head(name), "table": strategy_table(name), **parts(text)}.items():
+    text = written_page(name)
+    for part, written in {"head": strategy_head(name), "table": strategy_table(name)}.items():
+        # The page of the profiles has one title of its own.
+        deeper = written if page_of(name) == name else re.sub("^#", "##", written, flags=re.MULTILINE)
+        text = filled(text, part, deeper)
+    for part, written in parts(text).items():
         text = filled(text, part, written)
     return text
+
+
+def strategy_pages() -> dict[Path, str]:
+    """Return the pages of all strategies."""
+    from reasonry.strategies import STRATEGIES
+
+    found: dict[Path, str] = {}
+    for name in STRATEGIES:
+        path = DOCS / "strategies" / f"{page_of(name)}.md"
+        start = "" if page_of(name) == name else PROFILE.split(path.read_text("utf-8"))[0]
+        found[path] = found.get(path, start) + strategy_page(name)
+    return found
 
 
 def strategy_head(name: str) -> str:
@@ -258,7 +289,7 @@ def strategy_rows() -> str:
     from reasonry.strategies import STRATEGIES
 
     rows = [
-        f"| [{one.title}](strategies/{name}.md) | `{name}` | {_cell(one.summary)} |"
+        f"| [{one.title}](strategies/{page_of(name)}.md) | `{name}` | {_cell(one.summary)} |"
         for name, one in STRATEGIES.items()
     ]
     return "\n".join(["| strategy | name | what it does |", "|---|---|---|", *rows])
@@ -298,14 +329,14 @@ def stage_rows() -> str:
 def kind_rows() -> str:
     """Return the kinds of problem in the order they are tried, each with the strategy that is taken for it."""
     from reasonry.strategies import STRATEGIES
-    from reasonry.strategies.choice import KINDS
+    from reasonry.strategies.choice import KINDS, strategies_by_kind
 
-    suits = {kind: one.name for one in reversed(STRATEGIES.values()) for kind in one.suits}
+    suits = strategies_by_kind(STRATEGIES.values())
     rows = [
-        f"| {number} | {_cell(kind.description)} | `{kind.name}` | `{suits[kind.name]}` |"
+        f"| {number} | {_cell(kind.why)} | `{kind.name}` | `{suits[kind.name]}` |"
         for number, kind in enumerate(KINDS, 1)
     ]
-    return "\n".join(["| # | the problem | kind | strategy |", "|---|---|---|---|", *rows])
+    return "\n".join(["| # | you give | kind | strategy |", "|---|---|---|---|", *rows])
 
 
 def call_rows() -> str:
@@ -469,9 +500,7 @@ def filled(text: str, name: str, part: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every generated file and what it should hold."""
-    from reasonry.strategies import STRATEGIES
-
-    wanted = {DOCS / "strategies" / f"{name}.md": strategy_page(name) for name in STRATEGIES}
+    wanted = strategy_pages()
     wanted[DOCS / "picture.svg"] = picture()
     names = dict.fromkeys(tokens[0] for tokens in reference.commands())
     wanted |= {DOCS / "commands" / f"{name}.md": reference.command_page(name) for name in names}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reasonry import solve
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest, explain_choice
@@ -14,7 +16,7 @@ from reasonry.core.budget import Budget
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
-from reasonry.strategies.choice import choose_strategy
+from reasonry.strategies.choice import Inputs, choose_strategy
 
 from .engine.running import accept
 
@@ -34,7 +36,7 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
             )
         )
         document = (await app.solve(order, performers)).document()
-    name, why, _ = choose_strategy(PUZZLE, STRATEGIES.values(), has_tools=False)
+    name, why = choose_strategy(Inputs(problem=PUZZLE), STRATEGIES.values())
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
     assert document["answer"] == "(9 - (13 - 10)) * 4 = 24"
@@ -122,43 +124,103 @@ QUESTIONS = [
     "Wer schrieb den Roman, auf dem der Film Blade Runner beruht?",
     "\u8ab0\u304c\u66f8\u3044\u305f\u304b\u3002",
 ]
-LONG = "Who signed it? " + "Nobody. " * 3_000
-TOOLS, VERIFIER = {"has_tools": True}, {"has_verifier": True}
-GIVEN = [
+VERIFIER, TOOLS = {"has_verifier": True}, {"has_tools": True}
+DOCUMENTS, NUMBER = {"has_documents": True}, {"is_number": True, "has_sandbox": True}
+GIVEN: list[tuple[str, dict[str, Any], str]] = [
     *((question, {}, "chain_of_thought") for question in QUESTIONS),
     *((question, TOOLS, "react") for question in QUESTIONS),
     *((question, VERIFIER, "refine") for question in QUESTIONS),
-    (QUESTIONS[0], TOOLS | VERIFIER, "react"),
+    (QUESTIONS[0], VERIFIER | {"calls": 7}, "refine"),
+    (QUESTIONS[0], VERIFIER | {"calls": 8}, "best_of_n"),
+    (QUESTIONS[0], VERIFIER | TOOLS, "refine(react)"),
+    (QUESTIONS[0], VERIFIER | DOCUMENTS | {"calls": 30}, "best_of_n(react)"),
+    (QUESTIONS[0], VERIFIER | NUMBER, "refine"),
+    (QUESTIONS[0], TOOLS | DOCUMENTS | {"is_focused": True}, "react"),
+    (QUESTIONS[0], DOCUMENTS, "react"),
+    (QUESTIONS[0], DOCUMENTS | NUMBER, "react"),
+    (QUESTIONS[0], DOCUMENTS | {"is_focused": True}, "analysis"),
+    (QUESTIONS[0], {"is_focused": True, "has_sandbox": True, "calls": 30}, "chain_of_thought"),
+    (QUESTIONS[0], NUMBER, "program_of_thought"),
+    (QUESTIONS[0], {"is_number": True}, "chain_of_thought"),
     (PUZZLE, {}, "tree_of_thoughts"),
-    ("Use 3, 3, 8 and 8 to make 24.", {}, "tree_of_thoughts"),
-    (PUZZLE, TOOLS | VERIFIER, "tree_of_thoughts"),
-    (LONG, {}, "recursive"),
-    (LONG, TOOLS | VERIFIER, "recursive"),
+    ("Use 3, 3, 8 and 8 to make 24.", {"calls": 1}, "tree_of_thoughts"),
+    (PUZZLE, NUMBER, "program_of_thought"),
+    (PUZZLE, VERIFIER, "refine"),
+    ("Who signed it? " + "Nobody. " * 3_000, {}, "chain_of_thought"),
 ]
 
 
 @pytest.mark.parametrize(("problem", "given", "expected"), GIVEN, ids=[row[0][:40] for row in GIVEN])
 def test_what_comes_with_a_problem_decides_and_its_words_do_not(
-    problem: str, given: dict[str, bool], expected: str
+    problem: str, given: dict[str, Any], expected: str
 ) -> None:
-    name, why, _ = choose_strategy(problem, STRATEGIES.values(), **{"has_tools": False, **given})
+    name, why = choose_strategy(Inputs(problem=problem, **given), STRATEGIES.values())
     assert name == expected, why
 
 
 def test_every_strategy_that_suits_a_kind_is_chosen_for_some_problem() -> None:
-    assert {name for *_, name in GIVEN} == {one.name for one in STRATEGIES.values() if one.suits}
+    chosen = {name.partition("(")[0] for *_, name in GIVEN}
+    assert chosen == {one.name for one in STRATEGIES.values() if one.suits}
 
 
-async def test_a_model_that_reasons_by_itself_is_asked_once() -> None:
+async def test_a_bash_one_liner_costs_one_call() -> None:
+    line = "du -a . | sort -rn | head -5"
+    result = await solve(
+        "Write a bash one-liner that prints the five largest files below the current folder.",
+        model=ScriptedModel.of({"stage": "sequential_reasoning", "reply": f"<answer>{line}</answer>"}),
+        store="memory",
+    )
+    assert (result.answer, result.usage.calls, result.strategy) == (line, 1, "chain_of_thought")
+
+
+async def test_documents_are_searched_by_the_strategy_that_auto_takes(tmp_path: Path) -> None:
+    page = tmp_path / "almanac.md"
+    page.write_text("# Emma\n\nThe author of Emma was born in Steventon.\n", "utf-8")
+    search = {"tool": "search_documents", "arguments": {"query": "author of Emma"}}
+    model = ScriptedModel.of(
+        {"stage": "initial_reasoning", "reply": {"thought": "It is to be found.", "actions": [search]}},
+        {"stage": "reasoning_update", "reply": "It says so. <answer>Steventon</answer>"},
+    )
+    result = await solve(
+        "Where was the author of Emma born?", model=model, context=[str(page)], store="memory"
+    )
+    assert (result.answer, result.strategy, result.usage.calls) == ("Steventon", "react", 2)
+    assert result.details["diagnostics"]["strategy_chosen"] == "documents: they are searched"
+
+
+async def test_where_drafts_are_checked_the_strategy_for_documents_writes_them(tmp_path: Path) -> None:
+    (tmp_path / "almanac.md").write_text("# Emma\n\nThe author was born in Steventon.\n", "utf-8")
     async with App("memory") as app:
-        for model, expected in (("openai:gpt-4.1", "tree_of_thoughts"), ("openai:o3", "chain_of_thought")):
-            explained = explain_choice(
-                RunRequest(problem=PUZZLE, participants=Participants(model=model)), app.strategies, app.pool
-            )
-            assert explained["strategy"] == expected
-        passed = next(each["passed"] for each in explained["considered"] if each["why"])
-        assert passed == "the model reasons by itself, so it needs no tree_of_thoughts"
-        assert passed in explained["why"]
+        named = Participants(
+            model=ScriptedModel.of(),
+            context=[str(tmp_path / "almanac.md")],
+            verifier=lambda problem, path: True,
+        )
+        order, _ = app.order(RunRequest(problem="Where?", participants=named))
+    assert (order.strategy, order.options["over"]) == ("refine", "react")
+    assert order.why == "a verifier: its objection improves the draft; react writes each draft"
+    cards = order.options["over_options"]["tools"]
+    assert "search_documents" in [card["name"] for card in cards]
+
+
+async def test_a_number_is_computed_by_a_program() -> None:
+    async with App("memory") as app:
+        form = {"type": "number"}
+        request = RunRequest(
+            problem="17 * 3?", form=form, participants=Participants(model=ScriptedModel.of())
+        )
+        assert app.order(request)[0].strategy == "program_of_thought"
+
+
+async def test_the_tree_of_a_puzzle_has_the_exact_verifier_whatever_the_model() -> None:
+    async with App("memory") as app:
+        named = Participants(model=ScriptedModel.of())
+        order, performers = app.order(RunRequest(problem=PUZZLE, participants=named))
+        assert (order.strategy, order.options["verify"]) == ("tree_of_thoughts", True)
+        assert order.participants.verifier == "arithmetic:24"
+        assert performers.verifier is not None
+        by_name = app.order(RunRequest(problem=PUZZLE, strategy="tree_of_thoughts", participants=named))[0]
+        assert by_name.participants.verifier is None
 
 
 @pytest.mark.parametrize(
@@ -178,13 +240,13 @@ async def test_the_offline_model_solves_a_puzzle_in_one_reply(strategy: str) -> 
 
 async def test_what_auto_takes_is_explained_before_anything_runs() -> None:
     async with App("memory") as app:
-        named = Participants(model="offline")
-        request = RunRequest(problem=PUZZLE, budget=Budget(calls=5), participants=named)
-        explained = explain_choice(request, app.strategies, app.pool)
-        assert explained["strategy"] == app.order(request)[0].strategy == "chain_of_thought"
-        passed = next(each for each in explained["considered"] if each["why"])
-        assert (passed["kind"], passed["calls"]) == ("number_puzzle", 11)
-        assert passed["passed"] == "tree_of_thoughts would take 11 calls, and the budget has 5"
+        named = Participants(model="offline", verifier="arithmetic:24")
+        for calls, expected in ((7, "refine"), (8, "best_of_n")):
+            request = RunRequest(problem=PUZZLE, budget=Budget(calls=calls), participants=named)
+            explained = explain_choice(request, app.strategies)
+            order = app.order(request)[0]
+            assert explained == {"strategy": expected, "why": order.why}
+            assert order.strategy == expected
         assert not await app.store.runs()
 
 

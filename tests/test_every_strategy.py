@@ -111,6 +111,10 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
         "weigh": lambda rng: rng.random() < 0.3,
         "group": lambda rng: rng.random() < 0.3,
     },
+    "cascade": {
+        "models": lambda rng: ("a", "b", "c")[: rng.randint(2, 3)],
+        "samples": lambda rng: rng.randint(1, 3),
+    },
     "council": {"seats": lambda rng: rng.randint(2, 4), "synthesis": lambda rng: rng.random() < 0.7},
     "program_of_thought": {
         "programs": lambda rng: rng.randint(1, 3),

@@ -82,9 +82,10 @@ def run(command: list[str], folder: Path, **environ: str) -> subprocess.Complete
 
 def commands_of(page: Path) -> list[tuple[int, str]]:
     """Return the shell blocks to run; the worked example of a strategy is carried out where its page is generated."""
-    worked = load("worked").command_of(page.read_text("utf-8")) if page.parent.name == "strategies" else ""
+    written = generator().PROFILE.split(page.read_text("utf-8")) if page.parent.name == "strategies" else []
+    worked = [*map(load("worked").command_of, written)]
     parts = blocks(page, "sh")[SETS_UP.get(page.name, 0) :]
-    return [one for one in parts if runs_in_a_shell(one[1]) and one[1] != worked]
+    return [one for one in parts if runs_in_a_shell(one[1]) and one[1] not in worked]
 
 
 TASKS = sorted((DOCS / "tasks").glob("*.md"))
@@ -205,12 +206,14 @@ def test_the_table_for_agents_names_each_room() -> None:
 
 
 def test_every_strategy_has_a_page() -> None:
-    assert {page.stem for page in (DOCS / "strategies").glob("*.md")} == set(reasonry.STRATEGIES)
+    pages = {generator().page_of(name) for name in reasonry.STRATEGIES}
+    assert {page.stem for page in (DOCS / "strategies").glob("*.md")} == pages
 
 
 @pytest.mark.parametrize("name", reasonry.STRATEGIES)
 def test_the_page_of_a_strategy_shows_a_run_and_says_how_it_fails(name: str) -> None:
-    text = (DOCS / "strategies" / f"{name}.md").read_text("utf-8")
+    text = generator().written_page(name)
+    assert f"`{name}`" in text
     assert load("worked").command_of(text)
     wanted = ["When to use it, and when not", "A run, step by step", "What it costs", "How it fails"]
     assert [title for title in HEADING.findall(FENCE.sub("", text)) if title in wanted] == wanted

@@ -25,7 +25,7 @@ from .running import accept, drive, fork, resume, take_over, trace_of
 pytestmark = pytest.mark.anyio
 
 SAME = ("status", "answer", "termination", "path", "thoughts", "best", "candidates", "tree")
-HEARS_ALL = {"self_consistency", "best_of_n", "refine", "program_of_thought", "council"}
+HEARS_ALL = {"self_consistency", "best_of_n", "refine", "program_of_thought", "council", "cascade"}
 """Strategies of several drafts: each stage hears of a question that stays unanswered, and none ends the run."""
 
 

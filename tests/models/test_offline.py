@@ -24,7 +24,7 @@ from reasonry.puzzles.solutions import solve as known
 from reasonry.puzzles.steps import follow
 from reasonry.puzzles.term import Puzzle
 from reasonry.strategies import STRATEGIES
-from reasonry.tools.verifiers import verifier_of_offline
+from reasonry.tools.verifiers import exact_verifier
 
 from ..playing import advance
 from ..servers.game24 import check
@@ -160,7 +160,7 @@ async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:
 
 
 async def solve(problem: str, *, verify: bool = False, **options: Any) -> Conclusion:
-    model, verifier = OfflineModel(), verifier_of_offline(problem)
+    model, verifier = OfflineModel(), exact_verifier(problem)
     assert verifier is not None
     strategy = STRATEGIES["tree_of_thoughts"]
     step = begin(strategy, problem, msgspec.convert({"verify": verify, **options}, strategy.options))

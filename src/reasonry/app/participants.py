@@ -133,15 +133,6 @@ class PerformerPool:
             or (model or self.environ.get("REASONRY_MODEL", "").strip()) in self._shared
         )
 
-    def reasons(self, model: str | Model | None, problem: str) -> bool:
-        """Whether a model reasons by itself; it is not opened. None for the environment's model."""
-        from ..models.known import reasons_by_itself
-
-        model = self.offered_model(problem) if model is None else model
-        if isinstance(model, str):
-            return reasons_by_itself(model, self.environ)
-        return bool(getattr(model, "reasons", False))
-
     def offered_model(self, problem: str) -> str | None:
         """Return the environment's model for a problem, if any; it is not opened."""
         from ..models.choose import default_model
@@ -355,12 +346,12 @@ class PerformerPool:
 def _open_verifier(
     participants: Participants, model: Model, problem: str, environ: Mapping[str, str]
 ) -> Verifier | None:
-    from ..tools.verifiers import as_verifier, open_verifier, verifier_of_offline
+    from ..tools.verifiers import as_verifier, exact_verifier, open_verifier
 
     spec = participants.verifier
     if isinstance(spec, str):
         return open_verifier(spec, environ, participants.verifier_hides)
     if spec is None:
-        # The offline model computes, so computation can prove its answers.
-        return verifier_of_offline(problem) if model.name == "offline" else None
+        # The offline model computes, so what it finds can be proved by computing.
+        return exact_verifier(problem) if model.name == "offline" else None
     return as_verifier(spec)

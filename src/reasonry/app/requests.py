@@ -22,9 +22,10 @@ from ..engine.policy import Performers
 from ..engine.prices import check_priced, dollar_limit
 from ..errors import UsageError
 from ..masking import SECRETS
+from ..plugins import has_extra
 from ..strategies import DEFAULT_STRATEGY
-from ..strategies.choice import AUTO, Considered, choose_strategy
-from ..tools.verifiers import idle_verifier_warning
+from ..strategies.choice import AUTO, Inputs, choose_strategy
+from ..tools.verifiers import exact_verifier, idle_verifier_warning
 from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool
 from .prompts import read_prompts
@@ -101,16 +102,21 @@ def make_order(
     asked = without_quoted(request.problem or "")
     participants = request.participants.with_caller() if request.coached else request.participants
     levels, why = _read_levels(
-        request.strategy,
-        request.options,
-        strategies,
-        lambda: _choose(request, participants, strategies, pool)[:2],
+        request.strategy, request.options, strategies, lambda: _choose(request, participants, strategies)
     )
     used = [strategy for strategy, _ in levels]
+    if why and participants.verifier is None:
+        participants = replace(participants, verifier=exact_verifier(asked))
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
-        participants = replace(participants, seats=_seats(levels, rights) or participants.seats)
-    # The recording is opened last, so that a refused order writes nothing.
+        seats = _seats(levels, rights) or participants.seats
+        model = participants.model
+        if model is None and pool.offered_model(asked) is None:
+            # The verifier of given candidates decides alone.
+            decides_alone = participants.verifier and request.options.get("candidates")
+            model = seats[0] if seats else "offline" if decides_alone else None
+        participants = replace(participants, seats=seats, model=model)
+    # The recording is opened last: a refused order writes nothing.
     performers = pool.open(replace(participants, record=None), asked)
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
@@ -136,11 +142,11 @@ def make_order(
     )
 
 
-def explain_choice(request: RunRequest, strategies: Registry, pool: PerformerPool) -> dict[str, Any]:
-    """Return the strategy that `auto` would choose for a problem, with all candidates; no run begins."""
+def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
+    """Return the strategy that `auto` takes for a problem, and why; nothing is begun."""
     check_problem(without_quoted(request.problem or ""))
-    name, why, considered = _choose(request, request.participants, strategies, pool)
-    return {"strategy": name, "why": why, "considered": [structs.asdict(each) for each in considered]}
+    name, why = _choose(request, request.participants, strategies)
+    return {"strategy": name, "why": why}
 
 
 def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]]:
@@ -152,18 +158,20 @@ def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]
 # -- strategies
 
 
-def _choose(
-    request: RunRequest, participants: Participants, strategies: Registry, pool: PerformerPool
-) -> tuple[str, str, list[Considered]]:
-    problem = without_quoted(request.problem or "")
-    return choose_strategy(
-        problem,
-        [each for each in strategies_at_hand(strategies).values() if each.is_driven],
-        has_tools=bool(participants.tools),
+def _choose(request: RunRequest, participants: Participants, strategies: Registry) -> tuple[str, str]:
+    options = {name.replace("-", "_"): value for name, value in request.options.items()}
+    inputs = Inputs(
+        problem=without_quoted(request.problem or ""),
         has_verifier=participants.verifier is not None,
-        reasons=pool.reasons(participants.model, problem),
-        calls=DEFAULT_CALLS if request.budget is None else request.budget.calls,
+        has_tools=bool(participants.tools or participants.mcp),
+        has_documents=bool(participants.context),
+        has_sandbox=participants.sandbox is not None or has_extra("sandbox"),
+        is_focused=options.get("focused_answer_type", "none") != "none",
+        is_number=(request.form or {}).get("type") in ("number", "integer"),
+        calls=(request.budget and request.budget.calls) or 0,
     )
+    driven = (each for each in strategies_at_hand(strategies).values() if each.is_driven)
+    return choose_strategy(inputs, driven)
 
 
 def _read_levels(
@@ -183,8 +191,11 @@ def _read_levels(
     written, why = Composition(""), ""
     if isinstance(strategy, str):
         written = read_composition(SECRETS.mask(strategy))
-        name, why = choose() if written.name.lower() == AUTO else (written.name, "")
-        strategy = resolve(name, strategies)
+        if written.name.lower() == AUTO:
+            chosen, why = choose()
+            taken = read_composition(chosen)
+            written = structs.replace(taken, inside=written.inside or taken.inside, options=written.options)
+        strategy = resolve(written.name, strategies)
     complete = {name.replace("-", "_"): value for name, value in options.items()}
     for name in written.options:
         if name.replace("-", "_") in complete:
@@ -266,6 +277,17 @@ def _check_tools(reading: _Reading) -> str:
     return f"tools: {reading.strategies[0].name} calls no tools" if is_idle else ""
 
 
+def _check_models(reading: _Reading) -> str:
+    seats, is_coached = reading.participants.seats, isinstance(reading.performers.model, Caller)
+    names = [each.name for each in reading.strategies if getattr(each.options, "needs_models", False)]
+    if names and not is_coached and len({*seats}) < max(2, len(seats)):
+        message = (
+            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models"
+        )
+        raise UsageError(message, option="models")
+    return ""
+
+
 def _check_prices(reading: _Reading) -> str:
     limit = dollar_limit(reading.budget, to_builtins(reading.options[0]))
     check_priced(limit, reading.performers.models, reading.performers.prices)
@@ -287,6 +309,7 @@ def _check_calls(reading: _Reading) -> str:
 _CHECKS: Final[tuple[Callable[[_Reading], str], ...]] = (
     _check_verifier,
     _check_tools,
+    _check_models,
     _check_prices,
     _check_calls,
 )

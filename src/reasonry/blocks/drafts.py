@@ -135,7 +135,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return next((draft for draft in self.drafts if draft.status == "proved"), None)
 
     def draw(
-        self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = ""
+        self, earlier: Sequence[tuple[Draft | None, str]], *, by: str = "writer"
     ) -> Generator[Request, Any, tuple[Self, Thought]]:
         """Draw drafts side by side. Returns the new state, and the thought that lists the drafts.
 
@@ -143,14 +143,14 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             earlier: For each draft, the draft to improve with its review, or `FRESH`.
-            by: The authors, each with its number. Defaults to the writer.
+            by: The author; `seat` for a seat of its own for each draft, with its number.
         """
         over, drawn_with = self.options.over, self.options.drawn_with
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
         effects: list[RunStrategy] = []
         for number, (draft, review) in zip(numbers, earlier, strict=True):
             problem = _problem_to_improve(self.problem, draft, review)
-            writer = f"{by}-{number}" if by else "writer"
+            writer = f"seat-{number}" if by == "seat" else by
             effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
 
         def has_proof(brought: Iterable[Delivered | None]) -> bool:

@@ -194,8 +194,7 @@ class Strategy(Generic[S, O]):
         suits: The kinds of problem for which `auto` chooses it, as named in `strategies.choice`.
         task_after_thoughts: The problem of a run that begins from a session's thoughts without a problem. Empty to use
             the first thought.
-        calls: Calls of a typical run with default options, judging included; `auto` chooses it only within such a
-            budget.
+        calls: Calls of a typical run with default options, judging included.
         least_calls: With fewer calls the strategy is one direct question.
         wants_value: Whether the answer is a number or a truth value, so that a whole text is never the answer.
         needs_least: Whether the strategy has no result at all with fewer than `least_calls`.

@@ -13,6 +13,7 @@ from ..core.registry import Registry
 from ..core.strategy import Strategy
 from .analysis import ANALYSIS
 from .best_of_n import BEST_OF_N
+from .cascade import CASCADE
 from .chain_of_thought import CHAIN_OF_THOUGHT
 from .choice import AUTO
 from .council import COUNCIL
@@ -49,6 +50,7 @@ _ALL: tuple[Strategy[Any, Any], ...] = (
     REFINE,
     PROGRAM_OF_THOUGHT,
     COUNCIL,
+    CASCADE,
     *PROFILES,
     PROVE_AND_REFUTE,
     RECURSIVE,

@@ -387,6 +387,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     close=State.close,
     details=BestOfNDetails,
     resources=(SANDBOX_TOOL,),
+    suits=("checked_drafts",),
     stages=(
         problem_reception(
             ("draft_generation",),

@@ -1,16 +1,15 @@
 """Choosing: which strategy a problem gets when its user names `auto`, and why.
 
-Rule 1: the choice goes by what the caller gave: tools, a verifier, the length of the problem, a number puzzle. The
-        text of the problem in a human language is not interpreted.
-Rule 2: the kinds of problem below are tried from the top; the first that it is, and that a strategy says it suits
-        (`Strategy.suits`) and can finish within the budget (`Strategy.calls`), decides. No strategy is named here.
-Rule 3: the same problem gets the same strategy. No rule knows the worth of a strategy on a user's own problems;
-        a comparison measures it.
+Rule 1: the choice goes by what the caller gave. The words of the problem are not looked at; only a number puzzle is
+        read, exactly.
+Rule 2: the rows below are tried from the top; the first that holds, and that a strategy says it suits
+        (`Strategy.suits`), decides. No strategy is named here.
+Rule 3: where drafts are checked, the strategy for the given tools or documents writes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -22,118 +21,108 @@ from ..puzzles.reading import read_puzzle
 AUTO = "auto"
 """The word in place of a strategy's name."""
 
-LONG_CHARS = 20_000
-"""From this length on a problem is an input with a question, not a question."""
+MANY_CALLS = 8
+"""The calls of a named budget that pay for several drafts."""
+
+
+class Inputs(Struct, frozen=True, kw_only=True):
+    """Everything that comes with a problem.
+
+    Attributes:
+        has_verifier: Whether a verifier, or tests, check the answers.
+        has_sandbox: Whether programs can be run.
+        is_focused: Whether a focused answer is wanted.
+        is_number: Whether the answer is to be a number.
+        calls: Of the budget that the caller named; 0: none was named.
+    """
+
+    problem: str = ""
+    has_verifier: bool = False
+    has_tools: bool = False
+    has_documents: bool = False
+    has_sandbox: bool = False
+    is_focused: bool = False
+    is_number: bool = False
+    calls: int = 0
 
 
 class Kind(Struct, frozen=True):
-    """A kind of problem.
+    """A row of the table.
 
-    Args:
-        name: Its name in the `suits` of strategies.
-        description: Its description in the documentation.
-        is_thought: Whether a model that reasons by itself does the same in its one reply.
+    Attributes:
+        name: What strategies call it in `suits`.
+        holds: Whether a problem is of this kind.
+        why: The reason, which follows the strategy's name.
+        writes: Whether its strategy also writes the drafts that are checked.
     """
 
     name: str
-    description: str
-    is_thought: bool = False
+    holds: Callable[[Inputs], Any]
+    why: str
+    writes: bool = False
 
 
 KINDS: tuple[Kind, ...] = (
-    Kind("number_puzzle", "is a number puzzle and nothing else", is_thought=True),
-    Kind("long_input", f"has {LONG_CHARS:,} characters or more"),
-    Kind("lookups", "comes with tools"),
-    Kind("checked", "comes with a verifier"),
-    Kind("anything", "anything else: one call"),
+    Kind(
+        "checked_drafts",
+        lambda inputs: inputs.has_verifier and inputs.calls >= MANY_CALLS,
+        f"a verifier, and {MANY_CALLS} calls or more: it picks among several drafts",
+    ),
+    Kind("checked", lambda inputs: inputs.has_verifier, "a verifier: its objection improves the draft"),
+    Kind(
+        "lookups", lambda inputs: inputs.has_tools, "tools: each call depends on the one before", writes=True
+    ),
+    Kind(
+        "focused_reading",
+        lambda inputs: inputs.has_documents and inputs.is_focused,
+        "documents and a focused answer: tasks gather evidence for it",
+    ),
+    Kind("reading", lambda inputs: inputs.has_documents, "documents: they are searched", writes=True),
+    Kind(
+        "number",
+        lambda inputs: inputs.is_number and inputs.has_sandbox,
+        "a number is wanted, and there is a sandbox: a program computes it",
+    ),
+    Kind(
+        "number_puzzle",
+        lambda inputs: read_puzzle(inputs.problem),
+        "a number puzzle: steps are tried, checked exactly and undone",
+    ),
+    Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
 """Tried from the top."""
 
 
-def reasons_for(
-    problem: str, *, has_tools: bool = False, has_verifier: bool = False
-) -> Iterator[tuple[str, str]]:
-    """Yield the kinds that a problem is of, each with the reason."""
-    if read_puzzle(problem):
-        yield "number_puzzle", "a number puzzle: steps are tried, scored and undone"
-    if len(problem) >= LONG_CHARS:
-        yield "long_input", f"an input of {len(problem):,} characters: programs read it piece by piece"
-    if has_tools:
-        yield "lookups", "tools: each lookup depends on the one before"
-    if has_verifier:
-        yield "checked", "a verifier: the answer is improved until it passes"
-    yield "anything", "no special feature: reasoning in steps"
-
-
-class Considered(Struct, frozen=True):
-    """A kind of problem that `auto` looked at.
-
-    Attributes:
-        strategy: The strategy that suits it; empty where none does.
-        calls: That it usually takes.
-        why: Why the problem is of this kind; empty where it is not.
-        passed: Why it is not taken although the problem is of the kind.
-    """
-
-    kind: str
-    strategy: str
-    calls: int
-    why: str
-    passed: str = ""
-
-
-def choose_strategy(
-    problem: str, strategies: Iterable[Strategy[Any, Any]], **at_hand: Any
-) -> tuple[str, str, list[Considered]]:
-    """Return the name of the strategy for a problem, why, and what was considered; the arguments are `consider`'s."""
-    known = list(strategies)
-    if not known:
-        raise UsageError("there is no strategy to choose from", option="strategy")
-    considered = consider(problem, known, **at_hand)
-    taken = next((each for each in considered if each.why and each.strategy and not each.passed), None)
-    if taken is None:
-        fewest = min(known, key=lambda strategy: strategy.calls)
-        return fewest.name, "no other has as few calls, and no rule applies within the budget", considered
-    passed = [each.passed for each in considered[: considered.index(taken)] if each.passed]
-    return taken.strategy, "; ".join([taken.why, *passed]), considered
-
-
-def consider(
-    problem: str,
-    strategies: Iterable[Strategy[Any, Any]],
-    *,
-    has_tools: bool,
-    has_verifier: bool = False,
-    reasons: bool = False,
-    calls: int | None = None,
-) -> list[Considered]:
-    """Return the kinds of problem in the order in which they are tried; the first that is taken decides.
+def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
+    """Return the strategy for a problem, as a user would write it, and why.
 
     Args:
         strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
-        has_tools: Whether the run may call tools.
-        has_verifier: Whether a verifier looks at its answers.
-        reasons: Whether its model reasons by itself before it replies.
-        calls: Of its budget. None means no limit.
+
+    Raises:
+        UsageError: None of them suits the problem.
+    """
+    suiting = strategies_by_kind(strategies)
+    kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(inputs)]
+    if not kinds:
+        raise UsageError("no strategy here suits the problem: name one", option="strategy")
+    name, writer = suiting[kinds[0].name], next((suiting[kind.name] for kind in kinds if kind.writes), "")
+    if not (inputs.has_verifier and writer) or writer == name:
+        return name, kinds[0].why
+    return f"{name}({writer})", f"{kinds[0].why}; {writer} writes each draft"
+
+
+def strategies_by_kind(strategies: Iterable[Strategy[Any, Any]]) -> Mapping[str, str]:
+    """Return the name of the strategy for each kind of problem.
 
     Raises:
         InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
     """
-    suiting = {kind: strategy for strategy in reversed(list(strategies)) for kind in strategy.suits}
-    kinds = [kind.name for kind in KINDS]
-    if unknown := next((kind for kind in suiting if kind not in kinds), None):
-        raise InvalidStrategyError(
-            f"strategy {suiting[unknown].name!r}: suits names no kind of problem: {unknown!r}. "
-            f"The kinds: {', '.join(kinds)}."
-        )
-    found = dict(reasons_for(problem, has_tools=has_tools, has_verifier=has_verifier))
-    considered: list[Considered] = []
-    for kind in KINDS:
-        why, strategy, passed = found.get(kind.name, ""), suiting.get(kind.name), ""
-        needed = strategy.calls if strategy else 0
-        if strategy and why and calls is not None and needed > calls:
-            passed = f"{strategy.name} would take {needed} calls, and the budget has {calls}"
-        elif strategy and why and reasons and kind.is_thought:
-            passed = f"the model reasons by itself, so it needs no {strategy.name}"
-        considered.append(Considered(kind.name, strategy.name if strategy else "", needed, why, passed))
-    return considered
+    suiting = {kind: strategy.name for strategy in reversed([*strategies]) for kind in strategy.suits}
+    known = [kind.name for kind in KINDS]
+    for kind, name in suiting.items():
+        if kind not in known:
+            raise InvalidStrategyError(
+                f"strategy {name!r}: suits names no kind of problem: {kind!r}. The kinds: {', '.join(known)}."
+            )
+    return suiting

@@ -204,6 +204,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     details=ProgramOfThoughtDetails,
     version=2,
     resources=(SANDBOX_TOOL,),
+    suits=("number",),
     stages=(
         problem_reception(
             ("program_writing",), "Say which quantities are known, which is asked for, and in which form."

@@ -337,7 +337,7 @@ REACT: Strategy[State, Options] = Strategy(
     version=3,
     details=ReactDetails,
     resources=("py_executor", "check_claim", "search_documents"),
-    suits=("lookups",),
+    suits=("lookups", "reading"),
     calls=2,
     stages=(
         problem_reception(

@@ -254,7 +254,6 @@ RECURSIVE: Strategy[State, Options] = Strategy(
     version=2,
     details=RecursiveDetails,
     resources=(SANDBOX_TOOL,),
-    suits=("long_input",),
     calls=7,
     stages=(
         problem_reception(

@@ -363,7 +363,7 @@ def _source(path: str, kind: str) -> str:
     return read_regular_file(path, MAX_FILE_BYTES, label=kind, option="verifier").decode("utf-8")
 
 
-def verifier_of_offline(problem: str) -> Verifier | None:
-    """Return the verifier for a problem of the offline model."""
+def exact_verifier(problem: str) -> Verifier | None:
+    """Return the verifier of a number puzzle; None for any other problem."""
     puzzle = read_puzzle(problem)
     return None if puzzle is None else ArithmeticVerifier(puzzle.target)

@@ -48,6 +48,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     summary="Plans, executes and judges tasks, then answers in one word if you want: for decisions in programs.",
     aliases=("pipeline",),
     resources=("py_executor", CHECKER, RETRIEVER),
+    suits=("focused_reading",),
     version=2,
     options=Options,
     calls=12,

@@ -48,12 +48,13 @@ def solve(
     check_report(report)
     text = read_problem(problem)
     if explain:
-        request = settings.request(text, DEFAULT_STRATEGY, ())
+        request = settings.request(text, DEFAULT_STRATEGY, option)
 
-        async def explain_auto(app: App) -> dict[str, Any]:
-            return explain_choice(request, app.strategies, app.pool)
+        async def explain_auto(app: App) -> dict[str, str]:
+            return explain_choice(request, app.strategies)
 
-        return settings.common.show(settings.do(explain_auto))
+        explained = settings.do(explain_auto)
+        return settings.common.show(explained, "{strategy} ({why})".format(**explained))
 
     return _solve(settings.request(text, strategy, option, session, prompt), report, shown, settings)
 
