@@ -114,6 +114,22 @@ class Coach(Struct, frozen=True):
                 shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
         return shown
 
+    async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
+        """Return an open question whole, under its own id or the one it shares with its equals.
+
+        Raises:
+            NotFoundError: There is no such run.
+            ConflictError: It is not open; `choices` has the open ones.
+        """
+        run = (await self.engine.read(run_id, whole=False)).run
+        handed = handed_out(run)
+        alone = {pending.id: [pending] for pending in handed}
+        joined = equal_questions(handed)
+        found = (alone | joined).get(effect_id)
+        if found is None:
+            raise ConflictError(_why_not(run, effect_id, joined), effect=effect_id, choices=list(joined))
+        return {"run_id": run_id, **_question(found[0]), "id": effect_id}
+
     async def go_on(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:

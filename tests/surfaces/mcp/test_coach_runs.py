@@ -284,3 +284,34 @@ def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) ->
         shown = raw.call("coach", action="answer", answers=answers)
         assert shown["status"] == "active"
         assert "sum" in shown["questions"][0]["prompt"]
+
+
+# -- one question, for the sub-agent that answers it
+
+
+def test_a_sub_agent_reads_its_question_whole_and_answers_it(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db") as agent, Raw(tmp_path / "s.db") as sub_agent:
+        shown = agent.call("coach", action="refute", problem=LONG_SUM, claims=["It is 42.", "A child asks."])
+        run_id, asked = shown["run_id"], [question["id"] for question in shown["questions"]]
+        read = [sub_agent.call("coach", action="question", run_id=run_id, id=each) for each in asked]
+        assert [each["id"] for each in read] == asked
+        assert all(LONG_SUM in each["prompt"] and "[#" not in each["prompt"] for each in read)
+        assert read[0]["answer_schema"]["type"] == "object"
+        vote = {"quote": "17 + 25", "reason": "It was counted.", "verdict": "holds"}
+        sub_agent.call("coach", action="answer", run_id=run_id, answers={asked[0]: vote})
+        for gone in (asked[0], "e99"):
+            refused = error(agent, action="question", run_id=run_id, id=gone)
+            assert (refused["code"], refused["choices"]) == ("conflict", asked[1:])
+            assert ", ".join(asked[1:]) in refused["message"]
+        unknown = error(agent, action="question", run_id="0" * 32, id=asked[1])
+        assert unknown["choices"] == [run_id]
+        assert run_id in unknown["message"]
+
+
+def test_equal_questions_are_read_under_their_one_id_and_under_their_own(raw: Raw) -> None:
+    shown = start(raw, LONG_SUM, "self_consistency", options={"samples": 3, "stop": "full"})
+    (asked,) = shown["questions"]
+    assert asked["id"] == "e1..e3"
+    whole = raw.call("coach", action="question", id="e1..e3")
+    assert whole["prompt"] == raw.call("coach", action="question", id="e2")["prompt"]
+    assert LONG_SUM in whole["prompt"]
