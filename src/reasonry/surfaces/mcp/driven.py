@@ -68,8 +68,8 @@ _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
     "in its answer_schema, and get the next ones or the result. `refute`: questions for fresh sub-agents that try to "
-    "refute your session, a plan (problem) or claims; each fetches its own by `question`. `status`, `cancel`, `read`; `list` runs, `resume` one, `fork` "
-    "it. No run_id: your only open run."
+    "refute your session, a plan (problem) or claims; each fetches its own by `question`. `status`, `cancel`, `read`; "
+    "`list` runs, `resume` one, `fork` it. No run_id: your only open run."
 )
 CAME_TO_ITS_END = (
     "The run came to an end of its own, so there is nothing to continue; fork it to try another way."
