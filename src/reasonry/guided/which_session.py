@@ -4,7 +4,7 @@ Rule 1: everything here is pure except new ids. A turn asks inside the transacti
 Rule 2: a thought without a session id stays in the current session if that has its number or the previous number. A
         repeated thought belongs where it was. Number 1, or another strategy, starts a session.
 Rule 3: among several possible sessions the branch, the estimate and the strategy decide, else the latest session. No
-        session is left or chosen without a notice that names both, once for each pair.
+        session is left or chosen without a notice that names both by their first words.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
 from ..records import LAST, SessionRow, SessionView, no_session
-from ..text import show_value
+from ..text import first_words, show_value
 from .lines import Head, decode_head, find_kept
 from .thinking_tool import Notice, ThinkingCall
 
 MAX_OPEN = 16
 """The most sessions that a call may continue. Beyond it, the least recently used is forgotten."""
 _MAX_NAMED = 3
-
-Pair = frozenset[str]
-
 
 # -- what a caller has in mind
 
@@ -53,13 +50,11 @@ class Thinker:
         seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
         gate: A lock for parallel calls, so that each knows of sessions started by earlier ones.
         begun_for: The session started for each unknown name.
-        pairs: The pairs of sessions already named in a notice.
     """
 
     ids: list[str] = field(default_factory=list[str])
     seen: dict[str, Seen] | None = field(default_factory=dict[str, Seen])
     begun_for: dict[str, str] = field(default_factory=dict[str, str])
-    pairs: set[Pair] = field(default_factory=set[Pair])
     gate: AbstractAsyncContextManager[object] = field(default_factory=nullcontext, repr=False)
 
     @property
@@ -90,7 +85,6 @@ class Thinker:
             self.ids.append(session_id)
         if named not in (None, session_id, LAST) and not call.clear_session:
             self.begun_for[named] = session_id
-        self.pairs.update(choice.pairs)
         if self.seen is not None:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
@@ -147,18 +141,13 @@ class KnownSession:
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues (None for a new one), and the fate of the session it leaves.
-
-    Attributes:
-        pairs: The pairs of sessions that notices name for the first time.
-    """
+    """The session that a call continues (None for a new one), and the fate of the session it leaves."""
 
     session: KnownSession | None
     new_id: str = ""
     notices: Sequence[Notice] = ()
     delete: bool = False
     archive_as: str | None = None
-    pairs: Sequence[Pair] = ()
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
@@ -302,11 +291,9 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
                 found.head.has_stage and found.row.strategy == strategy,
             ),
         )
-        ids = dict.fromkeys([current.id, *(found.id for found in fitting)])
-        named = self.thinker.pairs if self.thinker else ()
-        new = [other for other in ids if other != taken.id and Pair((taken.id, other)) not in named]
-        notices = [_chosen(number, taken.id, current.id, new)] if new else []
-        return SessionChoice(taken, notices=notices, pairs=[Pair((taken.id, other)) for other in new])
+        others = {found.id: found for found in (current, *fitting) if found is not taken}
+        notices = [_chosen(number, taken, [*others.values()], is_current=taken is current)] if others else []
+        return SessionChoice(taken, notices=notices)
 
     def _fits(self, found: KnownSession, *, is_current: bool) -> bool:
         """Whether a session has everything a thought refers to, and the thought's number or the previous number.
@@ -343,15 +330,16 @@ def _begun(why: str, earlier: KnownSession) -> Notice:
     return Notice("session_begun", message)
 
 
-def _chosen(number: int, taken: str, current: str, others: Sequence[str]) -> Notice:
-    listed = ", ".join(f'"{session_id}"' for session_id in others[:_MAX_NAMED])
-    if taken == current:
+def _chosen(number: int, taken: KnownSession, others: Sequence[KnownSession], *, is_current: bool) -> Notice:
+    name, *names = (f'"{each.id}" ({first_words(each.row.purpose, 60)})' for each in (taken, *others))
+    listed = ", ".join(names[:_MAX_NAMED])
+    if is_current:
         message = (
-            f'Thought {number} fits several sessions; it was added to "{taken}", the current one. '
+            f"Thought {number} fits several sessions; it was added to {name}, the current one. "
             f"Pass a session id to choose; also open: {listed}."
         )
         return Notice("ambiguous_session", message)
     return Notice(
         "session_changed",
-        f'Thought {number} was added to "{taken}", which it fits better than {listed}. Pass a session id to choose.',
+        f"Thought {number} was added to {name}, which it fits better than {listed}. Pass a session id to choose.",
     )
