@@ -25,11 +25,13 @@ from .drive import OpenRun
 from .engine import Engine
 from .fork import Fork
 from .journal import CALLER, Begun
-from .metering import no_price
+from .metering import estimate_tokens, no_price
 from .policy import Performers
 from .ports import OnText, Question
 from .run import Run
 
+_TOKENS_BESIDE = 400
+"""The tokens of a question beside its problem, and of its answer."""
 NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or their process died. In that case an answer call "
     "with no answers continues them, and so does taking the run over."
@@ -193,6 +195,9 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
         shown["result"] = read.result.document(nodes=False)
         return shown
     notes = () if run.counts.answered else run.begun.warnings
+    if at_most := not run.counts.answered and run.strategy.conclude(snapshot.state).document.get("at_most"):
+        tokens = at_most * (estimate_tokens(run.begun.problem) + _TOKENS_BESIDE)
+        notes = (*notes, f"At most {at_most} questions, about {tokens:,} tokens with their answers")
     notes = (*notes, *(() if shown["questions"] else (NOTHING_ASKED,)))
     return {**shown, "note": "; ".join(notes)} if notes else shown
 

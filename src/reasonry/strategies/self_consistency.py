@@ -28,11 +28,12 @@ from collections.abc import Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import PLAIN_WRITER, Draft, DraftOptions, DraftState, Group, drafts_document, read_draft
+from ..blocks.judging import Groups, read_groups
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
@@ -103,12 +104,6 @@ class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
     """A path, with its confidence from 0 to 1 if requested and stated."""
 
     confidence: float | None = None
-
-
-class AnswerGroups(Struct, frozen=True):
-    """The groups of equal answers, by number."""
-
-    groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
@@ -311,17 +306,6 @@ def group_answers(s: State) -> Body:
     return go(replace(s, groups=groups), "majority_selection")
 
 
-def read_groups(_: State, ask: Ask, texts: Sequence[str]) -> tuple[AnswerGroups, str] | Unreadable:
-    """Read groups. Each listed answer is in exactly one group."""
-    reading = parse.read_form(texts[-1], AnswerGroups)
-    if isinstance(reading, Unreadable):
-        return reading
-    numbers = sorted(number for group in reading[0].groups for number in group)
-    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
-        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
-    return reading
-
-
 def select(state: State) -> Move:
     """argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.valid)}" for vote in state.votes]
@@ -413,7 +397,7 @@ SELF_CONSISTENCY: Strategy[State, Options] = Strategy(
             guidance="Count how often each answer came up; say how clear the lead is.",
             fields=(Field.optional("votes", "object", "How many paths gave each answer."),),
             body=group_answers,
-            reply=AnswerGroups,
+            reply=Groups,
             read=read_groups,
             example={"groups": [[1, 3], [2]]},
         ),
