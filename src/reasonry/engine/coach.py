@@ -124,13 +124,12 @@ class Coach(Struct, frozen=True):
             ConflictError: It is not open; `choices` has the open ones.
         """
         run = (await self.engine.read(run_id, whole=False)).run
-        handed = handed_out(run)
-        alone = {pending.id: [pending] for pending in handed}
-        joined = equal_questions(handed)
-        found = (alone | joined).get(effect_id)
-        if found is None:
+        joined = equal_questions(handed_out(run))
+        found = {pending.id: pending for equal in joined.values() for pending in equal}
+        found |= {name: equal[0] for name, equal in joined.items()}
+        if effect_id not in found:
             raise ConflictError(_why_not(run, effect_id, joined), effect=effect_id, choices=list(joined))
-        return {"run_id": run_id, **_question(found[0]), "id": effect_id}
+        return {"run_id": run_id, **_question(found[effect_id]), "id": effect_id}
 
     async def go_on(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None

@@ -306,11 +306,10 @@ def attack(s: State) -> Body:
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}
         for at, claim in enumerate(s.claims):
-            shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
-            is_open = not claim.verdict if lenses == [first] else claim.votes and claim.verdict != "confirmed"
-            for lens in lenses if is_open else ():
-                about = f"claim-{at + 1}"
-                asks[at, lens] = s.ask_reader(lens, LENSES[lens] + VERDICT, shown, about=about)
+            is_doubted = claim.votes and claim.verdict != "confirmed"
+            for lens in lenses if is_doubted or not claim.verdict else ():
+                shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
+                asks[at, lens] = s.ask_reader(lens, LENSES[lens] + VERDICT, shown, about=f"claim-{at + 1}")
         answers = yield request(s, *asks.values(), give_failures=True)
         if lenses == [first]:
             _raise_if_nobody_replied(answers)
@@ -318,8 +317,7 @@ def attack(s: State) -> Body:
         for (at, lens), answer in zip(asks, answers, strict=True):
             if isinstance(answer, Reply):
                 claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
-        judged = (claim if claim.settled_by else judge(s.problem, claim) for claim in claims)
-        s = replace(s, claims=tuple(judged))
+        s = replace(s, claims=tuple(each if each.settled_by else judge(s.problem, each) for each in claims))
     return go(s, "verdict_table")
 
 

@@ -56,12 +56,8 @@ class MontySandbox(Sandbox):
             feed.kill()
             await running
             raise
-        except _NotStartedError as error:
+        except OSError as error:
             raise self.unavailable(f"it could not be started: {error}") from None
-
-
-class _NotStartedError(Exception):
-    """No worker could be started, so the code is not at fault."""
 
 
 class _Feed:
@@ -77,11 +73,11 @@ class _Feed:
         """Run the code, blocking.
 
         Raises:
-            _NotStartedError: No worker could be started.
+            OSError: No worker could be started.
         """
         try:
             return conclude("ok", self.output, value=_data(self._value()))
-        except _NotStartedError:
+        except OSError:
             raise
         except Exception as error:
             status, message = _status(error, self.limits)
@@ -110,7 +106,7 @@ class _Feed:
                     pool = stack.enter_context(Monty(max_processes=1, request_timeout=patience))
                 session = stack.enter_context(pool.checkout(script_name="code.py", limits=limits))
             except Exception as error:
-                raise _NotStartedError(f"{type(error).__name__}: {error}") from error
+                raise OSError(f"{type(error).__name__}: {error}") from error
             with self._lock:
                 self._worker = session.worker_pid
                 if self._killed:

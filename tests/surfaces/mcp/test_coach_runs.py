@@ -315,3 +315,57 @@ def test_equal_questions_are_read_under_their_one_id_and_under_their_own(raw: Ra
     whole = raw.call("coach", action="question", id="e1..e3")
     assert whole["prompt"] == raw.call("coach", action="question", id="e2")["prompt"]
     assert LONG_SUM in whole["prompt"]
+
+
+def test_a_review_says_how_much_it_asks_and_33_claims_of_3_things_take_12_questions_at_most(
+    raw: Raw,
+) -> None:
+    claims = [f"Claim {number % 3}, worded for the time {number}." for number in range(33)]
+    shown = raw.call("coach", action="refute", problem=LONG_SUM, claims=claims)
+    assert re.search(r"At most 100 questions, about [\d,]+ tokens with their answers", shown["note"])
+    assert "1. Claim 0, worded" in json.dumps(shown["shared"])
+    asked = 0
+    while shown["status"] == "active":
+        answers: dict[str, Any] = {}
+        for question in shown["questions"]:
+            asked += 1
+            prompt = raw.call("coach", action="question", id=question["id"])["prompt"]
+            vote = {"quote": "17 + 25", "reason": "shown", "verdict": "unsure"}
+            groups = {"groups": [[*range(kind + 1, 34, 3)] for kind in range(3)]}
+            answers[question["id"]] = groups if "1. Claim" in prompt else vote
+        assert len(json.dumps(shown)) <= 12_000
+        shown = raw.call("coach", action="answer", answers=answers)
+    assert asked == 10
+    assert len(json.dumps(shown)) <= 12_000
+    assert [len(claim["also"]) for claim in shown["result"]["claims"]] == [10, 10, 10]
+
+
+def test_more_than_200_claims_are_refused_with_the_bound(raw: Raw) -> None:
+    refused = error(raw, action="refute", problem=SUM, claims=["It is 42."] * 201)
+    assert "at most 200 items" in refused["message"]
+    assert raw.call("coach", action="list")["runs"] == []
+
+
+def test_the_verdict_on_a_claim_is_told_at_each_of_its_places(raw: Raw) -> None:
+    texts = [
+        "The copy takes 28 hours.",
+        "It runs 28 hours.",
+        "We start it.",
+        "It is long.",
+        "28 hours is all.",
+    ]
+    for number, text in enumerate(texts, 1):
+        begun = raw.call("sequentialthinking", **thought(number, thought=text))
+    session = begun["sessionId"]
+    claims = [*texts[:2], *texts[2:]]
+    shown = raw.call("coach", action="refute", session_id=session, claims=claims)
+    (group,) = shown["questions"]
+    grouped = {group["id"]: {"groups": [[1, 2, 5], [3], [4]]}}
+    shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=grouped)
+    while shown["status"] == "active":
+        vote = {"quote": "28 hours", "reason": "It takes 30.", "verdict": "fails"}
+        answers = {question["id"]: vote for question in shown["questions"]}
+        shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answers)
+    reply = raw.call("sequentialthinking", **thought(6, thought="Now what?"))
+    told = [notice["message"] for notice in reply["notices"] if notice["reason"] == "refuted"]
+    assert {message.partition(",")[0] for message in told} == {f"Thought {number}" for number in range(1, 6)}
