@@ -510,7 +510,9 @@ def _conclude_claims(state: State) -> Conclusion:
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [
-        to_builtins(claim) | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+        to_builtins(claim)
+        | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+        | {"also": [to_builtins(other) for other in claim.also]}
         for claim in claims
     ]
     document: dict[str, Any] = {"claims": shown, "refutation_rate": round(rate, 3)}
