@@ -174,6 +174,18 @@ async def test_groups_that_cannot_be_read_leave_each_claim_by_itself() -> None:
             return Answered('{"groups": [[1, 2], [2, 3]]}')
 
     claims = [f"Counting table {number} takes 20 s." for number in range(5)]
+    # Equal texts in two groups are two claims.
+    same = walk(
+        PROVE_AND_REFUTE,
+        PLAN,
+        lambda one: reply(
+            {"groups": [[2, 3], [1], [4], [5]]}
+            if one.effect.facts["kind"] == "group"  # type: ignore[union-attr]
+            else {"reason": "shown", "verdict": "holds"}
+        ),
+        {"claims": [claims[0], *claims[:4]]},
+    )
+    assert len(same.conclusion.document["claims"]) == 4
     reader = Ungrouped({("copy", "true"): "holds"})
     found = await refute(reader, *claims)
     assert [found[claim]["verdict"] for claim in claims] == ["confirmed"] * 5

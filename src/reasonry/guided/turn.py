@@ -287,9 +287,9 @@ def call_notices(
         yield Notice("unknown_argument", sentence)
     if not head.thoughts:
         return
-    said = next((row for row in view.latest(_LOOKED_BACK) if row.text == call.thought), None)
-    if said is not None and call.thought.strip():
-        yield Notice("repeats", f"This is thought {said.number} again, word for word. What would be new?")
+    same = next((row for row in view.latest(_LOOKED_BACK) if row.text == call.thought), None)
+    if same is not None and call.thought.strip():
+        yield Notice("repeats", f"This is thought {same.number} again, word for word. What would be new?")
     first = decode_record(there[0]).total_thoughts if (there := view.with_number(1)) else 0
     if head.thoughts + 1 == 2 * first:
         message = f"{2 * first} thoughts, and the first estimate was {first}: what would settle it?"

@@ -190,9 +190,9 @@ def distinguish(s: State) -> Body:
     outputs = [_outputs(output_of(each), len(inputs)) for each in returned]
     brought = {**s.outputs, **dict(zip(map(str, missing), outputs, strict=True))}
     if not s.inputs:
-        told = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
-        inputs = tuple(compress(inputs, told))
-        brought = {number: tuple(compress(run, told)) for number, run in brought.items()}
+        returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
+        inputs = tuple(compress(inputs, returning))
+        brought = {number: tuple(compress(run, returning)) for number, run in brought.items()}
     s = replace(s, inputs=inputs, outputs=brought)
     lines = "\n".join(f"Draft {number}: {', '.join(brought[str(number)])}" for number in missing)
     thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs and missing else []

@@ -293,11 +293,13 @@ def group(s: State) -> Body:
     facts = {"kind": "group", "count": len(unsettled)}
     (reply,) = yield request(s, Ask(shown, SYSTEM, task=GROUP, facts=facts, by="judge"), give_failures=True)
     if isinstance(reply, Reply):
-        for first, *others in ([unsettled[at - 1] for at in sorted(one)] for one in reply.value.groups):
-            also = tuple(FoundClaim(other.text, other.thought) for other in others)
-            claims[claims.index(first)] = replace(first, also=also)
-            claims = [claim for claim in claims if claim not in others]
-    return go(replace(s, claims=tuple(claims)), "claim_attack")
+        grouped = ([unsettled[at - 1] for at in sorted(numbers)] for numbers in reply.value.groups)
+        merged = (
+            replace(first, also=tuple(FoundClaim(other.text, other.thought) for other in others))
+            for first, *others in grouped
+        )
+        s = replace(s, claims=(*filter(lambda claim: claim.verdict, claims), *merged))
+    return go(s, "claim_attack")
 
 
 def attack(s: State) -> Body:
