@@ -288,7 +288,7 @@ def call_notices(
     if not head.thoughts:
         return
     same = next((row for row in view.latest(_LOOKED_BACK) if row.text == call.thought), None)
-    if same is not None and call.thought.strip():
+    if same is not None and call.thought.strip() and not call.data:
         yield Notice("repeats", f"This is thought {same.number} again, word for word. What would be new?")
     first = decode_record(there[0]).total_thoughts if (there := view.with_number(1)) else 0
     if head.thoughts + 1 == 2 * first:
