@@ -37,7 +37,7 @@ class Desk:
         self.store = store
         self.sessions = Sessions(store, STRATEGIES, settings, self.clock, directory=directory)
 
-    async def think(self, number: Any = 1, thought: str = "A thought.", **more: Any) -> dict[str, Any]:
+    async def think(self, number: Any = 1, thought: Any = ..., **more: Any) -> dict[str, Any]:
         """Hand in a thought.
 
         Args:
@@ -48,7 +48,7 @@ class Desk:
         if more.pop("whole", False):
             ways["history"] = None
         given = {
-            "thought": thought,
+            "thought": f"Thought {number}." if thought is ... else thought,
             "thought_number": number,
             "total_thoughts": 3,
             "next_thought_needed": True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from reasonry.app.app import App
 from reasonry.errors import NotFoundError, UsageError
@@ -37,7 +35,7 @@ def session(
     """Return a session that has the thoughts 1 to `number`."""
     line = ThoughtLine(stage, number=number, total=total, thoughts=number)
     head = Head(line, thoughts=number, highest=number, ended=ended)
-    row = SessionRow(name, strategy, 1, 1, thoughts=number, head=encode(head))
+    row = SessionRow(name, strategy, 1, 1, thoughts=number, purpose=f"about {name}", head=encode(head))
     thoughts = [
         ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))) for n in range(1, number + 1)
     ]
@@ -106,11 +104,12 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
     choice = request.choose_among(known)
     found = None if choice.session is None else choice.session.id
     assert (found, [notice.reason for notice in choice.notices]) == (chosen, reasons)
-    told = {frozenset(pair) for pair in choice.pairs}
-    again = replace(request, thinker=Thinker(pairs=told)).choose_among(known)
-    assert again.notices == ([] if told else choice.notices)
+    assert request.choose_among(known).notices == choice.notices
     for notice in choice.notices:
-        assert all(f'"{name}"' in notice.message for pair in told for name in pair)
+        if notice.reason in ABOUT_SESSIONS:
+            named = [each for each in known if f'"{each.id}" (about {each.id})' in notice.message]
+            assert chosen in [each.id for each in named]
+            assert len(named) >= 2
 
 
 THOUGHTS = st.fixed_dictionaries(
@@ -212,7 +211,7 @@ AGENTS = st.lists(st.integers(2, 6), min_size=1, max_size=4).map(
 async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: list[bool]) -> None:
     """Have agents think in turns without ids, and count what they are told."""
     thinker, counts = Thinker(), dict.fromkeys(agents, 0)
-    homes, kept, named = dict[Agent, str](), dict[str, str](), Counter[frozenset[str]]()
+    homes, kept = dict[Agent, str](), dict[str, str]()
     current = ""
     for turn, comes_again in zip(turns, repeats, strict=False):
         agent = agents[turn % len(agents)]
@@ -230,29 +229,21 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
         homes.setdefault(agent, session)
         kept[f"{agent.name}{number}"] = session
         about = [notice for notice in reply.get("notices", []) if notice["reason"] in ABOUT_SESSIONS]
-        pairs = {
-            frozenset((session, other))
-            for one in about
-            for other in homes.values()
-            if other in one["message"]
-        }
         # A thought that fits none of the open sessions begins one, too, after one that has ended.
         if number == 1 or "session_begun" in reasons:
             assert reasons.count("session_begun") == bool(current)
             assert not current or current in reply["notices"][0]["message"]
             assert number == 1 or "the earlier one has ended" in reply["notices"][0]["message"]
         else:
-            named.update(pair for pair in pairs if len(pair) == 2)
             assert session in (current, homes[agent]) or not _is_alone(agent, agents)
             if session != current:
-                assert named[frozenset((session, current))] == 1
+                assert any(session in one["message"] and current in one["message"] for one in about)
         current = session
         if comes_again:
             again = await at.think(number, f"{agent.name}{number}", **call)
             assert again["session_id"] == session
             assert [notice["reason"] for notice in again["notices"]] == ["already_kept"]
             assert again["thought_history_length"] == reply["thought_history_length"]
-    assert set(named.values()) <= {1}
     for agent in agents:
         if agent in homes and _is_alone(agent, agents):
             assert {kept[f"{agent.name}{n}"] for n in range(1, counts[agent] + 1)} == {homes[agent]}
@@ -271,7 +262,7 @@ def _is_alone(agent: Agent, agents: list[Agent]) -> bool:
 
 @settings(max_examples=150, deadline=None)
 @given(AGENTS, st.lists(st.integers(0, 3), max_size=24), st.lists(st.booleans(), min_size=24, max_size=24))
-def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said_once(
+def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said(
     agents: list[Agent], turns: list[int], repeats: list[bool]
 ) -> None:
     async def attempt() -> None:
@@ -340,3 +331,14 @@ async def test_a_durable_store_is_cleared_only_with_a_confirmation(tmp_path: Pat
             await at.sessions.clear()
         assert len(await at.store.sessions()) == 1
         assert await at.sessions.clear(confirm=True) == 1
+
+
+async def test_a_circle_is_named_once_for_each_thought_that_repeats_and_once_past_the_estimate() -> None:
+    async with desk("memory", Path()) as at:
+        thinker, told = Thinker(), list[list[str]]()
+        for number, thought in enumerate(["a", "b", "a", "c", "d", "e"], 1):
+            reply = await at.think(number, thought, total_thoughts=2, thinker=thinker)
+            told.append([notice["message"] for notice in reply.get("notices", [])])
+    assert told[2] == ["This is thought 1 again, word for word. What would be new?"]
+    assert told[3] == ["4 thoughts, and the first estimate was 2: what would settle it?"]
+    assert [told[at] for at in (0, 1, 4, 5)] == [[], [], [], []]

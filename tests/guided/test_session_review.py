@@ -211,17 +211,18 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
         run = await coach_start(
             app, RefuteClaims(session_id=session, claims=("Counting the five tables takes 20 s.",)).request()
         )
-        assert len(run["questions"]) == 3
         assert "0.85" not in json.dumps(run)
         finding = {"quote": "takes 20 s", "reason": "A count reads all.", "verdict": "fails"}
-        answers = {question["id"]: finding for question in run["questions"]}
-        ended = await coach_answer(app, run["run_id"], answers)
-        assert ended["result"]["claims"][0]["verdict"] == "refuted"
+        for count in (1, 2):
+            assert len(run["questions"]) == count
+            answers = {question["id"]: finding for question in run["questions"]}
+            run = await coach_answer(app, run["run_id"], answers)
+        assert run["result"]["claims"][0]["verdict"] == "refuted"
         told = notices(await think(3, "Go on.", session_id=session))
         assert told["refuted"] == (
             'Thought 2, "Counting the five tables takes 20 s." is refuted: A count reads all.'
         )
-        assert "notices" not in await think(4, "Go on.", session_id=session), "told once"
+        assert "notices" not in await think(4, "On we go.", session_id=session), "told once"
         assert (await think(5, "End.", session_id=session, next_thought_needed=False))[
             "left_open"
         ] == "refuted: 2"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from asyncio import run
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from reasonry.core.effects import Ask
-from reasonry.core.events import Answered, Event, Failed
+from reasonry.core.effects import Ask, CallTool
+from reasonry.core.events import Answered, Event, Failed, ToolReturned
 from reasonry.core.machine import Pending
 from reasonry.strategies import STRATEGIES
+from reasonry.tools.sandbox import PyExecutor
 
 from .walking import Walked, walk
 
@@ -168,3 +170,59 @@ def test_fewer_replies_than_half_are_a_warning_in_the_first_line(lost: int, said
     assert conclusion.detail.startswith(said)
     assert conclusion.document.get("diagnostics", {}).get("warnings", []) == [conclusion.detail] * bool(said)
     assert ("one model's answer" in conclusion.detail) == (lost == 4)
+
+
+NEXT_DAY = "Write the Python function next_business_day(day)."
+BY_NAME = """from datetime import timedelta
+
+def next_business_day(day):
+    day += timedelta(days=1)
+    while day.weekday() > 4:
+        day += timedelta(days=1)
+    return day"""
+BY_MODULE = """import datetime
+
+def next_business_day(day):
+    return day + datetime.timedelta(days=1)"""
+FRIDAY = "next_business_day(datetime.date(2026, 11, 27))"
+
+
+def compared(*calls: str, fails: int = 0) -> Walked:
+    """Have two programs compared that are run in the sandbox; the first runs may fail."""
+    written, failures = iter([BY_NAME, BY_MODULE]), [Failed("sandbox_unavailable", "no worker")] * fails
+
+    def answer(one: Pending) -> Event:
+        if isinstance(one.effect, CallTool):
+            return failures.pop() if failures else ToolReturned(run(PyExecutor().call(one.effect.arguments)))
+        assert isinstance(one.effect, Ask)
+        if one.effect.facts["kind"] == "judge":
+            return Answered('{"ratings": {"A": 5, "B": 5}}')
+        if one.effect.facts["kind"] == "inputs":
+            return Answered(json.dumps({"calls": calls}))
+        return Answered(f"<answer>{next(written)}</answer>")
+
+    options = {"n": 2, "judge": "pairs", "tools": [{"name": "py_executor"}]}
+    return walk(STRATEGIES["best_of_n"], NEXT_DAY, answer, options)
+
+
+def shown_to_judge(walked: Walked) -> str:
+    return next(ask.prompt for ask in walked.asks if ask.facts["kind"] == "judge")
+
+
+def test_expressions_run_with_the_usual_modules_whatever_a_program_imports() -> None:
+    prompt = shown_to_judge(compared(FRIDAY))
+    assert f"{FRIDAY} → datetime.date(2026, 11, 30)" in prompt
+    assert f"{FRIDAY} → datetime.date(2026, 11, 28)" in prompt
+
+
+def test_an_expression_that_raises_everywhere_is_dropped_and_the_error_of_another_is_named() -> None:
+    only_one = "next_business_day(datetime.date(2026, 11, 27)) + timedelta(days=1)"
+    prompt = shown_to_judge(compared("next_business_day(None)", only_one))
+    assert "next_business_day(None)" not in prompt
+    assert f"{only_one} → datetime.date(2026, 12, 1)" in prompt
+    assert f"{only_one} → raises NameError: name 'timedelta' is not defined" in prompt
+    assert "Run:" not in shown_to_judge(compared("next_business_day(None)"))
+
+
+def test_where_a_program_could_not_be_run_no_run_speaks_against_the_others() -> None:
+    assert "Run:" not in shown_to_judge(compared(FRIDAY, fails=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,3 +117,15 @@ async def test_the_writer_is_told_what_the_sandbox_can_run() -> None:
     await solve("How many?", strategy="program_of_thought", model=model, store="memory")
     assert (asked[0].system, asked[0].prompt) == ("", f"Problem: How many?\n\n{WRITE}")
     assert f"Where it runs: {WHERE_IT_RUNS}" in WRITE
+
+
+async def test_a_sandbox_that_cannot_start_is_no_error_of_the_program_and_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    binary = tmp_path / "monty"
+    binary.write_text("#!/bin/sh\nexit 3\n")
+    binary.chmod(0o755)
+    monkeypatch.setenv("MONTY_BIN", str(binary))
+    result = await run("```python\nprint(6 * 7)\n```")
+    assert (result.outcome, result.termination.code) == ("error", "sandbox_unavailable")
+    assert any("1 of the programs could not be run" in warning for warning in result.warnings)

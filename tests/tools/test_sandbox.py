@@ -540,3 +540,38 @@ async def test_two_loops_can_share_a_sandbox(sandbox: Sandbox) -> None:
     assert (await sandbox.run("1 + 1", ExecutionLimits())).value == 2
     await asyncio.to_thread(work.join)
     assert found[0].value == 42
+
+
+def test_the_first_programs_of_a_process_run_side_by_side() -> None:
+    usable("monty")
+    script = (
+        "import asyncio\nfrom reasonry.tools.sandbox import *\n"
+        "async def main():\n    ran = await asyncio.gather(*(open_sandbox().run(f'{n}') for n in range(8)))\n"
+        "    print([each.value for each in ran])\nasyncio.run(main())"
+    )
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (done.stdout, done.stderr) == ("[0, 1, 2, 3, 4, 5, 6, 7]\n", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the binary is a shell script")
+async def test_a_start_that_fails_is_tried_again_and_is_never_the_programs_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usable("monty")
+    from pydantic_monty._binary import find_monty_binary
+
+    flag, binary = tmp_path / "failed", tmp_path / "monty"
+    binary.write_text(
+        f'#!/bin/sh\n[ -e {flag} ] || {{ touch {flag}; exit 3; }}\nexec {find_monty_binary()} "$@"\n'
+    )
+    binary.chmod(0o755)
+    monkeypatch.setenv("MONTY_BIN", str(binary))
+    assert (await open_sandbox().run("6 * 7", AMPLE)).value == 42
+    assert flag.exists()
+    binary.write_text("#!/bin/sh\nexit 3\n")
+    with pytest.raises(SandboxError) as caught:
+        await open_sandbox().run("6 * 7", AMPLE)
+    assert "it could not be started: MontyCrashedError" in caught.value.message

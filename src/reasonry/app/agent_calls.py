@@ -101,6 +101,12 @@ class OneRun(Struct, frozen=True, kw_only=True):
     """None for the only open run of the connection."""
 
 
+class AskedQuestion(OneRun, frozen=True, kw_only=True):
+    """Arguments of `coach` with the action `question`."""
+
+    id: Annotated[str, Meta(description="question: its id")]
+
+
 class OpenedRun(ListedParts, frozen=True, kw_only=True):
     """A run to continue, and who works on it."""
 
@@ -165,6 +171,7 @@ COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
     "start": NewRun,
     "refute": RefuteClaims,
     "answer": AnswerCoached,
+    "question": AskedQuestion,
     "status": OneRun,
     "cancel": OneRun,
     "list": ListRuns,

@@ -114,4 +114,5 @@ async def tell_verdicts(run: Run, sessions: Callable[[], Sessions]) -> None:
     claims = conclusion and conclusion.document.get("claims")
     if session_id is not None and claims:
         with suppress(NotFoundError, StoreError):
-            await sessions().stored.take_verdicts(session_id, claims)
+            places = [{**claim, **place} for claim in claims for place in claim.get("also", ())]
+            await sessions().stored.take_verdicts(session_id, [*claims, *places])

@@ -11,6 +11,7 @@ from ..core.effects import Ask
 from ..core.events import Reply
 from ..core.readings import Unreadable
 from ..core.type_schema import inlined_schema
+from ..reading import form
 from ..reading.verdicts import DIFFER, Verdict, read_choice, read_scores
 from ..text import cut
 from .drafts import SHOWN_CHARS, DraftOptions
@@ -43,6 +44,23 @@ class Judgement(Struct, frozen=True):
 
     reason: Annotated[str, Meta(description="The decisive differences.")]
     ratings: Annotated[dict[str, Annotated[float, Meta(ge=1, le=10)]], Meta(description="1 to 10, by label.")]
+
+
+class Groups(Struct, frozen=True):
+    """The groups of texts that say the same, by number."""
+
+    groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
+
+
+def read_groups(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Groups, str] | Unreadable:
+    """Read groups. Each of the listed texts, `count` of them, is in exactly one group."""
+    reading = form.read_form(texts[-1], Groups)
+    if isinstance(reading, Unreadable):
+        return reading
+    numbers = sorted(number for group in reading[0].groups for number in group)
+    if numbers != list(range(1, ask.facts["count"] + 1)) or not all(reading[0].groups):
+        return Unreadable(f"put each number from 1 to {ask.facts['count']} into exactly one group")
+    return reading
 
 
 def judge_question(

@@ -113,9 +113,9 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
     if low is not None and high is not None:
         return f"{words}, {low} to {high}"
     bounds = [
-        f"{bound} {schema[keyword]}"
-        for keyword, (kind, bound, *_) in BOUNDS.items()
-        if keyword in schema and kind == "number"
+        f"{bound} {schema[keyword]}{unit}"
+        for keyword, (kind, bound, _, unit) in BOUNDS.items()
+        if keyword in schema and (kind == "number" or bound == "at most")
     ]
     return ", ".join([words, *bounds])
 

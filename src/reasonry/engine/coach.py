@@ -29,7 +29,10 @@ from .policy import Performers
 from .ports import OnText, Question
 from .prices import no_price
 from .run import Run
+from .usage import estimate_tokens
 
+_TOKENS_BESIDE = 400
+"""The tokens of a question beside its problem, and of its answer."""
 NOTHING_ASKED = (
     "Nothing is asked now: tools or checks are at work, or their process died. In that case an answer call "
     "with no answers continues them, and so does taking the run over."
@@ -115,6 +118,21 @@ class Coach(Struct, frozen=True):
                 shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
         return shown
 
+    async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
+        """Return an open question whole, under its own id or the one it shares with its equals.
+
+        Raises:
+            NotFoundError: There is no such run.
+            ConflictError: It is not open; `choices` has the open ones.
+        """
+        run = (await self.engine.read(run_id, whole=False)).run
+        joined = equal_questions(handed_out(run))
+        found = {pending.id: pending for equal in joined.values() for pending in equal}
+        found |= {name: equal[0] for name, equal in joined.items()}
+        if effect_id not in found:
+            raise ConflictError(_why_not(run, effect_id, joined), effect=effect_id, choices=list(joined))
+        return {"run_id": run_id, **_question(found[effect_id]), "id": effect_id}
+
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
@@ -178,6 +196,9 @@ def document(read: OpenRun, questions: list[dict[str, Any]] | None = None) -> di
         shown["result"] = read.result.document(nodes=False)
         return shown
     notes = () if run.counts.answered else run.begun.warnings
+    if at_most := not run.counts.answered and run.strategy.conclude(snapshot.state).document.get("at_most"):
+        tokens = at_most * (estimate_tokens(run.begun.problem) + _TOKENS_BESIDE)
+        notes = (*notes, f"At most {at_most} questions, about {tokens:,} tokens with their answers")
     notes = (*notes, *(() if shown["questions"] else (NOTHING_ASKED,)))
     return {**shown, "note": "; ".join(notes)} if notes else shown
 

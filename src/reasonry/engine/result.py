@@ -17,7 +17,7 @@ from ..core.events import Answered, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
-from ..errors import WorldError
+from ..errors import SandboxError, WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words
 from .journal import CALLER, HEAD_CHARS
@@ -277,6 +277,10 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
 
+    events = (settled.event for settled in run.events)
+    unrun = [each for each in events if isinstance(each, Failed) and each.code == SandboxError.default_code]
+    if unrun:
+        yield f"{len(unrun)} of the programs could not be run, through no fault of theirs; {unrun[-1].message}"
     usages = [settled.event.usage for settled in run.events if isinstance(settled.event, Answered | Failed)]
     unpriced = sum(usage.tokens > 0 and usage.usd is None for usage in usages)
     if run.budget.usd is not None and unpriced:

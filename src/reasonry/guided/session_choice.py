@@ -4,7 +4,7 @@ Rule 1: everything here is pure except new ids. A turn asks inside the transacti
 Rule 2: a thought without a session id stays in the current session if that has its number or the previous number. A
         repeated thought belongs where it was. Number 1, or another strategy, starts a session.
 Rule 3: among several possible sessions the branch, the estimate and the strategy decide, else the latest session. No
-        session is left or chosen without a notice that names both, once for each pair.
+        session is left or chosen without a notice that names both by their first words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
 from ..records import LAST, SessionRow, SessionView, no_session
-from ..text import show_value
+from ..text import first_words, show_value
 from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
 
@@ -27,7 +27,6 @@ MAX_OPEN = 16
 """The most sessions that a call may continue. Beyond it, the least recently used is forgotten."""
 _MAX_NAMED = 3
 
-Pair = frozenset[str]
 Verdict = Literal["first", "best", "new"]
 """A thought goes to the first or the best of several sessions, or begins a new one."""
 
@@ -55,13 +54,11 @@ class Thinker:
         seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
         gate: A lock for parallel calls, so that each knows of sessions started by earlier ones.
         begun_for: The session started for each unknown name.
-        pairs: The pairs of sessions already named in a notice.
     """
 
     ids: list[str] = field(default_factory=list[str])
     seen: dict[str, Seen] | None = field(default_factory=dict[str, Seen])
     begun_for: dict[str, str] = field(default_factory=dict[str, str])
-    pairs: set[Pair] = field(default_factory=set[Pair])
     gate: AbstractAsyncContextManager[object] = field(default_factory=nullcontext, repr=False)
 
     @property
@@ -92,7 +89,6 @@ class Thinker:
             self.ids.append(session_id)
         if named not in (None, session_id, LAST) and not call.clear_session:
             self.begun_for[named] = session_id
-        self.pairs.update(choice.pairs)
         if self.seen is not None:
             self.seen[session_id] = Seen(not head.ended, head.thoughts == 1 < call.thought_number)
 
@@ -145,18 +141,13 @@ class KnownSession:
 
 
 class SessionChoice(NamedTuple):
-    """The session that a call continues (None for a new one), and the fate of the session it leaves.
-
-    Attributes:
-        pairs: The pairs of sessions that notices name for the first time.
-    """
+    """The session that a call continues (None for a new one), and the fate of the session it leaves."""
 
     session: KnownSession | None
     new_id: str = ""
     notices: Sequence[Notice] = ()
     delete: bool = False
     archive_as: str | None = None
-    pairs: Sequence[Pair] = ()
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
@@ -308,11 +299,10 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
                 known.head.has_stage and known.row.strategy == self.strategy,
             ),
         )
-        ids = dict.fromkeys([current.id, *(known.id for known in found)])
-        earlier_pairs = self.thinker.pairs
-        new = [other for other in ids if other != best.id and Pair((best.id, other)) not in earlier_pairs]
-        notices = [_chosen(call.thought_number, best.id, current.id, new)] if new else []
-        return SessionChoice(best, notices=notices, pairs=[Pair((best.id, other)) for other in new])
+        others = {known.id: known for known in (current, *found) if known is not best}
+        names = [*others.values()]
+        notices = [_chosen(call.thought_number, best, names, is_current=best is current)] if names else []
+        return SessionChoice(best, notices=notices)
 
 
 def _fits(call: ThinkingCall, found: KnownSession, *, is_current: bool) -> bool:
@@ -349,15 +339,16 @@ def _begun(why: str, earlier: KnownSession) -> Notice:
     return Notice("session_begun", message)
 
 
-def _chosen(number: int, taken: str, current: str, others: Sequence[str]) -> Notice:
-    listed = ", ".join(f'"{session_id}"' for session_id in others[:_MAX_NAMED])
-    if taken == current:
+def _chosen(number: int, taken: KnownSession, others: Sequence[KnownSession], *, is_current: bool) -> Notice:
+    name, *names = (f'"{each.id}" ({first_words(each.row.purpose, 60)})' for each in (taken, *others))
+    listed = ", ".join(names[:_MAX_NAMED])
+    if is_current:
         message = (
-            f'Thought {number} fits several sessions; it was added to "{taken}", the current one. '
+            f"Thought {number} fits several sessions; it was added to {name}, the current one. "
             f"Pass a session id to choose; also open: {listed}."
         )
         return Notice("ambiguous_session", message)
     return Notice(
         "session_changed",
-        f'Thought {number} was added to "{taken}", which it fits better than {listed}. Pass a session id to choose.',
+        f"Thought {number} was added to {name}, which it fits better than {listed}. Pass a session id to choose.",
     )

@@ -30,6 +30,8 @@ from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 
 PURPOSE_CHARS = 100
+_LOOKED_BACK = 64
+"""The latest thoughts among which a repeated one is looked for."""
 LEAST_ASKED = 3
 """The thoughts from which a session is asked about possible mistakes before its end."""
 SHOWN_CHARS = 20_000
@@ -273,6 +275,13 @@ def call_notices(
         yield Notice("unknown_argument", sentence)
     if not head.thoughts:
         return
+    same = next((row for row in view.latest(_LOOKED_BACK) if row.text == call.thought), None)
+    if same is not None and call.thought.strip() and not call.data:
+        yield Notice("repeats", f"This is thought {same.number} again, word for word. What would be new?")
+    first = decode_record(there[0]).total_thoughts if (there := view.with_number(1)) else 0
+    if head.thoughts + 1 == 2 * first:
+        message = f"{2 * first} thoughts, and the first estimate was {first}: what would settle it?"
+        yield Notice("over_estimate", message)
     line = head.main if branch is None else head.branches.get(branch)
     latest = result.placed.record.branch_from_thought or 0 if line is None else line.number
     if number == latest and not call.is_revision and call.revises_thought is None:

@@ -99,6 +99,7 @@ _FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}
 _FENCE: Final = lazy_pattern(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
 _BULLET: Final = lazy_pattern(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
 _TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
+_BARE: Final = lazy_pattern(r"[\d\s.,+\-*/^()=]{5,}")
 _SENTENCE_END: Final = lazy_pattern(r"[.;](?=\s|\Z)|\n|;")
 
 
@@ -124,6 +125,16 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
     plain = plain_text(text[-MAX_CHECKED:])
     faults = (_fault(equation) for equation in _equations(plain) if not _is_doubted(plain, equation))
     return list(dict.fromkeys(fault for fault in faults if fault))
+
+
+def is_true_equation(text: str, *, about: str = "") -> bool:
+    """Whether a text is an equation of numbers and nothing else, and holds to the digit."""
+    plain = plain_text(text[:200]).strip().rstrip(".")
+    if not _BARE.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
+        return False
+    sides = [(_term(each.left), _term(each.right)) for each in _equations(plain) if _computes(each.left)]
+    holds = all(left and right and left.value == right.value for left, right in sides)
+    return holds and 0 < len(sides) == plain.count("=")
 
 
 @lru_cache(maxsize=200)

@@ -22,6 +22,7 @@ only if two votes in swapped order disagree or are close; a round of the tournam
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
@@ -30,7 +31,7 @@ from msgspec.structs import replace
 from ..blocks.answers import REFUTED
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, list_drafts
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
-from ..blocks.programs import SANDBOX_TOOL, ProgramOutput, output_of, program_in
+from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramOutput, output_of, program_in
 from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
 from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
@@ -59,6 +60,10 @@ NOT_JUDGED = "no reply of the judge could be read; the answer is the one with th
 MANY = 8
 """The number of candidates from which a knock-out is more often right per call than pairs around pivots."""
 MAX_CALLS = 6
+USUAL_MODULES = ("collections", "datetime", "decimal", "itertools", "json", "math", "random", "re")
+"""Modules of every sandbox that an expression may name, whatever the program imports."""
+RAISES = "raises "
+"""Precedes the error of an expression in place of its value."""
 
 MAX_GIVEN = 64
 MAX_GIVEN_CHARS = 1_000_000
@@ -180,7 +185,7 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
     merged: dict[Any, Group] = {}
     for each in found:
         brought = outputs.get(str(each.number), ())
-        key = brought if any(brought) else each.number
+        key = each.number if all(value.startswith(RAISES) for value in brought) else brought
         first = merged.setdefault(key, each)
         if first is not each:
             merged[key] = replace(first, voters=(*first.voters, *each.voters))
@@ -246,23 +251,35 @@ def distinguish(s: State) -> Body:
     missing = [number for number in programs if inputs and str(number) not in s.outputs]
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
     returned = yield request(s, *calls, give_failures=True)
-    brought = {str(number): _outputs(output_of(each)) for number, each in zip(missing, returned, strict=True)}
-    s = replace(s, inputs=inputs, outputs={**s.outputs, **brought})
-    lines = "\n".join(f"Draft {number}: {', '.join(values)}" for number, values in brought.items())
-    thoughts = [Thought(lines, data={"inputs": list(inputs)})] if any(brought.values()) else []
+    if any(getattr(each, "code", "") == UNAVAILABLE for each in returned):
+        # The runs of some programs alone would speak against the others.
+        return go(replace(s, inputs=(), outputs={}), "comparison")
+    outputs = [_outputs(output_of(each), len(inputs)) for each in returned]
+    brought = {**s.outputs, **dict(zip(map(str, missing), outputs, strict=True))}
+    if not s.inputs:
+        returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
+        inputs = tuple(compress(inputs, returning))
+        brought = {number: tuple(compress(run, returning)) for number, run in brought.items()}
+    s = replace(s, inputs=inputs, outputs=brought)
+    lines = "\n".join(f"Draft {number}: {', '.join(brought[str(number)])}" for number in missing)
+    thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs and missing else []
     return go(s, "comparison", *thoughts)
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
+    """Return a program that also tries each expression, after the imports of its author and the usual ones."""
+    imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
-        f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:\n    tried.append('')"
+        f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"
+        f"\n    tried.append(f'{RAISES}{{type(error).__name__}}: {{error}}')"
         for call in inputs
     )
-    return f"{program}\n\ntried = []{tries}\ntried"
+    return f"{program}\n{imports}\n\ntried = []{tries}\ntried"
 
 
-def _outputs(output: ProgramOutput) -> tuple[str, ...]:
-    found = output.value if isinstance(output.value, list) and not output.error else []
+def _outputs(output: ProgramOutput, count: int) -> tuple[str, ...]:
+    """Return the value or the error of each expression. A program that does not run has its error for all."""
+    found = output.value if isinstance(output.value, list) else [f"{RAISES}{output.error}"] * count
     return tuple(first_words(str(each), 200) for each in found)
 
 
@@ -305,7 +322,7 @@ def _texts_with_runs(s: State) -> dict[int, str]:
     texts: dict[int, str] = {}
     for each in s.rivals:
         run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
-        lines = [f"{call} → {value or 'an error'}" for call, value in run]
+        lines = [f"{call} → {value}" for call, value in run]
         texts[each.number] = "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
     return texts
 

@@ -6,12 +6,15 @@ Model-Agnostic Verification-and-Refinement Pipeline", arXiv:2507.15855).
 Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does it follow, what is missing):
 
     c_1 … c_n ← given, or the claims that carry x, unchecked      claim_selection
-    c_i false by arithmetic, run, or settled by a verifier: exempt claim_attack
-    v_il, quote, reason ~ p(v | x, c_i, l), each by itself        claim_attack
+    c_i run, or settled by arithmetic or a verifier: exempt       claim_grouping
+    of five claims or more, those that say the same become one    claim_grouping
+    v_i1, quote, reason ~ p(v | x, c_i, truth), each by itself    claim_attack
+    where v_i1 is not `holds`: v_il for the other lenses          claim_attack
     V_i ← the table of the v_il                                   claim_attack, verdict_table
 
 The table is exhaustive: `refuted` if two lenses, or the lens of truth alone, fail the claim; `confirmed` if no lens
-fails it and two hold; otherwise `undecided`. A verdict counts only with a reason, and a failure only with a quotation.
+fails it and two hold, or the lens of truth does, asked alone; otherwise `undecided`. A verdict counts only with a
+reason, and a failure only with a quotation.
 
 Claims of quoted thoughts are found without a model (`blocks/key_claims.py`), claims of other texts by a reader.
 
@@ -42,6 +45,7 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection
+from ..blocks.judging import Groups, read_groups
 from ..blocks.key_claims import carrying_claims, quoted_thoughts
 from ..core.bodies import (
     Answers,
@@ -59,7 +63,7 @@ from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
 from ..core.readings import Unreadable
 from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
-from ..puzzles.equations import false_equations
+from ..puzzles.equations import false_equations, is_true_equation
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS
 from ..text import first_words, lazy_pattern
@@ -81,6 +85,10 @@ VERDICT = """ Quote the place that decides it, word for word, and say why. Say `
 {"quote": "the place", "reason": "what shows it", "verdict": "holds" or "fails" or "unsure"}"""
 
 CLAIM = 'A claim of this text: {place}"{claim}"'
+
+GROUP = """Put the claims together that say the same, whatever their wording; a claim that no other agrees with is a \
+group of its own. Reply with JSON, the numbers of each group:
+{"groups": [[1, …], …]}"""
 
 SOLVER = "You solve problems rigorously."
 FINISHED = """Give each step with its reason, and nothing of how you found it; mark what you could not show: [GAP: \
@@ -121,6 +129,8 @@ _QUOTED_CHARS: Final = 40
 """The characters of a quotation that must occur in the text."""
 _CLAIM_CHARS: Final = 200
 _GAP: Final = lazy_pattern(r"\[GAP\b(?!: none)[^\]]*\]?")
+GROUPED_FROM: Final = 5
+"""The open claims from which they are grouped."""
 CONFIRM, REFUTE, VOTES = 4, 2, 5
 """The votes that confirm a proof, the votes that refute it, and the most votes."""
 _FIRST_VOTES: Final = 3
@@ -131,9 +141,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     claims: Annotated[
         tuple[Annotated[str, Meta(max_length=10_000)], ...],
-        Meta(max_length=50, description="The claims; none: it selects them."),
+        Meta(max_length=200, description="The claims; none: it selects them."),
     ] = ()
-    max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 8
+    max_claims: Annotated[int, Meta(ge=1, le=50, description="Most claims that the strategy selects.")] = 3
     verify: Annotated[bool, Meta(description="Let the run's verifier rule on claims and answers.")] = False
     solvers: Annotated[int, Meta(ge=0, le=16, description="Proofs to write; 0: the problem is a text.")] = 0
     revisions: Annotated[int, Meta(ge=0, le=10, description="Most revisions of unconfirmed proofs.")] = 3
@@ -179,6 +189,8 @@ class Claim(Struct, frozen=True):
     verdict: Literal["", "confirmed", "refuted", "undecided"] = ""
     reason: str = ""
     quote: str = ""
+    also: tuple[FoundClaim, ...] = ()
+    """Other claims that say the same, with their places."""
 
     @property
     def place(self) -> str:
@@ -262,27 +274,53 @@ def select(s: State) -> Body:
         task = (SELECT_FROM_THOUGHTS if thoughts else SELECT).format(count=count)
         (reply,) = yield request(s, s.ask_reader("selection", task))
         claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
-    return go(replace(s, claims=tuple(claims)), "claim_attack", *(Thought(claim.text) for claim in claims))
+    return go(replace(s, claims=tuple(claims)), "claim_grouping", *(Thought(claim.text) for claim in claims))
 
 
-def attack(s: State) -> Body:
-    """v_il: each lens sees each open claim alone. A run, arithmetic or the verifier settles other claims."""
+def group(s: State) -> Body:
+    """Settle claims by a run, arithmetic or the verifier. Of many others, those that say the same become one."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
-    claims = [_settle(ran, *each) for each in zip_longest(s.claims, verdicts)]
-    asks: dict[tuple[int, str], Ask] = {}
-    for at, claim in enumerate(claims):
-        shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
-        for lens, look in LENSES.items() if not claim.verdict else ():
-            asks[at, lens] = s.ask_reader(lens, look + VERDICT, shown, about=f"claim-{at + 1}")
-    answers = yield request(replace(s, claims=tuple(claims)), *asks.values(), give_failures=True)
-    _raise_if_nobody_replied(answers)
-    for (at, lens), answer in zip(asks, answers, strict=True):
-        if isinstance(answer, Reply):
-            claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
-    judged = tuple(claim if claim.verdict else judge(s.problem, claim) for claim in claims)
-    return go(replace(s, claims=judged), "verdict_table")
+    claims = [_settle(s.problem, ran, *each) for each in zip_longest(s.claims, verdicts)]
+    s = replace(s, claims=tuple(claims))
+    unsettled = [claim for claim in claims if not claim.verdict]
+    if len(unsettled) < GROUPED_FROM:
+        return go(s, "claim_attack")
+    shown = "\n".join(
+        f"{at}. {first_words(claim.text, _CLAIM_CHARS)}" for at, claim in enumerate(unsettled, 1)
+    )
+    facts = {"kind": "group", "count": len(unsettled)}
+    (reply,) = yield request(s, Ask(shown, SYSTEM, task=GROUP, facts=facts, by="judge"), give_failures=True)
+    if isinstance(reply, Reply):
+        grouped = ([unsettled[at - 1] for at in sorted(numbers)] for numbers in reply.value.groups)
+        merged = (
+            replace(first, also=tuple(FoundClaim(other.text, other.thought) for other in others))
+            for first, *others in grouped
+        )
+        s = replace(s, claims=(*filter(lambda claim: claim.verdict, claims), *merged))
+    return go(s, "claim_attack")
+
+
+def attack(s: State) -> Body:
+    """v_il: a lens sees each open claim alone. The other lenses see those that the first did not find to hold."""
+    first, *others = LENSES
+    for lenses in ([first], others):
+        asks: dict[tuple[int, str], Ask] = {}
+        for at, claim in enumerate(s.claims):
+            is_doubted = claim.votes and claim.verdict != "confirmed"
+            for lens in lenses if is_doubted or not claim.verdict else ():
+                shown = CLAIM.format(place=claim.place, claim=first_words(claim.text, _CLAIM_CHARS))
+                asks[at, lens] = s.ask_reader(lens, LENSES[lens] + VERDICT, shown, about=f"claim-{at + 1}")
+        answers = yield request(s, *asks.values(), give_failures=True)
+        if lenses == [first]:
+            _raise_if_nobody_replied(answers)
+        claims = [*s.claims]
+        for (at, lens), answer in zip(asks, answers, strict=True):
+            if isinstance(answer, Reply):
+                claims[at] = replace(claims[at], votes=claims[at].votes | {lens: answer.value})
+        s = replace(s, claims=tuple(each if each.settled_by else judge(s.problem, each) for each in claims))
+    return go(s, "verdict_table")
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
@@ -298,17 +336,21 @@ def read_attack(_: State, ask: Ask, texts: Sequence[str]) -> tuple[Attack, str] 
         return found
     quote = member(found.data, frozenset({"quote"}))
     attack = Attack(quote if isinstance(quote, str) else "", found.reason)
+    if found.word == "fails" and len(texts) == 1 and not _is_quoted(ask.prompt, attack.quote):
+        return Unreadable("its quote is no place of the text; quote the place word for word", is_doubt=True)
     return replace(attack, verdict=found.word), found.mode
 
 
-def _settle(ran: Set[int], claim: Claim, ruled: Any) -> Claim:
-    """Settle a claim without readers: marked as run, false by arithmetic, or decided by the verifier."""
+def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
+    """Settle a claim without readers: marked as run, decided by arithmetic or by the verifier."""
     if claim.thought in ran:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
     if faults := false_equations(claim.text):
         why = {"verdict": "refuted", "reason": faults[0], "quote": claim.text}
         return replace(claim, settled_by="arithmetic", **why)
+    if is_true_equation(claim.text, about=problem):
+        return replace(claim, settled_by="arithmetic", verdict="confirmed", reason="the equation holds")
     if not isinstance(ruled, Verified) or ruled.verdict == "unknown":
         return claim
     verdict = "confirmed" if ruled.verdict == "right" else "refuted"
@@ -322,7 +364,7 @@ def judge(problem: str, claim: Claim) -> Claim:
     fails, holds = _sides(counted.values())
     if len(fails) >= 2 or counted.get("true") in fails:
         verdict, deciding = "refuted", fails
-    elif not fails and len(holds) >= 2:
+    elif not fails and len(holds) >= min(2, len(claim.votes)) > 0:
         verdict, deciding = "confirmed", holds
     else:
         found = (f"{lens}: {vote.describe(counts=lens in counted)}" for lens, vote in claim.votes.items())
@@ -434,7 +476,8 @@ class ProveAndRefuteDetails(Details, total=False):
 
     proofs: Annotated[list[dict[str, Any]], Meta(description="`answer`, `verdict`, `votes`, `holes`, …")]
     revisions: Annotated[int, Meta(description="Revisions made.")]
-    claims: Annotated[list[dict[str, Any]], Meta(description="`claim`, `verdict`, `reason`, …")]
+    claims: Annotated[list[dict[str, Any]], Meta(description="`claim`, `verdict`, `reason`, `also`, …")]
+    at_most: Annotated[int, Meta(description="Before the first vote, the most questions to come.")]
     refutation_rate: Annotated[float, Meta(description="Share of the claims that were refuted.")]
     warning: Annotated[str, Meta(description="That every claim was refuted.")]
 
@@ -469,10 +512,16 @@ def _conclude_claims(state: State) -> Conclusion:
     claims = sorted(state.claims, key=lambda claim: (*_VERDICTS, "").index(claim.verdict))
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [
-        to_builtins(claim) | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+        to_builtins(claim)
+        | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
+        | {"also": [to_builtins(other) for other in claim.also]}
         for claim in claims
     ]
     document: dict[str, Any] = {"claims": shown, "refutation_rate": round(rate, 3)}
+    if not any(claim.votes for claim in claims):
+        unsettled = sum(not claim.verdict for claim in claims) if claims else state.options.max_claims
+        questions = len(LENSES) * unsettled + (unsettled >= GROUPED_FROM or not claims)
+        document |= {"at_most": questions} if questions else {}
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
     lines = [f"{claim.verdict}: {claim.place}{claim.text} ({claim.reason})" for claim in claims]
@@ -505,13 +554,23 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "claim_selection",
-            ("claim_attack",),
+            ("claim_grouping",),
             description="Name the claims that carry the conclusion.",
             guidance="Quote each claim that the conclusion rests on and that nobody has checked.",
             fields=(Field.optional("claims", "texts", "The claims that carry the conclusion, quoted."),),
             body=select,
             reply=Selection,
             example={"claims": [{"claim": "Counting five tables takes 20 s.", "thought": 11}]},
+        ),
+        Stage(
+            "claim_grouping",
+            ("claim_attack",),
+            description="Put claims together that say the same.",
+            guidance="Compute what can be computed. Put claims together that say the same; each keeps its places.",
+            body=group,
+            reply=Groups,
+            read=read_groups,
+            example={"groups": [[1, 3], [2]]},
         ),
         Stage(
             "claim_attack",

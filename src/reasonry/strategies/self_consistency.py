@@ -28,7 +28,7 @@ from collections.abc import Generator, Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
@@ -42,6 +42,7 @@ from ..blocks.drafts import (
     read_draft,
     too_few,
 )
+from ..blocks.judging import Groups, read_groups
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request, stay
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
@@ -110,12 +111,6 @@ class WeighedSample(ReasonedAnswer, frozen=True, kw_only=True):
     """A path, with its confidence from 0 to 1 if requested and stated."""
 
     confidence: float | None = None
-
-
-class AnswerGroups(Struct, frozen=True):
-    """The groups of equal answers, by number."""
-
-    groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
@@ -282,13 +277,8 @@ def _path(state: State, sample: int) -> Effect:
 def read_sample(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str] | Unreadable:
     """Read a path: reasoning with a marked answer at its end. Or read groups: each answer is in exactly one."""
     if ask.facts["kind"] == "group":
-        grouping, count = form.read_form(texts[-1], AnswerGroups), ask.facts["count"]
-        if isinstance(grouping, Unreadable):
-            return grouping
-        groups = grouping[0].groups
-        if sorted(number for group in groups for number in group) != [*range(1, count + 1)]:
-            return Unreadable(f"put each number from 1 to {count} into exactly one group")
-        return groups, grouping[1]
+        grouping = read_groups(s, ask, texts)
+        return grouping if isinstance(grouping, Unreadable) else (grouping[0].groups, grouping[1])
     reading = form.read_form([_CONFIDENCE.sub("", text).strip() for text in texts], ReasonedAnswer)
     if isinstance(reading, Unreadable):
         return reading
@@ -325,7 +315,7 @@ def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
     """Let a judge group the different answers."""
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
-    prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(AnswerGroups)
+    prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(Groups)
     (reply,) = yield request(s, Ask(prompt, facts=facts, by="judge", form=form), give_failures=True)
     groups = reply.value if isinstance(reply, Reply) else ()
     members = ([at for number in group for at in found[number - 1].voters] for group in groups)

@@ -100,7 +100,7 @@ class Sandbox(ABC):
             code: The value of the last expression becomes the value of the execution.
 
         Raises:
-            SandboxError: The code was not run (`sandbox_unavailable`).
+            SandboxError: The code was not run, in two tries (`sandbox_unavailable`).
         """
         fault = ""
         if without_surrogates(code) != code:
@@ -111,7 +111,11 @@ class Sandbox(ABC):
             return Execution("error", error=fault, sandbox=self.name)
         async with _slots_of_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
             started = time.monotonic()
-            execution = await self._run(code, limits, Output(limits.max_output_bytes))
+            try:
+                execution = await self._run(code, limits, Output(limits.max_output_bytes))
+            except SandboxError:
+                # The code is not at fault, and the cause may have passed.
+                execution = await self._run(code, limits, Output(limits.max_output_bytes))
             duration_ms = round((time.monotonic() - started) * 1000)
             return replace(execution, sandbox=self.name, duration_ms=duration_ms)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _GRACE_S = 1.0
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+_FINDING = threading.Lock()
+"""Held while Monty finds its binary: CPython 3.11 fills `sysconfig` without a lock of its own."""
 
 
 class MontySandbox(Sandbox):
@@ -54,7 +56,7 @@ class MontySandbox(Sandbox):
             feed.kill()
             await running
             raise
-        except (OSError, ImportError) as error:
+        except OSError as error:
             raise self.unavailable(f"it could not be started: {error}") from None
 
 
@@ -71,11 +73,11 @@ class _Feed:
         """Run the code, blocking.
 
         Raises:
-            OSError, ImportError: No worker could be started.
+            OSError: No worker could be started.
         """
         try:
             return conclude("ok", self.output, value=_data(self._value()))
-        except (OSError, ImportError):
+        except OSError:
             raise
         except Exception as error:
             status, message = _status(error, self.limits)
@@ -89,18 +91,21 @@ class _Feed:
                     os.kill(self._worker, _KILL)
 
     def _value(self) -> Any:
-        from pydantic_monty import Monty
-
         patience = self.limits.max_seconds + _GRACE_S
         limits: ResourceLimits = {
             "max_feed_duration_secs": self.limits.max_seconds,
             "max_total_sleep_secs": self.limits.max_seconds,
             "max_memory": self.limits.max_memory_mb * 2**20,
         }
-        with (
-            Monty(max_processes=1, request_timeout=patience) as pool,
-            pool.checkout(script_name="code.py", limits=limits) as session,
-        ):
+        with contextlib.ExitStack() as stack:
+            try:
+                from pydantic_monty import Monty
+
+                with _FINDING:
+                    pool = stack.enter_context(Monty(max_processes=1, request_timeout=patience))
+                session = stack.enter_context(pool.checkout(script_name="code.py", limits=limits))
+            except Exception as error:
+                raise OSError(f"{type(error).__name__}: {error}") from error
             with self._lock:
                 self._worker = session.worker_pid
                 if self._killed:

@@ -116,7 +116,7 @@ REFUSED = [
         "refute: an empty plan", "refute", {"problem": ""}, on=("cli", "http", "python"), named="problem"
     ),
     of_no_session("refute", NAMES),
-    Refused("refute: too many claims", "refute", {"claims": ["x"] * 101}, field="claims"),
+    Refused("refute: too many claims", "refute", {"claims": ["x"] * 201}, field="claims"),
     Refused("refute: a long claim", "refute", {"problem": SUM, "claims": [LONG]}, field="claims"),
     *new_runs("no problem", {"problem": ""}, field="problem"),
     *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, field="problem"),

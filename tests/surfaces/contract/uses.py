@@ -146,15 +146,15 @@ HERONS = "There are 40 herons."
 REFUTED = (
     ("think", {**THOUGHT, "thought": HERONS}),
     ("refute", {"session": "$", "claims": [HERONS]}),
-    (
-        "answer",
-        {
-            "run": "$",
-            "answers": {
-                f"e{place}": {"quote": HERONS, "reason": "nobody counted", "verdict": verdict}
-                for place, verdict in enumerate(("unsure", "fails", "fails"), 1)
+    *(
+        ("answer", {"run": "$", "answers": answers})
+        for answers in (
+            {"e1": {"quote": HERONS, "reason": "nobody counted", "verdict": "unsure"}},
+            {
+                f"e{place}": {"quote": HERONS, "reason": "nobody counted", "verdict": "fails"}
+                for place in (2, 3)
             },
-        },
+        )
     ),
 )
 VAIN: Given = {**SOLVED, "problem": "Use 1, 1, 1 and 1 to make 24"}

@@ -284,3 +284,88 @@ def test_the_operators_verifiers_check_what_the_agent_answers(tmp_path: Path) ->
         shown = raw.call("coach", action="answer", answers=answers)
         assert shown["status"] == "active"
         assert "sum" in shown["questions"][0]["prompt"]
+
+
+# -- one question, for the sub-agent that answers it
+
+
+def test_a_sub_agent_reads_its_question_whole_and_answers_it(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db") as agent, Raw(tmp_path / "s.db") as sub_agent:
+        shown = agent.call("coach", action="refute", problem=LONG_SUM, claims=["It is 42.", "A child asks."])
+        run_id, asked = shown["run_id"], [question["id"] for question in shown["questions"]]
+        read = [sub_agent.call("coach", action="question", run_id=run_id, id=each) for each in asked]
+        assert [each["id"] for each in read] == asked
+        assert all(LONG_SUM in each["prompt"] and "[#" not in each["prompt"] for each in read)
+        assert read[0]["answer_schema"]["type"] == "object"
+        vote = {"quote": "17 + 25", "reason": "It was counted.", "verdict": "holds"}
+        sub_agent.call("coach", action="answer", run_id=run_id, answers={asked[0]: vote})
+        for gone in (asked[0], "e99"):
+            refused = error(agent, action="question", run_id=run_id, id=gone)
+            assert (refused["code"], refused["choices"]) == ("conflict", asked[1:])
+            assert ", ".join(asked[1:]) in refused["message"]
+        unknown = error(agent, action="question", run_id="0" * 32, id=asked[1])
+        assert unknown["choices"] == [run_id]
+        assert run_id in unknown["message"]
+
+
+def test_equal_questions_are_read_under_their_one_id_and_under_their_own(raw: Raw) -> None:
+    shown = start(raw, LONG_SUM, "self_consistency", options={"samples": 3, "stop": "full"})
+    (asked,) = shown["questions"]
+    assert asked["id"] == "e1..e3"
+    whole = raw.call("coach", action="question", id="e1..e3")
+    assert whole["prompt"] == raw.call("coach", action="question", id="e2")["prompt"]
+    assert LONG_SUM in whole["prompt"]
+
+
+def test_a_review_says_how_much_it_asks_and_33_claims_of_3_things_take_12_questions_at_most(
+    raw: Raw,
+) -> None:
+    claims = [f"Claim {number % 3}, worded for the time {number}." for number in range(33)]
+    shown = raw.call("coach", action="refute", problem=LONG_SUM, claims=claims)
+    assert re.search(r"At most 100 questions, about [\d,]+ tokens with their answers", shown["note"])
+    assert "1. Claim 0, worded" in json.dumps(shown["shared"])
+    asked = 0
+    while shown["status"] == "active":
+        answers: dict[str, Any] = {}
+        for question in shown["questions"]:
+            asked += 1
+            prompt = raw.call("coach", action="question", id=question["id"])["prompt"]
+            vote = {"quote": "17 + 25", "reason": "shown", "verdict": "unsure"}
+            groups = {"groups": [[*range(kind + 1, 34, 3)] for kind in range(3)]}
+            answers[question["id"]] = groups if "1. Claim" in prompt else vote
+        assert len(json.dumps(shown)) <= 12_000
+        shown = raw.call("coach", action="answer", answers=answers)
+    assert asked == 10
+    assert len(json.dumps(shown)) <= 12_000
+    assert [len(claim["also"]) for claim in shown["result"]["claims"]] == [10, 10, 10]
+
+
+def test_more_than_200_claims_are_refused_with_the_bound(raw: Raw) -> None:
+    refused = error(raw, action="refute", problem=SUM, claims=["It is 42."] * 201)
+    assert "at most 200 items" in refused["message"]
+    assert raw.call("coach", action="list")["runs"] == []
+
+
+def test_the_verdict_on_a_claim_is_told_at_each_of_its_places(raw: Raw) -> None:
+    texts = [
+        "The copy takes 28 hours.",
+        "It runs 28 hours.",
+        "We start it.",
+        "It is long.",
+        "28 hours is all.",
+    ]
+    for number, text in enumerate(texts, 1):
+        begun = raw.call("sequentialthinking", **thought(number, thought=text))
+    session = begun["sessionId"]
+    claims = [*texts[:2], *texts[2:]]
+    shown = raw.call("coach", action="refute", session_id=session, claims=claims)
+    (group,) = shown["questions"]
+    grouped = {group["id"]: {"groups": [[1, 2, 5], [3], [4]]}}
+    shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=grouped)
+    while shown["status"] == "active":
+        vote = {"quote": "28 hours", "reason": "It takes 30.", "verdict": "fails"}
+        answers = {question["id"]: vote for question in shown["questions"]}
+        shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answers)
+    reply = raw.call("sequentialthinking", **thought(6, thought="Now what?"))
+    told = [notice["message"] for notice in reply["notices"] if notice["reason"] == "refuted"]
+    assert {message.partition(",")[0] for message in told} == {f"Thought {number}" for number in range(1, 6)}

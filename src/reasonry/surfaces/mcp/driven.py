@@ -13,6 +13,7 @@ from msgspec import structs
 from ...app.agent_calls import (
     COACH_ACTIONS,
     AnswerCoached,
+    AskedQuestion,
     ForkRun,
     ListRuns,
     NewRun,
@@ -31,7 +32,7 @@ from ...app.app import App
 from ...app.runs import coach_answer, coach_take_over
 from ...engine.coach import Coach
 from ...engine.result import Result
-from ...errors import UsageError
+from ...errors import NotFoundError, UsageError
 from ...guided.session_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
 from ...supervisor import Supervisor
@@ -49,8 +50,8 @@ _OBJECTS = {"type": "array", "items": _OBJECT}
 _COACH_OUTPUT = {
     "type": "object",
     "properties": {
-        **dict.fromkeys(("run_id", "status", "note"), _STRING),
-        **dict.fromkeys(("shared", "progress", "result"), _OBJECT),
+        **dict.fromkeys(("run_id", "status", "note", "id", "stage", "prompt"), _STRING),
+        **dict.fromkeys(("shared", "progress", "result", "answer_schema"), _OBJECT),
         **dict.fromkeys(("questions", "refuted", "runs", "thoughts"), _OBJECTS),
         "next_cursor": {"type": ["string", "null"]},
     },
@@ -67,8 +68,8 @@ _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
 COACH_DESCRIPTION = (
     "Have a strategy run while you do its thinking: `start` with a problem returns questions; `answer` them all, each "
     "in its answer_schema, and get the next ones or the result. `refute`: questions for fresh sub-agents that try to "
-    "refute your session, a plan (problem) or claims. `status`, `cancel`, `read`; `list` runs, `resume` one, `fork` "
-    "it. No run_id: your only open run."
+    "refute your session, a plan (problem) or claims; each fetches its own by `question`. `status`, `cancel`, `read`; "
+    "`list` runs, `resume` one, `fork` it. No run_id: your only open run."
 )
 CAME_TO_ITS_END = (
     "The run came to an end of its own, so there is nothing to continue; fork it to try another way."
@@ -213,6 +214,11 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
 
 async def _on_run(app: App, run_id: str, call: OneRun | OpenedRun) -> Document:
     match call:
+        case AskedQuestion():
+            try:
+                return await Coach(app.engine).question(run_id, call.id)
+            except NotFoundError as error:
+                raise await no_run_named(app.engine, error.message) from None
         case ForkRun():
             source = await app.engine.recorded_run(run_id)
             limits = call.budget_after(source.budget)
