@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -171,57 +170,36 @@ async def test_a_run_at_work_elsewhere_can_be_resumed_once_it_is_let_go(folder: 
         model.gate.set()
 
 
-async def die_with(here: App, run_id: str, deaths: int) -> None:
-    """Have a process die while it drives a run, the last of so many."""
+async def die_with(here: App, run_id: str, deaths: int, ago_s: float = 0.0) -> None:
+    """Have a process die while it drives a run, the last of so many, some seconds ago."""
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     _, host, _ = here.store._leases.holder.split(" ", 2)
 
     def die(tx: Any) -> None:
-        key, until_ms = run_rows.key_of(tx, run_id), tx.now_ms() + 10_000
+        key, until_ms = run_rows.key_of(tx, run_id), tx.now_ms() + round((leases.LEASE_S - ago_s) * 1_000)
         tx.execute(leases.TAKE, (key, f"{dead.pid} {host} dead", 1, until_ms, deaths - 1))
 
     await here.store.write(die)
 
 
-async def test_a_run_rests_anew_after_each_death_that_a_process_sees(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = SimpleNamespace(monotonic=lambda: 0.0)
-    monkeypatch.setattr("reasonry.supervisor.deaths.time", clock)
-    async with app(folder) as here:
-        model = CountingModel()
-        supervisor = supervising(here, model)
-        run_id = (await here.engine.accept(order(steps=1), job=JobOptions())).run_id
-        for deaths, now_s, rest_s in ((1, 0.0, 1), (2, 2.0, 10), (3, 20.0, 60)):
-            clock.monotonic = lambda now_s=now_s: now_s
-            await die_with(here, run_id, deaths)
-            with pytest.raises(ConflictError, match=f"retried in {rest_s} s"):
-                await supervisor.take_up(run_id)
-        clock.monotonic = lambda: 81.0
-        ended = await supervisor.take_up(run_id)
-        assert ended is not None
-        assert ((await ended).status, model.calls) == ("done", 1)
-
-
 @pytest.mark.parametrize("deaths", [1, 2, 3, 4])
-async def test_a_run_whose_process_died_rests_the_longer_the_more_did_and_is_not_to_blame_meanwhile(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
+async def test_a_run_whose_process_died_rests_the_longer_the_more_did_the_same_for_all_processes(
+    folder: Path, deaths: int
 ) -> None:
     assert RESTS_S == (1, 10, 60, 600)
+    rest_s = RESTS_S[deaths - 1]
     async with app(folder) as here:
         model = CountingModel()
         accepted = await here.engine.accept(order(steps=1), job=JobOptions())
-        await die_with(here, accepted.run_id, deaths)
-        # Any number of processes, in each of which it rests anew, and that die meanwhile.
+        await die_with(here, accepted.run_id, deaths, ago_s=rest_s - 0.9)
+        # Any number of processes, and none begins the rest again.
         for _ in range(MAX_DEATHS):
             with pytest.raises(ConflictError, match="retried in") as resting:
                 await supervising(here, model).take_up(accepted.run_id)
             assert resting.value.retryable
-            assert await here.store.deaths_of(accepted.run_id) == deaths
-        # Only the rest after so many deaths counts.
-        rests = [0.0 if number == deaths else 1_000.0 for number in range(1, MAX_DEATHS)]
-        monkeypatch.setattr("reasonry.supervisor.deaths.RESTS_S", rests)
+            assert (await here.store.deaths_of(accepted.run_id))[0] == deaths
+        await die_with(here, accepted.run_id, deaths, ago_s=rest_s)
         ended = await supervising(here, model).take_up(accepted.run_id)
         assert ended is not None
         assert ((await ended).status, model.calls) == ("done", 1)

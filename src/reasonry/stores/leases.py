@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
+from math import inf
 from typing import Any, NamedTuple
 
 from ..errors import ConflictError, StoreError
@@ -251,10 +252,15 @@ def _living_holders(tx: sql.Tx) -> list[str]:
     return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder) is not None]
 
 
-def deaths_of(tx: sql.Tx, run_id: str) -> int:
-    """Return the deaths that `RowStore.drive` would report, without taking the lease."""
-    found = _read(tx, HELD, run_id)
-    return found[-1] + (found[0] is not None and not _find_holder(tx, found))
+def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
+    """Return the deaths that `RowStore.drive` would report, and the seconds since the last holder was seen alive.
+
+    The lease is not taken. The seconds are infinite if the last holder released the lease.
+    """
+    holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
+    if holder is None or _find_holder(tx, found):
+        return deaths, inf
+    return deaths + 1, LEASE_S + (tx.now_ms() - until_ms) / 1_000
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:

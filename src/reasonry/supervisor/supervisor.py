@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
+from math import inf
 from typing import Any, Final
 
 from msgspec import structs
@@ -231,12 +232,11 @@ class Supervisor:
         with self._room():
             async with AsyncExitStack() as held:
                 # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
-                deaths = await app.store.deaths_of(run_id)
-                held.enter_context(self._deadly.drive_apart(run_id, deaths))
+                deaths, since_s = await app.store.deaths_of(run_id)
+                held.enter_context(self._deadly.drive_apart(run_id, deaths, since_s))
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 counted = await app.store.count_deaths(run_id, len(opened.run.events)) if deaths else 0
-                has_died_again = self._deadly.note_deaths(run_id, deaths, counted)
-                if has_died_again:
+                if since_s < inf:
                     app.engine.policy.meter.add("deaths")
                 if opened.run.snapshot.status != "active" or opened.run.paused:
                     return None
@@ -246,8 +246,6 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                if has_died_again:
-                    self._deadly.check_rested(run_id)
                 allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
