@@ -1,12 +1,12 @@
-"""Voting: which answers say the same, which has the most votes, and when more votes are not worth drawing.
+"""Voting: equal answers, the leader, and the moment when more votes are not worth drawing.
 
-Rule 1: votes are counted in the order drawn, and a vote never changes its side. So counts only grow, and the
-        exact bound holds: once `is_settled` says so, no further vote can change the winner.
-Rule 2: a tie goes to the answer that had so many votes first; so another one takes the lead only with more votes.
-Rule 3: answers agree where they are one text, but for case, spaces and markup, or one date, or one number. A number
-        without a unit agrees with the same number with one, and a percentage with its fraction. Yes or no before a
-        comma or a bracket is the answer. Nothing is read out of a sentence.
-Rule 4: where a problem offers options by letter, an answer is the letter, the text of the option, or both.
+Rule 1: votes are counted in the order drawn, and a vote never changes its side. Counts only grow, so the exact bound
+        holds: once `is_settled` says so, no further vote can change the winner.
+Rule 2: a tie goes to the answer that reached its count first; another answer takes the lead only with more votes.
+Rule 3: answers agree if they are the same text apart from case, spaces and markup, or the same date or number. A number
+        agrees with the same number with a unit, and a percentage with its fraction. "Yes" or "no" before a comma or a
+        bracket is the answer. No sentence is interpreted.
+Rule 4: if a problem offers options by letter, an answer is the letter, the text of the option, or both.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ _SPELLED: Final = (
     (lazy_pattern("\u2212|(?<![\\w.])[\u2010-\u2013](?=[\\d.])"), "-"),
 )
 _FEW: Final = 3
-"""Words that are no sentence, for all that anyone can tell: the period after them is none of the answer."""
+"""The most words of a text that is no sentence, so that its period is not part of the answer."""
 _MOST_LAYERS: Final = 20
-"""Of markup around an answer."""
+"""The most layers of markup around an answer."""
 
 
 class Key(Struct, frozen=True):
@@ -57,9 +57,9 @@ class Key(Struct, frozen=True):
 
     text: str
     quantity: Quantity | None = None
-    """For an answer that is one."""
+    """The quantity, if the answer is one."""
     is_plain: bool = False
-    """Whether it is a date, yes or no, or a letter: the rules say what agrees with it."""
+    """Whether it is a date, yes or no, or a letter, so that the rules decide its agreement."""
 
     @property
     def number(self) -> str | None:
@@ -68,13 +68,10 @@ class Key(Struct, frozen=True):
 
 
 class Vote(Struct, frozen=True):
-    """An answer and those who gave it.
-
-    `is_open` says that no rule tells whether it agrees with other answers.
-    """
+    """An answer and its voters. `is_open` means that no rule decides its agreement with other answers."""
 
     answer: str
-    """As its first voter wrote it."""
+    """The answer in its first voter's words."""
     count: int
     voters: tuple[int, ...]
     """Positions among all answers, from 0."""
@@ -83,7 +80,7 @@ class Vote(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def tidy(answer: str) -> str:
-    """Return an answer without the markup around it, which comes off in pairs only, and its only period at the end."""
+    """Remove paired markup around an answer, and its only period at the end."""
     text = answer.strip()
     for _ in range(_MOST_LAYERS):
         before = text
@@ -104,7 +101,7 @@ def tidy(answer: str) -> str:
 
 @lru_cache(maxsize=256)
 def normalise(answer: str) -> Key:
-    """Strip an answer to what it says: tidied, whatever its case; dates, and numbers as fractions."""
+    """Reduce an answer to its content: tidied and case-folded, with dates and numbers normalised."""
     text = answer.replace("\u2044", "/")
     for pattern, plain in _SPELLED:
         text = pattern.sub(plain, text)
@@ -126,7 +123,7 @@ def normalise(answer: str) -> Key:
 
 
 def agree(first: Key, other: Key) -> bool:
-    """Whether two answers say the same."""
+    """Whether two answers are equal."""
     if first.quantity is None or other.quantity is None:
         return first.text == other.text
     quantity, another = sorted((first.quantity, other.quantity), key=lambda each: each.unit == "%")
@@ -138,13 +135,13 @@ def agree(first: Key, other: Key) -> bool:
 
 @lru_cache(maxsize=16)
 def options_in(problem: str) -> dict[str, str]:
-    """Return the options that a problem offers, by letter from A on, in lower case; none if it offers none."""
+    """Return the options of a problem by letter from A on, in lower case."""
     found = {letter.lower(): normalise(text).text for letter, text in _OPTION.findall(problem)}
     return found if len(found) > 1 and "".join(found) == ascii_lowercase[: len(found)] else {}
 
 
 def choose(key: Key, options: Mapping[str, str]) -> Key:
-    """Return the letter of the option that an answer is, or the answer."""
+    """Return the letter of the chosen option, or else the answer."""
     match = _CHOSEN.fullmatch(key.text)
     if match and match[1] in options and (not match[2] or normalise(match[2]).text == options[match[1]]):
         return Key(match[1], is_plain=True)
@@ -153,17 +150,15 @@ def choose(key: Key, options: Mapping[str, str]) -> Key:
 
 
 def says_the_same(text: str, answer: str) -> bool:
-    """Whether a text says an answer again."""
+    """Whether a text is equal to an answer."""
     return agree(normalise(text), normalise(answer))
 
 
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
-    """Count the votes, given in the order drawn; most votes first, ties by who had as many first.
+    """Count the votes, given in the order drawn: most votes first, ties by the earlier count.
 
-    A number without a unit joins the first answer of that number, which takes on the first unit it is given.
-
-    Args:
-        options: The options of the problem, by letter.
+    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are those
+    of the problem, by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):
@@ -183,25 +178,7 @@ def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote
     return tuple(sorted(votes, key=lambda vote: (-vote.count, vote.voters[-1])))
 
 
-def merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
-    """Return the votes with those of a group as one, most votes first.
-
-    Args:
-        groups: Places in `votes`, each in one group; none: nothing is merged.
-    """
-    merged: list[Vote] = []
-    for places in groups or [[place] for place in range(len(votes))]:
-        voters = sorted(voter for place in places for voter in votes[place].voters)
-        merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
-    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1])))
-
-
 def is_settled(votes: Sequence[Vote], remaining: int) -> bool:
-    """Whether the leader stays the leader however the remaining votes fall: the exact bound.
-
-    Args:
-        votes: As `tally` returns them.
-        remaining: How many votes may still come.
-    """
+    """Whether the leader stays the leader for any remaining votes: the exact bound."""
     first, second = ([vote.count for vote in votes] + [0, 0])[:2]
     return remaining <= first - second

@@ -50,7 +50,7 @@ from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
 from ..reading import form
-from ..reading.vote import Vote, is_settled, merge_votes, options_in, tally, tidy
+from ..reading.vote import Vote, is_settled, options_in, tally, tidy
 from ..text import cut, lazy_pattern
 
 SYSTEM = "Solve the problem by yourself, from scratch."
@@ -137,7 +137,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         for place, vote in enumerate(found):
             owned = (owners[number] for at in vote.voters if (number := valid[at].number) in owners)
             merged.setdefault(next(owned, -1 - place), []).append(place)
-        found = list(merge_votes(found, list(merged.values())))
+        found = list(_merge_votes(found, list(merged.values())))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
@@ -210,6 +210,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         likely = self.options.stop == "beta" and confidence(votes) >= self.options.confidence
         # Where the shortest wins a tie, a rival needs one vote less.
         return likely or is_settled(votes, remaining + (self.options.first is not None))
+
+
+def _merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
+    """Merge the votes of each group, most votes first. `groups` has positions in `votes`; empty merges nothing."""
+    merged: list[Vote] = []
+    for places in groups or [[place] for place in range(len(votes))]:
+        voters = sorted(voter for place in places for voter in votes[place].voters)
+        merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
+    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1])))
 
 
 def lead_confidence(first: int, second: int) -> float:
