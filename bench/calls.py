@@ -153,6 +153,8 @@ REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
         "rating": 4,
         "ratings": dict.fromkeys(ask.facts["labels"], 4),
     },
+    ("cascade", "answer_check"): lambda count, ask: {"rating": 9},
+    ("prove_and_refute", "claim_attack"): lambda count, ask: {"quote": "2.5 hours for 150 kilometres"},
     ("tree_of_thoughts", "approach_exploration"): _thoughts,
     ("tree_of_thoughts", "branch_development"): _thoughts,
     ("tree_of_thoughts", "branch_evaluation"): _scores,

@@ -49,7 +49,7 @@ class Conversation(NamedTuple):
 def _numbered(extras: Iterable[Arguments], total: int) -> list[Arguments]:
     return [
         {
-            "thought": THOUGHT,
+            "thought": f"{number}. {THOUGHT}"[:350],
             "thoughtNumber": number,
             "totalThoughts": total,
             "nextThoughtNeeded": number < total,

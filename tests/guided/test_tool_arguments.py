@@ -234,8 +234,8 @@ def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not
         name_known_arguments("solve", {"problem": "x", "max_usdd": 3}, schema)
     assert caught.value.details["field"] == "max_usdd"
     schema = actions_schema(COACH_ACTIONS)
-    with pytest.raises(UsageError, match=r"coach has no argument 'id'\. answers is \{id: answer\}\."):
-        name_known_arguments("coach", {"run_id": "r", "id": "e1", "answer": "42"}, schema)
+    with pytest.raises(UsageError, match=r"coach has no argument 'ident'\. Its arguments: action"):
+        name_known_arguments("coach", {"run_id": "r", "ident": "e1", "answer": "42"}, schema)
 
 
 def test_a_tool_with_actions_shows_what_each_takes() -> None:

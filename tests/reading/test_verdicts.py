@@ -218,8 +218,11 @@ def test_a_reader_is_read_with_its_quotation_and_its_reason() -> None:
     state: Any = None
     reply = '{"holds": false, "quote": "five tries", "explanation": "It goes on."}'
     assert read_attack(state, ask, [reply]) == (Attack("five tries", "It goes on.", "fails"), "json")
-    bare = read_attack(state, ask, ["It goes on.\n\nVerdict: refuted"])
-    assert bare == (Attack("", "It goes on.\n\nVerdict: refuted", "fails"), "list")
+    bare = "It goes on.\n\nVerdict: refuted"
+    assert isinstance(
+        read_attack(state, ask, [bare]), Unreadable
+    )  # A failure without its place is asked for once more.
+    assert read_attack(state, ask, [bare, bare]) == (Attack("", bare, "fails"), "list")
 
 
 # -- laws

@@ -96,9 +96,7 @@ def test_a_text_alone_is_refuted_and_an_agent_that_was_stopped_is_left_out() -> 
         assert selection["options"]["schema"]["properties"]["answer"]["type"] == "object"
         client.reply(selection, {"answer": {"claims": [{"claim": claim, "thought": None}]}})
         client.reply(second := client.read(), state_of(raw, second))
-        readers = [client.read() for _ in range(3)]
-        assert len({reader["prompt"] for reader in readers}) == 3
-        assert "verdict" in readers[2]["options"]["schema"]["properties"]["answer"]["properties"]
-        for reader in readers:
-            client.reply(reader, None)
+        reader = client.read()
+        assert "verdict" in reader["options"]["schema"]["properties"]["answer"]["properties"]
+        client.reply(reader, None)
         assert "resume" in client.read()["result"]["status"]

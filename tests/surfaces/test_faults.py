@@ -58,6 +58,8 @@ class Desk:
             words = [
                 "solve",
                 PROBLEM,
+                "--strategy",
+                "tree_of_thoughts",
                 "--model",
                 server.model,
                 "--store",

@@ -27,7 +27,7 @@ class HeadUsage(TypedDict):
 
 
 class RunMembers(TypedDict):
-    """What a list and a document say of a run."""
+    """A run in short, as lists and documents show it."""
 
     run_id: str
     session_id: str

@@ -4,7 +4,7 @@
              candidate is once first and once second, then every other candidate beside two pivots, the leader so far
              and the best other candidate of the ring; a pair of the ring is judged again in swapped order
 `knockout`   pairs judged in both orders, and once more if the two verdicts disagree or are close; log₂ n rounds
-`heats`      up to eight candidates rated at once, in both orders; the best of each heat goes on to the next level
+`heats`      up to eight candidates rated at once, in both orders; the best of each heat enters the next level
 `points`     each candidate rated alone
 `list`       all candidates rated at once
 

@@ -1,1 +1,1 @@
-"""What thinking is: effects, events, strategies, the machine. Pure."""
+"""Effects, events, strategies and the machine that advances them. Pure."""

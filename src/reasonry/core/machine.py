@@ -108,7 +108,7 @@ class Step(Struct, frozen=True):
 
 
 Reader = Callable[[Stage[Any], Any, Ask, Sequence[Answered]], Reading]
-"""Reads the latest reply to a question, in a stage and its state. The replies are those that count as tries, oldest
+"""Reads the latest reply to a question, in a stage and its state. The replies that count as tries come oldest
 first."""
 
 

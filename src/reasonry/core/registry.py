@@ -21,7 +21,7 @@ Registry = Mapping[str, Strategy[Any, Any]]
 class LazyRegistry(Mapping[str, Strategy[Any, Any]]):
     """Loaded strategies, and plugins that load on first use.
 
-    Iteration loads all plugins and skips those that fail to load.
+    Iteration loads all plugins and skips any plugin that fails to load.
 
     Args:
         at_hand: Loaded strategies by canonical name.

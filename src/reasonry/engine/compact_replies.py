@@ -92,8 +92,9 @@ def compact_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a result that are new to its caller, and the verdicts on claims; `status` has the rest."""
-    always, wanted = ("answer", "outcome", "status", "termination"), ("warnings", "claims", "refutation_rate")
+    """Return the new parts of a result, and the verdicts on claims and candidates; `status` has the rest."""
+    always = ("answer", "outcome", "status", "termination")
+    wanted = ("warnings", "claims", "refutation_rate", "ranking")
     return {
         name: result[name]
         for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))

@@ -437,7 +437,7 @@ class Sessions:
 
         def decide(view: SessionView) -> SessionChange:
             row = self.stored.present(view, session_id)
-            # One that has ended is continued by the next thought that names no session.
+            # The next thought without a session id continues an ended session.
             head = with_guidance_given(self.stored.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
             row = replace(row, status="active", used_at_ms=at, head=head)

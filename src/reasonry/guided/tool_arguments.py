@@ -138,7 +138,7 @@ def _say_missing(missing: Sequence[str], unknown: Sequence[str]) -> str:
     listed = f"{', '.join(others)} and {last}" if others else last
     message = f"{listed} {'is' if len(missing) == 1 else 'are'} missing"
     for name in unknown:
-        # The only one that is out of place stands for the first that is missing, whatever its name.
+        # A single unknown argument stands for the first missing argument, whatever its name.
         if near := closest_names(name, missing) or (missing[:1] if len(unknown) == 1 else []):
             message += f"; there is no {show_value(name)}: did you mean {' or '.join(map(_words, near))}?"
     return message

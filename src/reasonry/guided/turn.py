@@ -185,7 +185,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     def _candidates(self, view: SessionView) -> Iterator[KnownSession]:
         """Return the sessions that a call without a session id may continue."""
         for session_id in self.thinker.ids if self.session_id is None else ():
-            # One that is damaged must not stand in the way of the others.
+            # A damaged session must not block the others.
             with contextlib.suppress(StoreError):
                 seen = view if session_id == self.target else view.other(session_id)
                 known = None if seen.row is None or seen.row.run_id else KnownSession(seen.row, seen)

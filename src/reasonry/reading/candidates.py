@@ -22,7 +22,7 @@ _THOUGHTS: Final = frozenset({"thoughts"})
 
 
 class Proposals(Struct, frozen=True):
-    """What is replied to generation."""
+    """A reply to the question for thoughts."""
 
     thoughts: list[str]
 

@@ -215,7 +215,7 @@ def write_drafts(s: State) -> Body:
 def verify(s: State) -> Body:
     """Drop refuted drafts. A proved draft, or a single remaining candidate, ends the run.
 
-    Of given candidates, those that are proved are compared, and a single one is rated.
+    Proved given candidates are compared; a single candidate is rated.
     """
     s = yield from s.verify()
     rivals = s.rivals

@@ -37,11 +37,6 @@ from ..core.strategy import (
 )
 from ..text import first_words
 
-SCORE = """First trace the answer against the problem and note its first error. Judge by all that the problem asks \
-for. Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
-{{"reason": "the first error, or why there is none", "ratings": {{{ratings}}}}}"""
-"""Ours, in place of the scoring function that arXiv:2305.05176 trains."""
-
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of a cascade."""
@@ -111,7 +106,7 @@ def _doubt(s: State) -> Generator[Request, Any, str]:
         votes = len(found[0].voters)
         return "" if votes >= len(drawn) * s.options.agreement else f"{votes} of {len(drawn)} samples agree"
     draft = found[0].draft
-    question = judge_question(s.problem, [draft.number], {draft.number: draft.shown}, task=SCORE)
+    question = judge_question(s.problem, [draft.number], {draft.number: draft.shown})
     (reply,) = yield request(s, question, give_failures=True)
     rating = next(iter(ratings_of([draft.number], reply).ratings), None)
     if rating is None:

@@ -50,7 +50,7 @@ class Kind(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
-        name: What strategies call it in `suits`.
+        name: The word for it in `Strategy.suits`.
         holds: Whether a problem is of this kind.
         why: The reason, which follows the strategy's name.
         writes: Whether its strategy also writes the drafts that are checked.
@@ -85,7 +85,9 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         "number_puzzle",
-        lambda inputs: read_puzzle(inputs.problem),
+        lambda inputs: (
+            (puzzle := read_puzzle(inputs.problem)) and not 0 < inputs.calls < len(puzzle.numbers) - 1
+        ),
         "a number puzzle: steps are tried, checked exactly and undone",
     ),
     Kind("anything", lambda inputs: True, "nothing but a problem: one call"),

@@ -7,7 +7,7 @@ Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does i
 
     c_1 … c_n ← given, or the claims that carry x, unchecked      claim_selection
     c_i run, or settled by arithmetic or a verifier: exempt       claim_grouping
-    of five claims or more, those that say the same become one    claim_grouping
+    five claims or more: equal claims become one                  claim_grouping
     v_i1, quote, reason ~ p(v | x, c_i, truth), each by itself    claim_attack
     where v_i1 is not `holds`: v_il for the other lenses          claim_attack
     V_i ← the table of the v_il                                   claim_attack, verdict_table
@@ -278,7 +278,7 @@ def select(s: State) -> Body:
 
 
 def group(s: State) -> Body:
-    """Settle claims by a run, arithmetic or the verifier. Of many others, those that say the same become one."""
+    """Settle claims by a run, arithmetic or the verifier. Among many open claims, equal claims become one."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
     ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
@@ -303,7 +303,7 @@ def group(s: State) -> Body:
 
 
 def attack(s: State) -> Body:
-    """v_il: a lens sees each open claim alone. The other lenses see those that the first did not find to hold."""
+    """v_il: a lens sees each open claim alone. The other lenses see only claims that the first lens did not confirm."""
     first, *others = LENSES
     for lenses in ([first], others):
         asks: dict[tuple[int, str], Ask] = {}

@@ -122,7 +122,7 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, which ends with a question or the marked answer; refuse one that asks several questions."""
+    """Read a turn, which ends with a question or the marked answer; refuse several questions."""
     reading = read_form(texts[-1], FollowUp)
     if isinstance(reading, Unreadable) or (reading[1] != "json" and not reading[0].sub_question):
         marked = read_form(texts, ReasonedAnswer)

@@ -1,7 +1,7 @@
-"""The supervisor of one process: accepts runs, drives them in the background, and tells whoever follows them.
+"""The supervisor of one process: accepts runs, drives them in the background, and streams their events.
 
-A run belongs to whoever's app it is asked for with; another's id is an unknown one. All that is known of a run is in
-its journal, so nothing here has to survive the process.
+The app of a call determines its owner; runs of other owners do not exist for it. The journal holds the complete state
+of a run, so nothing here has to survive the process.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MAX_QUEUED: Final = 100_000
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""Why a run was cancelled that continues when its client comes again; one that its user has cancelled does not."""
+"""The reason of a cancelled run that continues when its client returns; a run cancelled by its user does not."""
 
 _log = logging.getLogger("reasonry")
 
@@ -59,7 +59,7 @@ class _Drive:
     """A run that this process drives.
 
     Attributes:
-        ended: Returns where the run stands when the drive has ended; raises where that could not be written down.
+        ended: Returns the run's result at the end of the drive; raises if the journal could not be written.
     """
 
     ended: asyncio.Task[Result]
@@ -82,19 +82,19 @@ class _Drive:
 
 
 class Supervisor:
-    """Brings runs to their end in the background.
+    """Drives runs in the background.
 
-    A run that is begun as a job waits in the store: for the workers that share it, or for one process (see `Jobs`).
+    A run begun as a job waits in the store for a worker, or for the process that takes jobs (see `Jobs`).
 
     Attributes:
-        draining: Whether nothing new is begun any more.
-        has_job: Set when one was begun here, and when this process is about to end.
+        draining: Whether the supervisor has stopped starting work.
+        has_job: Set when a job begins here, and when the supervisor drains.
 
     Args:
-        max_runs: How many it drives at once.
-        max_queued: How many jobs may wait.
-        queued: Says how many do, as of a moment ago.
-        usd_a_day: Says what an owner may spend in a day; None: as much as they like.
+        max_runs: The limit of runs driven at once.
+        max_queued: The limit of waiting jobs.
+        queued: Returns the recent number of waiting jobs.
+        usd_a_day: Returns an owner's daily limit. None for no limit.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class Supervisor:
 
     @property
     def running(self) -> int:
-        """How many runs are driven at present."""
+        """The number of runs driven now."""
         return len(self._drives)
 
     def is_driven(self, run_id: str) -> bool:
-        """Whether this process drives the run at present."""
+        """Whether this process drives the run now."""
         return run_id in self._drives
 
     # -- beginning
@@ -141,21 +141,21 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, and drive it in the background; one that is no job stands still when this process dies.
+        """Accept a run, and drive it in the background. Only a job continues after the death of this process.
 
         Args:
-            fork: What it takes over of another run.
-            job: It is a job, and waits so.
-            key: The same owner's start with the same key begins nothing new, for a day.
-            text: Whether answers are streamed from the first on, for whoever is about to watch.
+            fork: The part of another run to start from.
+            key: For a day, a repeated start by the same owner with this key returns the same run.
+            text: Whether to stream answers from the first piece, for a client about to watch.
+            job: Options of a job, which waits in the queue. None to drive the run here.
 
         Returns:
-            The run as it is written down, unless the same request has begun it before.
+            The accepted run, or the earlier run of the same request.
 
         Raises:
-            OverloadedError: As many runs are driven already as may be, or the process is about to end.
+            OverloadedError: This process drives its limit of runs, or drains.
             ConflictError: As `Engine.accept`.
-            UsageError: `budget_exceeded`: the owner has spent what may be spent in a day; `price_unknown`.
+            UsageError: `budget_exceeded`: the owner's daily limit is reached; `price_unknown`.
         """
         try:
             with self._room(job):
@@ -176,7 +176,7 @@ class Supervisor:
                         self._drive(opened, performers, allowance, held.pop_all(), text=text)
                 return accepted
         except (OverloadedError, UsageError):
-            # What it began before it gets, however full it is here, and whatever has been spent.
+            # A repeated start returns its run, even at the limit of runs or of spending.
             if key is None or not (begun := await app.store.run_begun_with(key)):
                 raise
             return Accepted(begun)
@@ -191,16 +191,16 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> None:
-        """Resume a run in the background; one that came to its own end stays ended.
+        """Resume a run in the background. A run that ended by itself stays ended.
 
-        It is paused, was interrupted, or has been ended by a limit, a cancellation or a failure of the world.
+        The run is paused, was interrupted, or was ended by a limit, a cancellation or an external failure.
 
         Args:
-            participants: None: those that its record names.
+            participants: None for the participants in the run's record.
             text: As in `start`; so is `job`.
 
         Raises:
-            ConflictError: It is at work.
+            ConflictError: The run is being driven.
             OverloadedError: As in `start`.
         """
         steer = partial(self._steer_anywhere, app)
@@ -219,13 +219,13 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background; one that has cost too many processes their lives is set aside.
+        """Drive a job in the background. A job whose processes keep dying is stopped.
 
         Returns:
-            Where it stands when the drive has ended; None: it has ended, or is paused.
+            The run's result at the end of the drive. None if the run has ended or is paused.
 
         Raises:
-            ConflictError: Somebody else drives it, or it has to wait for another to end.
+            ConflictError: Another process drives the run, or it must wait for another run or for the end of its pause.
             OverloadedError: As in `start`.
         """
         app = self._app.for_owner(owner) if owner else self._app
@@ -253,10 +253,10 @@ class Supervisor:
                 return ended
 
     def check_room(self) -> None:
-        """Make sure that there is a place for one more run.
+        """Check that this process can drive another run.
 
         Raises:
-            OverloadedError: There is none.
+            OverloadedError: It cannot.
         """
         if self.draining:
             raise OverloadedError("this server is about to end; try again once it is back")
@@ -266,7 +266,7 @@ class Supervisor:
 
     @contextmanager
     def _room(self, job: JobOptions | None = None) -> Generator[None]:
-        """Keep a place for a run that is to be driven here, or see that a job may wait; raises as `check_room`."""
+        """Reserve a place for a run, or check that the queue has room for a job; raises as `check_room`."""
         if job is not None:
             if self._queued() >= self._max_queued:
                 message = f"{self._max_queued} runs are in the queue, which is the limit; try again later"
@@ -282,7 +282,7 @@ class Supervisor:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more runs may be driven here."""
+        """Whether this process cannot drive another run."""
         return self.draining or self.running + self._starting >= self._max_runs
 
     def _drive(
@@ -294,7 +294,7 @@ class Supervisor:
         *,
         text: bool = False,
     ) -> asyncio.Task[Result]:
-        """Drive a run in the background; the right to do so is `held`."""
+        """Drive a run in the background; `held` owns the run's lease."""
         feed = Feed(opened, text=text)
         drive = self._drives[opened.row.run_id] = _Drive(opened, performers, Control(allowance), feed)
         if self.draining:
@@ -321,13 +321,13 @@ class Supervisor:
     # -- steering
 
     async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
-        """End a run as cancelled; the answers that have come in are kept.
+        """End a run as cancelled; the answers so far are kept.
 
         Args:
-            detail: Why, as the run's record is to say it.
+            detail: The reason for the run's record.
 
         Raises:
-            ConflictError: It has ended already.
+            ConflictError: The run has already ended.
         """
         drive = await self._steer(app, run_id, Stopped("cancelled", detail))
         if drive is not None:
@@ -335,10 +335,10 @@ class Supervisor:
         return await app.engine.cancel(run_id, detail)
 
     async def pause(self, app: App, run_id: str) -> None:
-        """Begin nothing new in a run: what is in flight comes in, then it stands still until it is resumed.
+        """Pause a run: calls in flight finish, and nothing new starts until the run is resumed.
 
         Raises:
-            ConflictError: It has ended, is paused already, or waits for its caller anyway.
+            ConflictError: The run has ended, is already paused, or waits for its caller.
         """
         await self._steer_anywhere(app, run_id, Steered(paused=True))
 
@@ -346,8 +346,8 @@ class Supervisor:
         """Replace the named limits of an active run; earlier spending counts.
 
         Raises:
-            UsageError: The budget limits dollars where a price is not known.
-            ConflictError: It has ended.
+            UsageError: The budget limits dollars, but a price is unknown.
+            ConflictError: The run has ended.
         """
         if drive := self._drives.get(run_id):
             budget = structs.replace(drive.opened.run.budget, **limits)
@@ -357,19 +357,19 @@ class Supervisor:
         await set_limits(app, run_id, limits)
 
     async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
-        """As `Engine.steer`; where this process drives the run, through its drive, which then knows."""
+        """Steer a run through its drive if this process drives it, otherwise as `Engine.steer`."""
         if not await self._steer(app, run_id, entry):
             await app.engine.steer(run_id, entry)
 
     async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
-        """Hand an entry to the drive of a run, and return that; None: it is not driven here, or does not take it."""
+        """Pass an entry to the drive of a run; return the drive, or None if there is none or it rejects the entry."""
         await app.store.run(run_id)
         drive = self._drives.get(run_id)
         return drive if drive is not None and await drive.submit(entry) else None
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
-        """Count a client of a run that waits for it; when the last one hangs up, it is cancelled unless it is left."""
+        """Count a waiting client of a run; unless it `leaves`, a disconnect of the last client cancels the run."""
 
         async def cancel() -> None:
             with suppress(ReasonryError):
@@ -392,10 +392,10 @@ class Supervisor:
     # -- the end of the process
 
     async def drain(self, timeout_s: float = 4.0) -> None:
-        """Begin nothing new, wait for calls in flight, then let all runs go; other processes take up the jobs.
+        """Start no new work, wait for calls in flight, then release all runs; other processes continue the jobs.
 
         Args:
-            timeout_s: What is in flight after so long, but for a moment, is cut off; its calls are counted.
+            timeout_s: The time limit. Shortly before it, calls in flight are cut off and counted.
         """
         self.draining = True
         self.has_job.set()
@@ -413,11 +413,11 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield what has happened in a run and what happens, until it has ended, or this process ends, and all is told.
+        """Yield the past and coming events of a run until the run ends or this process drains.
 
         Args:
-            after: The id of the last event that the reader knows.
-            text: Whether the pieces of answers are wanted as they come in.
+            after: The id of the last known event.
+            text: Whether to stream pieces of answers.
 
         Raises:
             NotFoundError: There is no such run.
@@ -454,11 +454,11 @@ class Supervisor:
             await (self._news.wait() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
-        """Return where a run stands once it has ended, is paused or waits for its caller, or once this process drains.
+        """Wait until a run has ended, is paused, or waits for its caller, or this process drains; return its result.
 
         Raises:
             NotFoundError: There is no such run.
-            ReasonryError: What happened could not be written down; the run stays as its journal has it.
+            ReasonryError: The journal could not be written; the run stays as its journal has it.
         """
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)
@@ -477,7 +477,7 @@ class Supervisor:
 
 
 def _owner_of(app: App) -> str:
-    """Return whose runs an app sees; empty: the operator's, and everybody's."""
+    """Return the owner of an app. Empty for the operator, who sees all runs."""
     return getattr(app.store, "owner", "")
 
 

@@ -17,8 +17,8 @@ from reasonry.core.bodies import Conclusion
 from reasonry.core.events import Answered, Stopped
 from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
-from reasonry.engine.journal import Begun, Settled
-from reasonry.engine.record import Record, record_of_run, unpack
+from reasonry.engine.journal import Begun, Ended, Settled
+from reasonry.engine.record import Record, record_of, record_of_run
 from reasonry.engine.run import Run
 from reasonry.records import RunRow
 from reasonry.strategies import STRATEGIES
@@ -83,7 +83,9 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
 @given(seeds)
 def test_a_page_is_the_same_from_the_record_that_was_packed(strategy: Strategy[Any, Any], seed: int) -> None:
     _, record = play(strategy, seed, MAX_EVENTS, "max_calls")
-    assert run_page(unpack(record.pack()), strategy) == run_page(record, strategy)
+    read = record_of(Ended(record.pack()))
+    assert read is not None
+    assert run_page(read, strategy) == run_page(record, strategy)
 
 
 @each_driven
