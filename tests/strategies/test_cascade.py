@@ -15,7 +15,6 @@ from reasonry.app.requests import RunRequest, make_order
 from reasonry.app.rights import ListedRights
 from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
-from reasonry.strategies.cascade import SCORE
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +75,7 @@ async def test_where_the_first_answer_stands_no_other_model_is_asked(monkeypatch
     assert result.termination.detail == "0 of 1 steps up"
     (prompt,) = judge.judged
     assert "small" not in prompt
-    assert SCORE.partition("{{")[0].strip() in prompt
+    assert "rate it from 1" in prompt
 
 
 @pytest.mark.parametrize(
