@@ -66,6 +66,11 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         draft = (f"Draft:\n{self.draft}",) if self.draft else ()
         return (f"Problem: {self.problem}", *draft, pair_up(self.entries, self.worked))
 
+    @property
+    def joined(self) -> str | None:
+        """The results as one text; None if every result was lost."""
+        return None if all(text.startswith(LOST) for text in self.worked) else "\n\n".join(self.worked)
+
     def ask(self, task: str, *shown: str, mark: str = "", wants_value: bool = False) -> Ask:
         """Build a question about the shown material."""
         facts = {"kind": "profile", "problem": self.problem}
@@ -138,9 +143,8 @@ class Profile(Struct, frozen=True):
 
     def give_answer(self, s: State) -> Body:
         """Answer from all results. A refuted answer is asked for again."""
-        has_points = any(not text.startswith(LOST) for text in s.worked)
-        if self.joins and has_points and s.final.text is None and not s.final.objections:
-            s = replace(s, final=s.final.propose("\n\n".join(s.worked)))
+        if self.joins and s.joined and s.final.text is None and not s.final.objections:
+            s = replace(s, final=s.final.propose(s.joined))
 
         def question(s: State) -> Ask:
             return s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
@@ -155,8 +159,7 @@ class Profile(Struct, frozen=True):
         """Return the answer, or else the draft or the points so far."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
-        so_far = "\n\n".join(state.worked) if self.joins else state.draft
-        return state.conclude(document, so_far=so_far)
+        return state.conclude(document, so_far=state.joined if self.joins else state.draft)
 
     def _task(self, row: int) -> str:
         """Return the question of a stage: its guidance."""
