@@ -87,8 +87,10 @@ def plain(text: str | None) -> str:
 @pytest.mark.parametrize("strategy", [name for name, one in STRATEGIES.items() if one.is_driven])
 async def test_every_strategy_reaches_an_end_within_its_budget(strategy: str, server: SmallModel) -> None:
     problem = PROBLEMS.get(strategy, PROBLEM)
+    needs_models = getattr(STRATEGIES[strategy].options, "needs_models", False)
+    options = {"models": [server.model, f"{server.model}-2"]} if needs_models else {}
     read, written = server.tokens()
-    result, trace = await solved(server, strategy, problem)
+    result, trace = await solved(server, strategy, problem, **options)
     read, written = (after - before for after, before in zip(server.tokens(), (read, written), strict=True))
     usage = result.usage
     assert result.status in ("done", "failed")
@@ -105,11 +107,11 @@ async def test_every_strategy_reaches_an_end_within_its_budget(strategy: str, se
 async def test_every_reply_is_cut_at_the_limit_and_asked_for_once_more_with_twice_the_room(
     server: SmallModel,
 ) -> None:
-    policy = Policy(max_output_tokens=8)
+    policy = Policy(max_output_tokens=3)
     # A reply that is held to a schema does not end by itself in so few tokens.
     result, trace = await solved(server, "chain_of_thought", PROBLEM, Budget(calls=5), policy, decompose=True)
     first, second = trace["questions"][:2]
-    assert (result.usage.calls, result.usage.output_tokens) == (2, 8 + 16)
+    assert (result.usage.calls, result.usage.output_tokens) == (2, 3 + 6)
     # What it had written by then may be the words of the form.
     assert re.search("was cut off|only repeats the question", first["read"])
     assert re.search("was cut off|only repeats the question", second["read"])
