@@ -182,7 +182,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     What is done side by side is listed as the answers came in, so it is put into the order of ids.
     """
     trace = await trace_of(engine, run_id)
-    trace["questions"].sort(key=lambda question: _numbers(question["id"]))
+    trace["questions"].sort(key=lambda question: numbers_of(question["id"]))
     trace["thoughts"] = in_order_of_lines(trace["thoughts"])
     same = (
         "status",
@@ -218,7 +218,7 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     )
 
 
-def _numbers(effect_id: str) -> list[int]:
+def numbers_of(effect_id: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", effect_id)]
 
 
@@ -230,7 +230,7 @@ def in_order_of_lines(thoughts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     stretches = [(is_inside, list(group)) for is_inside, group in groupby(thoughts, inside)]
     ordered = (
-        sorted(group, key=lambda thought: _numbers(thought["branch"].split("/")[0])) if is_inside else group
+        sorted(group, key=lambda thought: numbers_of(thought["branch"].split("/")[0])) if is_inside else group
         for is_inside, group in stretches
     )
     return [thought for group in ordered for thought in group]

@@ -25,7 +25,7 @@ from tests.servers import Fault, ServerProcess
 
 from ..test_every_strategy import DRIVEN
 from . import brain, search
-from .answering import at_any_pace, in_order_of_lines
+from .answering import at_any_pace, in_order_of_lines, numbers_of
 from .crashing import ALL, Job, Nursery, open_app, solve_or_resume
 from .running import trace_of
 
@@ -136,7 +136,9 @@ def record(trace: dict[str, Any], *, is_cut: bool) -> dict[str, Any]:
             "candidates",
         )
     )
-    ordered = {**trace, "thoughts": in_order_of_lines(trace["thoughts"])}
+    # Questions side by side are asked again in the order of arrival.
+    questions = sorted(trace["questions"], key=lambda question: numbers_of(question["id"]))
+    ordered = {**trace, "questions": questions, "thoughts": in_order_of_lines(trace["thoughts"])}
     return at_any_pace({name: ordered[name] for name in same})
 
 
