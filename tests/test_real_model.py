@@ -87,8 +87,7 @@ def plain(text: str | None) -> str:
 @pytest.mark.parametrize("strategy", [name for name, one in STRATEGIES.items() if one.is_driven])
 async def test_every_strategy_reaches_an_end_within_its_budget(strategy: str, server: SmallModel) -> None:
     problem = PROBLEMS.get(strategy, PROBLEM)
-    needs_models = getattr(STRATEGIES[strategy].options, "needs_models", False)
-    options = {"models": [server.model, f"{server.model}-2"]} if needs_models else {}
+    options = {"models": [server.model, f"{server.model}-2"]} if STRATEGIES[strategy].needs_models else {}
     read, written = server.tokens()
     result, trace = await solved(server, strategy, problem, **options)
     read, written = (after - before for after, before in zip(server.tokens(), (read, written), strict=True))

@@ -49,7 +49,7 @@ DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 @pytest.mark.parametrize("name", DRIVEN)
 async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_written(name: str) -> None:
     model = Untouched()
-    panel = (model, Untouched()) if getattr(STRATEGIES[name].options, "needs_models", False) else ()
+    panel = (model, Untouched()) if STRATEGIES[name].needs_models else ()
     asked = RunRequest(participants=Participants(model=model, verifier=model, tools=(model,), seats=panel))
     problems = open_dataset("stories:3")
     async with App("memory") as app:

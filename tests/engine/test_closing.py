@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
@@ -68,6 +68,21 @@ async def closed(
     return engines, run_id, await drive(engines, run_id, performers_of(answers))
 
 
+async def closed_early(
+    strategy: Strategy[Any, Any], answers: World, below: int
+) -> AsyncIterator[tuple[int, Engine, str, Result, Result]]:
+    """Yield each number of calls that ends a run early, its engine, its id, its result and the usual result."""
+    *_, usual = await closed(strategy, answers, None)
+    for calls in range(1, min(usual.usage.calls, below)):
+        engines, run_id, early = await closed(strategy, answers, calls)
+        if early.termination.reason == "max_calls":
+            yield calls, engines, run_id, early, usual
+
+
+def ending(result: Result) -> tuple[Any, ...]:
+    return result.answer, result.outcome, result.termination
+
+
 def cuts(run_id: str, lines: Sequence[Line]) -> list[int]:
     """Return after how many lines nothing is out that was paid for, and the run has not ended."""
     out, found = 0, list[int]()
@@ -102,22 +117,10 @@ async def test_with_more_calls_a_closed_run_ends_as_one_that_always_had_them(
     strategy: Strategy[Any, Any],
 ) -> None:
     answers = world(strategy, 1, 0.0)
-    *_, usual = await closed(strategy, answers, None)
-    for calls in range(1, min(usual.usage.calls, 8)):
-        engines, run_id, early = await closed(strategy, answers, calls)
-        if early.termination.reason != "max_calls":
-            continue
+    async for _, engines, run_id, _, usual in closed_early(strategy, answers, 8):
         after = await resume(engines, run_id, performers_of(answers), budget=Budget())
-        assert (after.answer, after.outcome, after.termination) == (
-            usual.answer,
-            usual.outcome,
-            usual.termination,
-        )
+        assert ending(after) == ending(usual)
         assert not any("by then" in warning for warning in after.warnings)
-
-
-def ending(result: Result) -> tuple[Any, ...]:
-    return result.answer, result.outcome, result.termination
 
 
 @each_driven
@@ -125,12 +128,10 @@ async def test_a_fork_before_the_closing_goes_its_own_way_and_one_after_it_is_cl
     strategy: Strategy[Any, Any],
 ) -> None:
     answers = world(strategy, 1, 0.0)
-    *_, usual = await closed(strategy, answers, None)
-    for calls in range(1, min(usual.usage.calls, 4)):
-        engines, run_id, early = await closed(strategy, answers, calls)
+    async for calls, engines, run_id, early, usual in closed_early(strategy, answers, 4):
         recorded = await engines.recorded_run(run_id)
         taken = [entry.event for entry in recorded.entries if isinstance(entry, Settled)]
-        if early.termination.reason != "max_calls" or isinstance(taken[-1], Stopped):
+        if isinstance(taken[-1], Stopped):
             continue
         first = next(place for place, event in enumerate(taken) if isinstance(event, Closing))
         last = max(place for place, event in enumerate(taken) if isinstance(event, Closing))
@@ -147,11 +148,7 @@ async def test_a_fork_of_a_run_whose_closing_was_lifted_takes_over_no_answer_of_
     strategy: Strategy[Any, Any],
 ) -> None:
     answers = world(strategy, 1, 0.0)
-    *_, usual = await closed(strategy, answers, None)
-    for calls in range(1, min(usual.usage.calls, 3)):
-        engines, run_id, early = await closed(strategy, answers, calls)
-        if early.termination.reason != "max_calls":
-            continue
+    async for _, engines, run_id, _, usual in closed_early(strategy, answers, 3):
         await resume(engines, run_id, performers_of(answers), budget=Budget())
         whole = await engines.record(run_id)
         places, count = whole.fork_points()

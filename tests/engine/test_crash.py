@@ -314,7 +314,7 @@ def test_every_strategy_survives_a_kill_at_every_commit(
     options: dict[str, Any],
 ) -> None:
     cards = "tools" in strategy.options.__struct_fields__
-    if getattr(strategy.options, "needs_models", False):
+    if strategy.needs_models:
         options = {"models": [anyone.model, f"{anyone.model}-2"]}
     job = Job(
         path="",

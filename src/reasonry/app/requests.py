@@ -279,7 +279,7 @@ def _check_tools(reading: _Reading) -> str:
 
 def _check_models(reading: _Reading) -> str:
     seats, is_coached = reading.participants.seats, isinstance(reading.performers.model, Caller)
-    names = [each.name for each in reading.strategies if getattr(each.options, "needs_models", False)]
+    names = [each.name for each in reading.strategies if each.needs_models]
     if names and not is_coached and len({*seats}) < max(2, len(seats)):
         message = (
             f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models"

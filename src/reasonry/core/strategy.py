@@ -198,6 +198,7 @@ class Strategy(Generic[S, O]):
         least_calls: With fewer calls the strategy is one direct question.
         wants_value: Whether the answer is a number or a truth value, so that a whole text is never the answer.
         needs_least: Whether the strategy has no result at all with fewer than `least_calls`.
+        needs_models: Whether a driven run takes two models or more, each once.
 
     Raises:
         InvalidStrategyError: The table is inconsistent; the message names the stage and the fault.
@@ -223,6 +224,7 @@ class Strategy(Generic[S, O]):
     least_calls: int = 1
     wants_value: bool = False
     needs_least: bool = False
+    needs_models: bool = False
 
     def __post_init__(self) -> None:
         if fault := next(_faults(self), None):

@@ -18,7 +18,7 @@ of the models and the thresholds are given, not learned; the last model's answer
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -40,8 +40,6 @@ from ..text import first_words
 
 class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of a cascade."""
-
-    needs_models: ClassVar[bool] = True
 
     models: Annotated[
         tuple[str, ...], Meta(max_length=12, description="Two models or more, each once, cheapest first.")
@@ -147,6 +145,7 @@ CASCADE: Strategy[State, Options] = Strategy(
     conclude=conclude,
     close=State.close,
     details=CascadeDetails,
+    needs_models=True,
     stages=(
         problem_reception(("model_answer",), "Say what is asked, and how an answer can be checked."),
         Stage(
