@@ -29,6 +29,7 @@ from .test_calls import ask, calls
 
 pytestmark = pytest.mark.anyio
 
+CALL = object()
 FAST = Policy(max_attempts=2, backoff_s=0.0001, max_backoff_s=0.001)
 
 
@@ -130,6 +131,22 @@ async def test_one_refusal_stops_the_calls_of_all_runs_and_one_call_goes_first()
     assert model.answering == 32
 
 
+@pytest.mark.parametrize("turns", range(16))
+async def test_a_call_that_is_cancelled_in_any_turn_keeps_no_place_at_the_gate(turns: int) -> None:
+    model = Door()
+    model.shut = False
+    gate_of(model.name).close(0.0, lambda refusals: 0.0)
+    first = asyncio.create_task(ask(calls(model, FAST), Ask("first")))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.wait({first})
+    model.may_answer.set()
+    async with asyncio.timeout(30):
+        (answer,) = await ask(calls(model, FAST), Ask("second"))
+    assert isinstance(answer, Answered)
+
+
 async def test_what_waited_for_a_slot_does_not_go_out_into_a_closed_gate() -> None:
     model = CountingModel(fault=lambda number: limited(600.0) if number > 3 else None)
     desk = calls(model, Policy(max_concurrency=4), Budget(seconds=60))
@@ -153,11 +170,11 @@ async def test_a_wait_that_is_too_long_or_no_wait_counts_as_a_minute(
         gate = rate_limits.Gate()
         close(gate, told_s)
         with pytest.raises(TimeoutError):
-            await gate.enter(1_000.0 + waits_s * share, lambda pause_s: None)
+            await gate.enter(CALL, 1_000.0 + waits_s * share, lambda pause_s: None)
         told = list[float]()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await gate.enter(1_000.1 + waits_s * share, told.append)
+                await gate.enter(CALL, 1_000.1 + waits_s * share, told.append)
         assert told == [pytest.approx(waits_s * share)]
 
 
@@ -172,7 +189,7 @@ async def test_each_refusal_in_a_row_closes_for_longer_but_those_of_one_moment_c
     async def look() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await gate.enter(900.0, told.append)
+                await gate.enter(CALL, 900.0, told.append)
 
     for _ in range(20):
         close(gate, None)
@@ -180,9 +197,10 @@ async def test_each_refusal_in_a_row_closes_for_longer_but_those_of_one_moment_c
     for _ in range(2):
         now = clock.monotonic() + told[-1]
         clock.monotonic = lambda now=now: now
-        assert await gate.enter(900.0, told.append)
+        await gate.enter(CALL, 900.0, told.append)
+        gate.check(CALL)  # The gate counts it.
         close(gate, None)
-        gate.leave(True, came_through=False)
+        gate.leave(CALL, came_through=False)
         await look()
     assert told == [0.5, 1.0, 2.0]
 

@@ -83,6 +83,13 @@ async def test_after_the_last_round_the_error_is_the_reason() -> None:
     assert "ZeroDivisionError" in result.termination.detail
 
 
+async def test_only_the_programs_of_the_last_round_are_repaired() -> None:
+    none, fails, right = "It is 18.", "x = 1 / 0\nprint(x)", "x = 9 * 2\nprint(x)"
+    # The first program cannot be read, at both tries; the other two fail, and so do their repairs.
+    result = await run(none, fails, fails, none, fails, fails, right, right, programs=3, rounds=3)
+    assert (result.answer, len(result.details["samples"])) == ("18", 3 + 2 + 2)
+
+
 async def test_programs_vote_by_their_outputs() -> None:
     result = await run("x = 9 * 2\nprint(x)", "x = 9 + 4\nprint(x)", "x = 2 * 9\nprint(x)", programs=3)
     assert (result.answer, result.usage.calls) == ("18", 3)

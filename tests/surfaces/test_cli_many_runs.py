@@ -95,6 +95,8 @@ def test_active_runs_are_ended_together_and_those_that_have_ended_deleted(desk: 
 def test_without_a_run_and_a_filter_nothing_is_done(desk: Desk, command: str) -> None:
     code, _, error = desk.run("runs", command)
     assert (code, "name a run, or a filter of `runs list`" in error) == (2, True)
+    code, _, error = desk.run("runs", command, "last", "--status", "failed")
+    assert (code, "Not both." in error) == (2, True)
 
 
 def test_a_run_that_refuses_is_named_and_the_others_are_done(

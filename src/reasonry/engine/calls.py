@@ -228,7 +228,7 @@ class Calls:
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Sequence[Answered] | Failed:
         """Retry a request that may succeed later, after a pause; return `Failed` for a request that is lost."""
-        attempt, tried, lost = 1, list[str](), NOTHING
+        attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
             until_s = until_s or (None if gate.is_open else self._patient_until_s())
@@ -250,16 +250,16 @@ class Calls:
             lost += sent.spent[0]
             if came.retryable:
                 self.policy.meter.add("retries", code=came.code, **labels_of(model.name))
-            if is_rate_limit(came):
-                tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
-                continue
-            degraded = bool(came.details.get("degraded")) and len(tried) < MAX_FALLBACKS
-            if not (came.retryable and (degraded or attempt < self.policy.max_attempts)):
+            is_limited = is_rate_limit(came)
+            degraded = bool(came.details.get("degraded")) and forms < MAX_FALLBACKS
+            if not (is_limited or (came.retryable and (degraded or attempt < self.policy.max_attempts))):
                 return Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))
+            tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
+            if is_limited:
+                continue
             pause = self.policy.pause_s(attempt, came.retry_after_s)
             self.observer.retrying(question.id, came.message, pause)
-            tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
-            attempt += not degraded
+            forms, attempt = forms + degraded, attempt + (not degraded)
             await self.halt.cut_short(asyncio.sleep(pause))
 
     def _patient_until_s(self) -> float:
@@ -278,20 +278,20 @@ class Calls:
             GateClosed: The gate closed while the request waited for something else.
             Halted: The drive halts, or releases its run because the gate stays closed.
         """
-        counted = came_through = False
-        if until_s is not None:
-            reason = f"{provider_of(model.name)} takes no more calls for now"
-            try:
-                pausing = functools.partial(self.observer.retrying, question.id, reason)
-                counted = await self.halt.cut_short(gate.enter(until_s, pausing))
-            except TimeoutError:
-                if self.give_way is None:
-                    refusal = Refusal("rate_limited", f"{reason}; resume the run later")
-                    raise BudgetExhausted(refusal) from None
-                self.give_way()
-                raise Halted from None
+        call, came_through = object(), False
         try:
-            sent = await self._send(model, question, samples, functools.partial(gate.check, counted))
+            if until_s is not None:
+                reason = f"{provider_of(model.name)} takes no more calls for now"
+                try:
+                    pausing = functools.partial(self.observer.retrying, question.id, reason)
+                    await self.halt.cut_short(gate.enter(call, until_s, pausing))
+                except TimeoutError:
+                    if self.give_way is None:
+                        refusal = Refusal("rate_limited", f"{reason}; resume the run later")
+                        raise BudgetExhausted(refusal) from None
+                    self.give_way()
+                    raise Halted from None
+            sent = await self._send(model, question, samples, functools.partial(gate.check, call))
             if isinstance(sent.came, ModelError) and is_rate_limit(sent.came):
                 gate.close(sent.came.retry_after_s, self.policy.longest_pause_s)
                 if self._writes_down and not sent.spent[0].calls:
@@ -299,7 +299,7 @@ class Calls:
             came_through = not isinstance(sent.came, BaseException)
             return sent
         finally:
-            gate.leave(counted, came_through=came_through)
+            gate.leave(call, came_through=came_through)
 
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]

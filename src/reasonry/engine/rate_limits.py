@@ -125,7 +125,7 @@ class Gate:
     """
 
     def __init__(self) -> None:
-        self._opens_s, self._refusals, self._out = 0.0, 0, 0
+        self._opens_s, self._refusals, self._out = 0.0, 0, set[object]()
         self._room: int | None = None
         """Most calls in flight at once. None while the gate is open."""
         self._changed = asyncio.Event()
@@ -135,10 +135,11 @@ class Gate:
         """Whether calls need not enter the gate."""
         return self._room is None
 
-    async def enter(self, until_s: float, pausing: Callable[[float], None]) -> bool:
-        """Wait until a call may go out; return whether the gate counts the call, which then has to `leave`.
+    async def enter(self, call: object, until_s: float, pausing: Callable[[float], None]) -> None:
+        """Wait until a call may go out. It has to `leave`, even if the wait was cancelled.
 
         Args:
+            call: Identifies the call.
             until_s: The end of the wait, by the monotonic clock.
             pausing: Called with the seconds to wait.
 
@@ -148,30 +149,31 @@ class Gate:
         while self._room is not None:
             now = time.monotonic()
             wait_s = self._opens_s - now
-            if wait_s <= 0 and self._out < self._room:
-                self._out += 1
-                return True
+            if wait_s <= 0 and len(self._out) < self._room:
+                self._out.add(call)
+                return
             if max(now, self._opens_s) >= until_s:
                 raise TimeoutError
             pausing(max(wait_s, 0.0))
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s if wait_s > 0 else until_s - now):
                     await self._changed.wait()
-        return False
 
-    def check(self, counted: bool) -> None:
+    def check(self, call: object) -> None:
         """Check that a call may still go out after other waits.
 
         Raises:
             GateClosed: The call has to enter again.
         """
-        if self._room is not None and not (counted and time.monotonic() >= self._opens_s):
+        if self._room is not None and not (call in self._out and time.monotonic() >= self._opens_s):
             raise GateClosed
 
-    def leave(self, counted: bool, *, came_through: bool) -> None:
-        """Note that a call is over."""
-        self._out -= counted
-        if counted and came_through and self._room is not None:
+    def leave(self, call: object, *, came_through: bool) -> None:
+        """Note that a call is over, whether or not it entered."""
+        if call not in self._out:
+            return
+        self._out.remove(call)
+        if came_through and self._room is not None:
             self._refusals, self._room = 0, self._room + 1
             if self._room > MOST_AT_THE_GATE:
                 self._room = None

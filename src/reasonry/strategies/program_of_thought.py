@@ -81,13 +81,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     options: Options
     round: int = 0
+    written: int = 0
+    """The number of programs of the last round."""
     closes: bool = False
     """Whether no further program can be written."""
 
     @property
     def last(self) -> tuple[Draft, ...]:
         """The programs of the last round."""
-        return self.drafts[-self.options.programs :]
+        return self.drafts[len(self.drafts) - self.written :]
 
 
 def write(s: State) -> Body:
@@ -102,7 +104,7 @@ def write(s: State) -> Body:
         else read_draft(number, reply)
         for number, reply in zip(numbers, written, strict=True)
     ]
-    return go(replace(s, round=s.round + 1, drafts=(*s.drafts, *new)), "execution")
+    return go(replace(s, round=s.round + 1, written=len(new), drafts=(*s.drafts, *new)), "execution")
 
 
 def _question(s: State, number: int, failed: Draft | None) -> Ask:
@@ -202,7 +204,7 @@ PROGRAM_OF_THOUGHT: Strategy[State, Options] = Strategy(
     conclude=conclude,
     close=close,
     details=ProgramOfThoughtDetails,
-    version=2,
+    version=3,
     resources=(SANDBOX_TOOL,),
     suits=("number",),
     stages=(

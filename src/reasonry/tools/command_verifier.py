@@ -93,8 +93,10 @@ class CommandVerifier:
                 "a command that checks answers runs in a sandbox, which needs Linux and the program bwrap "
                 f"(apt install bubblewrap); to run it without one, write {UNSANDBOXED}:{text}"[:500]
             )
-        self._rules = filter_program(only=_BY_HANDLE) or b""
-        if sandboxed and _is_root() and not (self._rules and shutil.which(_SETPRIV)):
+        # Only the sandbox of root consumes the descriptor of the rules; otherwise the command would hold it.
+        is_root = sandboxed and _is_root()
+        self._rules = (filter_program(only=_BY_HANDLE) or b"") if is_root else b""
+        if is_root and not (self._rules and shutil.which(_SETPRIV)):
             raise SandboxError("started by root, the sandbox of a command needs x86-64 or ARM and the program setpriv "
                                "(apt install util-linux); run it as another user")  # fmt: skip
         if sandboxed and self.folder in ("/", os.path.expanduser("~")):
@@ -125,7 +127,7 @@ class CommandVerifier:
                 try:
                     ended = await run_child(
                         command, answer.encode(errors="replace"), MAX_SECONDS, output, output, cwd=self.folder,
-                        env={} if self.bwrap else environment, pass_fds=(rules.fileno(),) if self.bwrap else (),
+                        env={} if self.bwrap else environment, pass_fds=(rules.fileno(),) if self._rules else (),
                     )  # fmt: skip
                 except OSError as error:
                     why = f"{command[0]} cannot be started: {error.strerror}"

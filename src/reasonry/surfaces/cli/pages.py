@@ -10,10 +10,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app.app import App
+from ...core.registry import Registry
 from ...engine.record import Record
 from ...errors import UsageError
 from ...records import COMPARISON
-from ...strategies import STRATEGIES
 from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page
 from ..web.html_page import can_show, html_page, page_folder, write_page
@@ -87,7 +87,7 @@ def check_report(path: Path | None) -> None:
     check_writable(path)
 
 
-def write_report(path: Path, record: Record) -> None:
+def write_report(path: Path, record: Record, known: Registry) -> None:
     """Write the report of a run.
 
     Raises:
@@ -96,5 +96,5 @@ def write_report(path: Path, record: Record) -> None:
     if path.suffix.lower() in _MARKDOWN:
         write_text(path, markdown_page(run_report(record)))
     else:
-        strategy = STRATEGIES.get(record.result.strategy)
+        strategy = known.get(record.result.strategy)
         write_text(path, html_page(run_page(record, strategy, bounds=DEFAULT_BOUNDS)))

@@ -104,7 +104,7 @@ def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Comm
     check_report(report)
     _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
     if report is not None:
-        write_report(report, record)
+        write_report(report, record, common.strategies())
     return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
 
 
@@ -188,8 +188,11 @@ def resume_(
     """
     from .watch import watching
 
+    _check_named(run_id, which, of_model)
     limit, silent = settings.limits.budget(), settings.common.as_data
     if run_id is None:
+        if coach:
+            raise UsageError("--coach takes one run: name it", option="coach")
         return _requeue(settings, which, of_model)
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
@@ -225,7 +228,10 @@ def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> i
         await Supervisor(app).resume(app, row.run_id, participants, limit, job=JobOptions())
 
     rows = _chosen(common, which, of_model, lambda row: row.outcome not in (*ANSWERED, "waiting"))
-    return _do_on_all(common, rows, requeue, "put back in the queue")
+    code = _do_on_all(common, rows, requeue, "put back in the queue")
+    if rows:
+        common.do(lambda app: note_who_drives(app, here=False))
+    return code
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
@@ -326,6 +332,7 @@ def cancel_(
 
     Without RUN_ID, end all active runs of the filters.
     """
+    _check_named(run_id, which, model)
     if run_id is None:
         rows = _chosen(common, which, model, lambda row: row.status == "active")
         return _do_on_all(common, rows, lambda app, row: app.engine.cancel(row.run_id), "cancelled")
@@ -351,13 +358,11 @@ def delete_(
     Args:
         yes: Do not ask.
     """
+    _check_named(run_id, which, model)
     if run_id is None:
         rows = _chosen(common, which, model, lambda row: row.status != "active")
-        if not (
-            yes
-            or not rows
-            or confirm_deletion(f"Delete {present.count_of(len(rows), 'run')} and their sessions?")
-        ):
+        about = f"{present.count_of(len(rows), 'run')} and their sessions"
+        if rows and not yes and not confirm_deletion(f"Delete {about}?"):
             return present.EXIT_CODES["cancelled"]
         return _do_on_all(common, rows, lambda app, row: delete_run(app, row.run_id), "deleted")
     if not yes:
@@ -376,20 +381,25 @@ def delete_(
 # -- all runs of the filters together
 
 
-def _chosen(
-    common: Common, which: RunChoice, model: str | None, fits: Callable[[RunRow], bool]
-) -> list[RunRow]:
-    """Return the runs that fit the filters, newest first.
+def _check_named(run_id: str | None, which: RunChoice, model: str | None) -> None:
+    """Check that either a run or a filter is named.
 
     Raises:
-        UsageError: Neither a run nor a filter is named.
+        UsageError: Neither is named, or both.
     """
-    filters: dict[str, Any] = {**which.read(), "model": model}
-    if not any(value is not None for value in filters.values()):
+    is_filtered = any(value is not None for value in (*which.read().values(), model))
+    if is_filtered == (run_id is not None):
         message = (
             "name a run, or a filter of `runs list`: --status, --outcome, --reason, --strategy, --since, …"
         )
-        raise UsageError(message, option="run_id")
+        raise UsageError(message + (" Not both." if is_filtered else ""), option="run_id")
+
+
+def _chosen(
+    common: Common, which: RunChoice, model: str | None, fits: Callable[[RunRow], bool]
+) -> list[RunRow]:
+    """Return the runs that fit the filters, newest first."""
+    filters: dict[str, Any] = {**which.read(), "model": model}
 
     async def read(app: App) -> list[RunRow]:
         if filters["strategy"] is not None:
@@ -414,8 +424,6 @@ def _do_on_all(
                 await act(app, row)
             except ReasonryError as error:
                 refused[row.run_id] = error.message
-        if rows and done.endswith("queue"):
-            await note_who_drives(app, here=False)
 
     common.do(work)
     print_note(*(f"{run_id}: {why}" for run_id, why in refused.items()))

@@ -73,7 +73,7 @@ def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: Run
             async with app.engine.begin(order, performers) as opened:
                 ending = await await_drive(opened, performers, watch)
         if report is not None:
-            write_report(report, opened.record)
+            write_report(report, opened.record, app.strategies)
         return ending
 
     return show_result(*settings.do(work), settings.common, shown)

@@ -156,7 +156,7 @@ class Live(Lines):
             "usd": usage.usd or 0,
             "seconds": run.snapshot.at_ms / 1000,
             "thoughts": len(run.thoughts),
-            "nodes": node_count(run),
+            "nodes": 0 if run.budget.nodes is None else node_count(run),
         }
         bars = Table.grid(padding=(0, 1))
         for unit, done in spent.items():

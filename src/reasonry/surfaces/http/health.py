@@ -34,7 +34,7 @@ class Health:
         """Poll the store until cancelled."""
         await asyncio.gather(self.reads.watch(), self.writes.watch())
 
-    def answering(self, method: str = "POST") -> Answering:
+    def answering(self, method: str) -> Answering:
         """Return the watch for a request, by its method."""
         return self.reads if method in ("GET", "HEAD") else self.writes
 

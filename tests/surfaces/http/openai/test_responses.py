@@ -93,6 +93,14 @@ def test_a_response_of_which_nothing_comes_says_why(talk: Talk) -> None:
     assert (last.type, last.response.error.code) == ("response.failed", "budget_exceeded")
 
 
+def test_a_response_that_a_limit_stopped_goes_on_with_its_best_text(talk: Talk) -> None:
+    client, limit = talk.client(), {"reasonry": {"budget": {"calls": 1, "closes": False}}}
+    first = client.responses.create(model="refine@small", input="Which capital?", extra_body=limit)
+    assert (first.status, first.output_text) == ("incomplete", "Oslo")
+    client.responses.create(model="chain_of_thought@small", input="And why?", previous_response_id=first.id)
+    assert "> assistant: Oslo" in talk.model.bodies[-1]["messages"][-1]["content"]
+
+
 def test_a_response_is_kept_read_again_and_deleted_with_its_run(talk: Talk) -> None:
     client = talk.client()
     first: Any = client.responses.create(model="chain_of_thought@small", input="Which capital?")

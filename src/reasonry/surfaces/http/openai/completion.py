@@ -216,8 +216,7 @@ class Completion(Struct):
             ReasonryError: The run ended without an answer.
         """
         result, fields = self._result or await self.context.app.engine.result(self.run_id), self.fields
-        is_stopped = result.outcome == "stopped" and result.status == "done"
-        text = result.best_answer if is_stopped else result.answer
+        text = reply_text(result)
         if fields.forced and text is not None:
             called = read_call(fields.forced, text)
             self.calls = [self._call(ANSWER, *called)] if called else []
@@ -225,7 +224,7 @@ class Completion(Struct):
             limit = fields.max_completion_tokens or fields.max_tokens
             stops = [fields.stop] if isinstance(fields.stop, str) else fields.stop or []
             self.answer, is_cut = cut_answer(text, stops, limit)
-            self.cut = is_cut or is_stopped
+            self.cut = is_cut or result.outcome == "stopped"
         if not self.calls and (text is None or fields.forced):
             raise _failure_of(result, self.context.app.rights.allowed.hide_addresses)
         whole, self.usage = result.document(nodes=False), result.usage
@@ -326,6 +325,12 @@ async def _go_on(context: RequestContext, brought: Mapping[CallId, str], *, text
 
 
 # -- ended
+
+
+def reply_text(result: Result) -> str | None:
+    """Return the text of a run's reply: its answer, or its best so far if a limit stopped it."""
+    is_stopped = result.outcome == "stopped" and result.status == "done"
+    return result.best_answer if is_stopped else result.answer
 
 
 def _failure_of(result: Result, hidden: Callable[[str], str]) -> ReasonryError:

@@ -24,7 +24,7 @@ from ..context import EventStream, RequestContext
 from ..documents import RUN, Document, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
-from .completion import Completion, begin
+from .completion import Completion, begin, reply_text
 from .request import (
     ChatFields,
     InputItem,
@@ -348,7 +348,7 @@ async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
     try:
         if kind == "msg":
             result = await context.app.engine.result(_run_behind(name)[0])
-            return InputItem(content=result.answer or result.best_answer)
+            return InputItem(content=reply_text(result))
         if kind == "fc":
             call = read_call_id(name, "input")
             waiting = waiting_calls((await context.app.engine.read(call.run_id)).run)
@@ -371,7 +371,7 @@ async def _read_conversation(context: RequestContext, response_id: str | None) -
         field = "previous_response_id"
         raise UsageError(error.message, field=field, code="previous_response_not_found") from None
     view = await context.app.engine.view_of(source.row, source.lines)
-    return messages_of(source.begun.problem, view.record.result.answer)
+    return messages_of(source.begun.problem, reply_text(view.record.result))
 
 
 _FAILURES = {
