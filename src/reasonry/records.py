@@ -18,8 +18,9 @@ from .errors import NotFoundError, UsageError
 
 T = TypeVar("T")
 
+DAY_MS = 86_400_000
 RETRY_S = 0.25
-"""How often a store that is away is tried again."""
+"""Seconds between two tries of a store that is away."""
 
 
 class Line(Struct, frozen=True):
@@ -34,11 +35,11 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
-ANSWERED = ("solved", "answered")
-"""The outcomes of runs that have an answer."""
 """How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
 ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
 caller's answers."""
+ANSWERED = ("solved", "answered")
+"""The outcomes of runs that have an answer."""
 
 
 class RunRow(Struct, frozen=True, omit_defaults=True):
@@ -113,7 +114,7 @@ class RequestKey(Struct, frozen=True):
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
 
-KEY_LIFE_MS = 24 * 3_600_000
+KEY_LIFE_MS = DAY_MS
 
 
 class RunFilters(TypedDict, total=False):

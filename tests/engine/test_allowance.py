@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from reasonry.core.budget import Refusal
 from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Usage
-from reasonry.engine.budget_guard import DAY_MS, LOOK_EVERY_MS, Allowance, BudgetExhausted, Pause
+from reasonry.engine.budget_guard import LOOK_EVERY_MS, Allowance, BudgetExhausted, Pause
 from reasonry.engine.ports import Question
+from reasonry.records import DAY_MS
 
 pytestmark = pytest.mark.anyio
 

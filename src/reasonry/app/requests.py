@@ -111,10 +111,11 @@ def make_order(
     if not request.coached:
         seats = _seats(levels, rights) or participants.seats
         model = participants.model
-        if model is None and pool.offered_model(asked) is None:
-            # The verifier of given candidates decides alone.
-            decides_alone = participants.verifier and request.options.get("candidates")
-            model = seats[0] if seats else "offline" if decides_alone else None
+        # The verifier of given candidates decides alone.
+        decides_alone = participants.verifier and request.options.get("candidates")
+        fallback = seats[0] if seats else "offline" if decides_alone else None
+        if model is None and fallback is not None and pool.offered_model(asked) is None:
+            model = fallback
         participants = replace(participants, seats=seats, model=model)
     # The recording is opened last: a refused order writes nothing.
     performers = pool.open(replace(participants, record=None), asked)

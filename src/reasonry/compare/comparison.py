@@ -244,8 +244,8 @@ class Comparison:
 
     async def missing(self) -> list[Job]:
         """Return the jobs without an ended run."""
-        rows = {job.key: (await self._find(job.key))[0] for job in self.jobs}
-        return [job for job in self.jobs if (row := rows[job.key]) is None or row.status not in ENDED]
+        found = [(job, (await self._find(job.key))[0]) for job in self.jobs]
+        return [job for job, row in found if row is None or row.status not in ENDED]
 
     async def run(self) -> Report:
         """Run the missing jobs.

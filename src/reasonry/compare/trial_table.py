@@ -18,7 +18,7 @@ from ..engine.journal import HEAD_CHARS
 from ..errors import NotFoundError
 from ..guided.lines import Head, ThoughtLine, ThoughtRecord, decode_record, encode
 from ..reading.vote import agree, normalise
-from ..records import RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow, now_ms
+from ..records import ANSWERED, RunRow, SessionChange, SessionRow, SessionView, Store, ThoughtRow, now_ms
 from ..strategies import STRATEGIES
 from ..text import clip
 from .grading import Item, Judge, judged_answer
@@ -125,7 +125,7 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
 async def _describe_repeat(
     app: App, repeat: Repeat, row: RunRow, item: Item, first: Trial, judge: Judge | None
 ) -> dict[str, Any]:
-    answer = row.answer if row.outcome in ("solved", "answered", "stopped") and row.status == "done" else None
+    answer = row.answer if row.outcome in (*ANSWERED, "stopped") and row.status == "done" else None
     if answer is not None and len(answer) >= HEAD_CHARS:
         answer = judged_answer((await app.engine.result(row.run_id)).document())
     right, is_same = None, False

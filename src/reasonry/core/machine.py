@@ -46,6 +46,7 @@ from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thou
 from .effects import Ask, CallTool, RunStrategy, Verify
 from .events import (
     STOPPED,
+    UNREADABLE,
     Answered,
     Closing,
     Event,
@@ -451,7 +452,7 @@ class _Execution:
         times_cut = sum(reply.truncated for reply in replies[waiting.before :])
         if times_cut > 1 or is_last_try(ask, replies[waiting.before :]):
             texts = tuple(reply.text for reply in replies)
-            lost = Failed("output_invalid", refusal, event.at_ms, spent, replies=texts)
+            lost = Failed(UNREADABLE, refusal, event.at_ms, spent, replies=texts)
             return replace(waiting, replies=replies, settled=lost)
         re_ask = next_try(replace(waiting, replies=replies), reading)
         self.effects += (re_ask,)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from .bodies import Answers, Conclusion
 from .effects import Ask, Effect
-from .events import NOTHING, Answered, Closing, Delivered, Failed, Usage
+from .events import NOTHING, UNREADABLE, Answered, Closing, Delivered, Failed, Usage
 from .readings import Reading, ask_again
 
 Status = Literal["active", "done", "failed", "cancelled"]
@@ -135,7 +135,7 @@ def _once_more(waiting: Pending, inner: str, is_last: bool) -> Pending:
     if waiting.settled is None and waiting.child is not None:
         return replace(waiting, child=without_failures(waiting.child, inner if is_last else ""))
     if isinstance(waiting.settled, Failed):
-        unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == "output_invalid"
+        unreadable = isinstance(waiting.effect, Ask) and waiting.settled.code == UNREADABLE
         reopened = next_try(waiting, Reading(refusal=waiting.settled.message)) if unreadable else waiting
         return replace(reopened, settled=None, before=len(waiting.replies))
     return (

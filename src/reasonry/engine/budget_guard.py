@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..core.budget import HEADROOM, Budget, Ledger, Refusal
 from ..core.events import NOTHING, Usage
 from ..errors import StoreError
-from ..records import UsageTotal, now_ms
+from ..records import DAY_MS, UsageTotal, now_ms
 from .ports import Question
 from .run import Run
 from .usage import estimate_tokens
@@ -43,7 +43,6 @@ KEPT_SHARE: Final = 0.2
 KEPT_TIMES: Final = 1.5
 """How many times as long as the slowest question so far the last question may take."""
 
-DAY_MS: Final = 86_400_000
 
 LOOK_EVERY_MS: Final = 1_000
 

@@ -91,7 +91,7 @@ class Coach(Struct, frozen=True):
             answered = {
                 name: equal for name, equal in waiting.items() if any(each.id in taken for each in equal)
             }
-            known = compact_questions(answered)[1] if answered and not says_all else None
+            known = compact_questions(answered)[1] if self.brief and answered and not says_all else None
             performers = await open_performers(opened.run)
             refused = await opened.take_answers(events, refusing=True)
             shown = await self.proceed(opened, performers, known)

@@ -495,8 +495,7 @@ class Drive:
 
     async def _is_closed_by_questions(self) -> bool:
         """Apply the limits to a coached run, whose answers count as calls; return whether that closed it."""
-        seconds = self._seconds_left()
-        if seconds is not None and seconds <= 0:
+        if self._seconds_left() == 0:
             raise TimeoutError
         reached = refuse_call(self.run)
         if reached is None or await self._close(reached):
@@ -543,12 +542,11 @@ class Drive:
                 continue
             self.effects.tasks[asyncio.create_task(self.calls.perform(pending))] = pending
 
-    async def _write_unwritten(self) -> list[Step]:
+    async def _write_unwritten(self) -> None:
         async with self.writing:
             steps = await self._write(self.effects.unwritten[:], unwritten=len(self.effects.unwritten))
         for step in steps:
             self.watch.stepped(self.run, step)
-        return steps
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
         """Fold entries in and write them down, after any `Steered` entries from outside."""

@@ -102,7 +102,7 @@ class Engine:
         run_id = new_id()
         run, entries = begin_run(order, fork, self.strategies)
         row, session = rows_of(run_id, run, session_id)
-        row = replace(row, unattended=job is not None)
+        row = replace(row, unattended=job is not None, owner=getattr(self.store, "owner", None) or "")
         chain = journal.Chain(run_id)
         ended = [Ended(record_of_run(row, run).pack())] if row.status != "active" else []
         lines = chain.lines([run.begun, *entries, *ended])

@@ -19,6 +19,8 @@ from .rate_limits import RateLimits
 from .run import Run
 from .telemetry import Meter
 
+MAX_ATTEMPTS = 4
+"""The default number of attempts at a question whose errors are retryable."""
 REASONING_TOKENS = 24_576
 """Tokens that a model that reasons by itself may take besides its reply."""
 
@@ -44,7 +46,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """
 
     max_concurrency: int = 8
-    max_attempts: int = 4
+    max_attempts: int = MAX_ATTEMPTS
     call_timeout_s: float = 120.0
     max_output_tokens: int | None = None
     tool_timeout_s: float = 30.0

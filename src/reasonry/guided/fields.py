@@ -21,7 +21,7 @@ from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..reading.coerce import Misfit, fit_value
 from ..reading.json_in_text import json_value
-from ..text import find_name, lazy_pattern, show_value
+from ..text import find_name, find_named, lazy_pattern, show_value
 from .thinking_tool import EVIDENCE, ThinkingCall
 from .tool_arguments import not_a_choice, plain_json, truth, unknown_arguments
 
@@ -151,9 +151,7 @@ def _field_of_bare_data(value: Any, fields: Sequence[Field], *, is_named: bool) 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:
     """Find the field for a key in any spelling."""
-    by_name = {field.name: field for field in fields}
-    found = find_name(name, by_name)
-    return None if found is None else by_name[found]
+    return find_named(name, {field.name: field for field in fields})
 
 
 def read_data(data: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any]:

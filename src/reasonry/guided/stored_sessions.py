@@ -16,6 +16,7 @@ from ..core.registry import resolve
 from ..core.strategy import Strategy
 from ..errors import NotFoundError, StoreError
 from ..records import (
+    DAY_MS,
     SessionChange,
     SessionRow,
     SessionView,
@@ -87,7 +88,7 @@ class StoredSessions:
             return
         self._swept_at_ms = at
         days = self.settings.retention_days
-        retention_ms = None if days is None else int(days * 86_400_000)
+        retention_ms = None if days is None else int(days * DAY_MS)
         sweep = Sweep(at, int(self.settings.ttl_s * 1_000), retention_ms, self.deletes_expired)
         await self.store.sweep_sessions(sweep)
 

@@ -262,9 +262,9 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
     if read_puzzle(problem) is not None:
         return "offline", "no key is set and no Ollama runs, and this problem needs no language model"
+    keys = ", ".join(provider.keys[0] for provider in PROVIDERS)
     raise UsageError(
-        "no model is set, and this problem needs one: give --model, or set REASONRY_MODEL or "
-        "ZAI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY, or start Ollama",
+        f"no model is set, and this problem needs one: give --model, or set REASONRY_MODEL or {keys}, or start Ollama",
         option="model",
         choices=list(FORMS),
     )

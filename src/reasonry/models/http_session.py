@@ -93,7 +93,7 @@ class HttpSession:
     async def read(
         self, response: ClientResponse, take: Callable[[bytes], object], limit_bytes: int = MAX_REPLY_BYTES
     ) -> None:
-        """Yield the body of a response as it arrives.
+        """Pass the body of a response to `take` as it arrives.
 
         Raises:
             ModelError: `reply_too_long` if the body exceeds the limit; also if the body is incomplete.

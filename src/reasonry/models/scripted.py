@@ -26,6 +26,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from ..core.events import Answered, Usage
+from ..engine.policy import MAX_ATTEMPTS
 from ..engine.ports import Model, OnText, Question
 from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
@@ -35,8 +36,6 @@ from ..system import read_regular_file
 L = TypeVar("L", bound=Struct)
 
 MAX_FILE_BYTES = 256_000_000
-MAX_ATTEMPTS = 4
-"""The default number of attempts at a question whose errors are retryable."""
 
 Count = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 

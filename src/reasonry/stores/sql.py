@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import StoreError, UsageError
-from ..records import WholeKind
+from ..records import DAY_MS, WholeKind
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -30,8 +30,6 @@ INDEXED_CHARS = 3
 
 RUNS = 1 << 62
 """The place of a run among the searchable texts is this plus its key. The purpose of a session has seq 0."""
-
-DAY_MS = 86_400_000
 
 
 class TextIndex(NamedTuple):

@@ -23,8 +23,8 @@ from typing import Annotated, Any
 from msgspec import Meta
 from msgspec.structs import replace
 
-from ..blocks.drafts import FRESH, Draft, DraftState, answer_selection, candidates
-from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.drafts import FRESH, Draft, DraftOptions, DraftState, answer_selection, candidates
+from ..blocks.judging import Judgement, judge_question, ratings_of, read_judgement
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.strategy import (
     SHORT_REPLY,
@@ -38,7 +38,7 @@ from ..core.strategy import (
 from ..text import first_words
 
 
-class Options(JudgedOptions, frozen=True, kw_only=True):
+class Options(DraftOptions, frozen=True, kw_only=True):
     """Options of a cascade."""
 
     models: Annotated[
@@ -58,9 +58,12 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The answers of the models asked so far, and the reason for each step up."""
 
     options: Options
-    asked: int = 0
-    """The number of models asked."""
     doubts: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """The number of models asked."""
+        return len(self.drafts) // self.options.samples
 
     def answers_of(self, model: int) -> tuple[Draft, ...]:
         """Return the answers of a model, by its number from 1."""
@@ -80,7 +83,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 def answer(s: State) -> Body:
     """y_1, …, y_m ~ π_i(y | x), side by side."""
     s, drafts = yield from s.draw([FRESH] * s.options.samples, by=f"seat-{s.asked + 1}")
-    return go(replace(s, asked=s.asked + 1), "answer_check", drafts)
+    return go(s, "answer_check", drafts)
 
 
 def check(s: State) -> Body:

@@ -324,7 +324,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """Raise the failure if no reader replied. An unreadable reply decides nothing."""
+    """Raise the failure if nobody replied. An unreadable reply decides nothing."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 
@@ -463,8 +463,7 @@ def revise(s: State) -> Body:
     shown = (SOLUTION.format(proof=proof.text), HOLES.format(holes=holes))
     ask = s.ask_solver("revision", REVISE, *shown, about=f"proof-{proof.number}")
     answers = yield request(s, ask, give_failures=True)
-    if getattr(answers[0], "code", "") != UNREADABLE:
-        raise_if_all_failed(answers)
+    _raise_if_nobody_replied(answers)
     return _add_proofs(s, answers, proof.number)
 
 

@@ -31,7 +31,8 @@ from msgspec.structs import replace
 from ..blocks.actions import Action, TurnRead, read_turn, resolve_action
 from ..blocks.answers import MARKED, Answer, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
-from ..blocks.toolcard import ToolCard, card_named, cards_text, cards_that_serve, tools_data
+from ..blocks.programs import SANDBOX_TOOL
+from ..blocks.toolcard import PROVER, ToolCard, card_named, cards_text, cards_that_serve, tools_data
 from ..core.bodies import (
     Answers,
     Body,
@@ -336,7 +337,7 @@ REACT: Strategy[State, Options] = Strategy(
     close=close,
     version=3,
     details=ReactDetails,
-    resources=("py_executor", "check_claim", "search_documents"),
+    resources=(SANDBOX_TOOL, PROVER, "search_documents"),
     suits=("lookups", "reading"),
     calls=2,
     stages=(

@@ -63,7 +63,6 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The drafts of all rounds, their ratings, and the feedback for the next round."""
 
     options: Options
-    round: int = 0
     ratings: dict[str, float] = field(default_factory=dict[str, float])
     """The ratings by draft number."""
     compared: tuple[int, ...] = ()
@@ -71,6 +70,11 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     feedback: str = ""
     lost: str = ""
     """The reason why the last review was unreadable."""
+
+    @property
+    def round(self) -> int:
+        """The number of rounds of drafts."""
+        return len(self.drafts) // self.options.drafts
 
     @property
     def ranking(self) -> list[Group]:
@@ -106,7 +110,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 def write_drafts(s: State) -> Body:
     """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side. The first round has neither y_best nor f."""
     s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
-    return go(replace(s, round=s.round + 1, feedback=""), "answer_check", drafts)
+    return go(replace(s, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:

@@ -36,7 +36,8 @@ from ..blocks.evidence import (
     plan_fault,
     references,
 )
-from ..blocks.toolcard import ToolCard, card_named, cards_text, cards_that_serve
+from ..blocks.programs import SANDBOX_TOOL
+from ..blocks.toolcard import PROVER, ToolCard, card_named, cards_text, cards_that_serve
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
@@ -265,7 +266,7 @@ REWOO: Strategy[State, Options] = Strategy(
     close=collect,
     version=2,
     details=RewooDetails,
-    resources=("py_executor", "check_claim", "search_documents"),
+    resources=(SANDBOX_TOOL, PROVER, "search_documents"),
     calls=4,
     least_calls=2,
     stages=(

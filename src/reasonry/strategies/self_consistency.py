@@ -24,7 +24,7 @@ decided or the first m have arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -130,18 +130,17 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the remaining drafts, most votes (or weight) first."""
-        valid, groups = self.valid, self.groups or ()
-        answers, merged = [draft.answer for draft in valid], dict[int, list[int]]()
+        valid, groups, merged = self.valid, self.groups or (), dict[int, list[int]]()
         owners = {number: place for place, group in enumerate(groups) for number in group}
         found = self.by_rule
         for place, vote in enumerate(found):
             owned = (owners[number] for at in vote.voters if (number := valid[at].number) in owners)
             merged.setdefault(next(owned, -1 - place), []).append(place)
-        found = list(_merge_votes(found, list(merged.values())))
+        found = _merge_votes(found, merged.values())
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
-            found.sort(key=lambda vote: (-vote.count, min(len(answers[at]) for at in vote.voters)))
+            found.sort(key=lambda vote: (-vote.count, min(len(valid[at].answer) for at in vote.voters)))
         return tuple(found)
 
     @property
@@ -212,13 +211,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return likely or is_settled(votes, remaining + (self.options.first is not None))
 
 
-def _merge_votes(votes: Sequence[Vote], groups: Sequence[Sequence[int]]) -> tuple[Vote, ...]:
-    """Merge the votes of each group, most votes first. `groups` has positions in `votes`; empty merges nothing."""
+def _merge_votes(votes: Sequence[Vote], groups: Iterable[Sequence[int]]) -> list[Vote]:
+    """Merge the votes of each group, most votes first. `groups` has the positions of all `votes`."""
     merged: list[Vote] = []
-    for places in groups or [[place] for place in range(len(votes))]:
+    for places in groups:
         voters = sorted(voter for place in places for voter in votes[place].voters)
         merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
-    return tuple(sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1])))
+    return sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1]))
 
 
 def lead_confidence(first: int, second: int) -> float:

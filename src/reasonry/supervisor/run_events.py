@@ -212,7 +212,7 @@ def _asked_document(performed: Performed) -> Data:
 
 def _bound(value: Any) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= MAX_TEXT_CHARS else cut(value, MAX_TEXT_CHARS)
+        return cut(value, MAX_TEXT_CHARS)
     if isinstance(value, dict):
         return {name: _bound(entry) for name, entry in value.items()}
     return [_bound(entry) for entry in value[:MAX_ENTRIES]] if isinstance(value, list | tuple) else value

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...blocks.programs import SANDBOX_TOOL
 from ...core.strategy import SHORT_REPLY, Field, Stage, Strategy, final_response, problem_reception
 from . import finishing, forms, planning, tasks
 from .state import CHECKER, RETRIEVER, Options, State
@@ -47,7 +48,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     source="this project",
     summary="Plans, executes and judges tasks, then answers in one word if you want: for decisions in programs.",
     aliases=("pipeline",),
-    resources=("py_executor", CHECKER, RETRIEVER),
+    resources=(SANDBOX_TOOL, CHECKER, RETRIEVER),
     suits=("focused_reading",),
     version=2,
     options=Options,

@@ -335,11 +335,10 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
     return {
         "id": iteration_id(number),
         "iteration": number,
-        "complexity": found and {**(_data(found) or {}), "suggested_tasks": found.suggested_tasks},
+        "complexity": found and {**_data(found), "suggested_tasks": found.suggested_tasks},
         "plans": [_plan(number, plan) for plan in iteration.plans],
         "selected_plan": None if iteration.selected is None else iteration.plans[iteration.selected].name,
-        "decision": decision
-        and {"continue_iterations": decision.continue_iterations, **(_data(decision) or {})},
+        "decision": decision and {"continue_iterations": decision.continue_iterations, **_data(decision)},
     }
 
 
@@ -355,7 +354,5 @@ def _plan(iteration: int, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _data(reply: Any) -> dict[str, Any] | None:
-    if reply is None:
-        return None
+def _data(reply: Any) -> dict[str, Any]:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(reply).items()}

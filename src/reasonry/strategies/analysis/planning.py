@@ -13,7 +13,7 @@ from ...blocks.evidence import passages_text
 from ...blocks.toolcard import card_named, cards_text, no_such_tool
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
-from ...core.events import Failed, Reply
+from ...core.events import UNREADABLE, Failed, Reply
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading.form import read_form
@@ -161,13 +161,13 @@ def plans_due(state: State, asked: int = 0) -> int:
 
 
 def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
-    last = failures[-1] if failures else Failed("output_invalid", "")
+    last = failures[-1] if failures else Failed(UNREADABLE, "")
     detail = f"no usable plan in {asked} attempts: {last.message}"
     if asked < state.options.candidate_plans:
         return go(state.end_work(), "iteration_decision")
     if state.accepted:
         return go(state.end_work("no_plan", detail), "iteration_decision")
-    reason = "no_plan" if any(failure.code == "output_invalid" for failure in failures) else "error"
+    reason = "no_plan" if any(failure.code == UNREADABLE for failure in failures) else "error"
     return fail(state, reason, detail, last.code)
 
 

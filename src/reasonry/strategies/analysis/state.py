@@ -14,8 +14,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ...blocks.answers import UNREADABLE, AnswerOptions, AnswerState
-from ...blocks.programs import WHERE_IT_RUNS
-from ...blocks.toolcard import ToolCard
+from ...blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS
+from ...blocks.toolcard import PROVER, ToolCard
 from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect, Turn
 from ...core.events import Failed, Reply
@@ -43,9 +43,9 @@ PY_EXECUTOR = ToolCard(
     QUERY,
 )
 
-BUILT_IN = ("knowledge", "logic_kernel", "py_executor")
+BUILT_IN = ("knowledge", "logic_kernel", SANDBOX_TOOL)
 """Resources that take the query of a task directly, without a conversion."""
-RETRIEVER, CHECKER = "search_documents", "check_claim"
+RETRIEVER, CHECKER = "search_documents", PROVER
 
 RE_ASKS = 2
 ANSWER_AGAIN = "Answer the question again."

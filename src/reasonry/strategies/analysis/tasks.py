@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...blocks.programs import WHERE_IT_RUNS, output_of
+from ...blocks.programs import SANDBOX_TOOL, UNAVAILABLE, WHERE_IT_RUNS, output_of
 from ...blocks.toolcard import arguments_for, card_named, convert_types
 from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
 from ...core.effects import Ask, CallTool, Effect
@@ -142,7 +142,7 @@ def _tasks_at(state: State, stage: str) -> list[Task]:
 def _book_failure(state: State, task: Task, failure: Failed) -> Task:
     """Book a failed attempt. The task ends after its last attempt, or at once without a sandbox."""
     errors = (*task.errors, failure.message)
-    if len(errors) > state.options.execution_retry_limit or failure.code == "sandbox_unavailable":
+    if len(errors) > state.options.execution_retry_limit or failure.code == UNAVAILABLE:
         return replace(task, errors=errors, at="over", status="FAILED", reason=failure.message)
     return replace(task, errors=errors)
 
@@ -283,7 +283,7 @@ def _compute(state: State, task: Task) -> Attempt:
     """Ask the model for a program, and run it."""
     written = yield from _require(_performance(state, task))
     task = replace(task, program=written["code"])
-    returned = yield CallTool("py_executor", {"code": task.program}, about=task.id)
+    returned = yield CallTool(SANDBOX_TOOL, {"code": task.program}, about=task.id)
     if error := output_of(returned).error:
         fault = returned if isinstance(returned, Failed) else Failed("tool_error", error)
         return _book_failure(state, task, fault)

@@ -50,7 +50,6 @@ SCORING_PROMPT = """\
 Score each after trying what could follow it: 1 means solved, 0 wrong or hopeless."""
 """The paper's value prompt, for proposals with scores."""
 
-_PROPOSALS = '{"thoughts": ["first candidate", "second candidate"]}'
 _SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
 _SCORES = 'Reply with one JSON object:\n{"checks": {"1": "what was found", …}, "scores": {"1": 0 to 1, …}}'
 
@@ -144,7 +143,7 @@ def _fate(child: Node) -> str:
 def _generation(options: Options) -> str:
     parts = [options.generation_prompt or GENERATION_PROMPT]
     parts += [options.evaluation_prompt or SCORING_PROMPT] if options.proposes_scores else []
-    form = _SCORED_PROPOSALS if options.proposes_scores else _PROPOSALS
+    form = _SCORED_PROPOSALS if options.proposes_scores else WANTED
     none_left = "" if options.follows_seed else ", its list empty if no step is left"
     return f"{' '.join(parts)} Reply with one JSON object{none_left}:\n{form}"
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...core.events import Failed, Reply
+from ...core.events import UNREADABLE, Failed, Reply
 
 ROOT = "node_1"
 
@@ -216,7 +216,7 @@ def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
     for answer in answers:
         if isinstance(answer, Reply):
             retries, mode = retries + answer.tries - 1, answer.mode
-        elif isinstance(answer, Failed) and answer.code == "output_invalid":
+        elif isinstance(answer, Failed) and answer.code == UNREADABLE:
             retries, mode = retries + max(0, len(answer.replies) - 1), "none"
     counted = {phase: state.retries.get(phase, 0) + retries} if retries else {}
     return replace(

@@ -14,9 +14,8 @@ from ...app.allow_list import AllowList
 from ...app.composition import read_composition
 from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
-from ...engine.budget_guard import DAY_MS
 from ...errors import NotFoundError, UsageError
-from ...records import QueueStatus, UsageTotal, now_ms
+from ...records import DAY_MS, QueueStatus, UsageTotal, now_ms
 from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply

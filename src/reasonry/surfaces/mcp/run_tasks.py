@@ -60,7 +60,7 @@ _SECRET = lazy_pattern(
     r"|(?:auth|bearer)[ _-]?tokens?|(?:seed|recovery) phrase|otp|one-time code|pin|cv[cv]|credit card)\b"
 )
 _UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
-_LIMITS: Final = {f"max_{name}": name for name in ("calls", "tokens", "usd", "seconds", "thoughts", "nodes")}
+_LIMITS: Final = {f"max_{name}": name for name in Budget.__struct_fields__ if name != "closes"}
 """The budget's limit behind each termination reason."""
 
 

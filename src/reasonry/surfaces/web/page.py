@@ -236,7 +236,7 @@ _LEAST_CHARS = 60
 """Texts up to this length are never shortened; neither are ids, names and fixed words."""
 
 
-def finish_page(page: PageDocument, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
+def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
     """Make every text inert and cut the page to its bounds, lists first. `cuts` counts the omissions."""
     if len(page.nodes) > bounds.nodes:
         _keep_nodes(page, bounds.nodes)
