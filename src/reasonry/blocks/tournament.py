@@ -26,6 +26,7 @@ from math import exp, log
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 Rules = Literal["pairs", "knockout", "heats", "points", "list"]
 _BRACKETS = ("knockout", "heats")
@@ -153,9 +154,11 @@ class Tournament(Struct, frozen=True):
     def leader_so_far(self) -> int:
         """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
         leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
-        is_over = len(left) == len(self.verdicts) and not self.next_questions()
-        if is_over or self.rules in _BRACKETS:
+        if self.rules in _BRACKETS:
             return leader
+        unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
+        if not self.next_questions() and (not unread or replace(self, verdicts=left).is_decided(unread, {})):
+            return next(iter(self.standings()))
         while beaten := next(
             (each for each in left if leader in each.shown and each.preference(leader) < 0.5), None
         ):
@@ -168,9 +171,7 @@ class Tournament(Struct, frozen=True):
         found, leader = scores(self.contenders, self.verdicts), self.leader()
         winner = leader if self.rules in _BRACKETS else next(iter(found))
         if self.rules == "pairs":
-            beside = [
-                each.preference(leader) for each in self.verdicts if set(each.shown) == {leader, winner}
-            ]
+            beside = _preferences(leader, winner, self.verdicts)
             winner = leader if beside and min(beside) > 0.5 else winner
         return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
 
@@ -184,6 +185,11 @@ class Tournament(Struct, frozen=True):
         known = [*self.verdicts, *brought.values()]
         leader = next(iter(scores(self.contenders, known)))
         missing = [shown for place, shown in enumerate(questions) if place not in brought]
+        first = self.contenders[0].number
+        # By rule 4 the first contender may stay the leader, unless the judge did not prefer it once.
+        is_preferred = min(_preferences(first, leader, known), default=1) > 0.5
+        if is_preferred and any(set(shown) == {first, leader} for shown in missing):
+            return False
 
         def bound(each: Contender, preference: float) -> float:
             return _score(each, known, [preference for shown in missing if each.number in shown])
@@ -222,6 +228,11 @@ class Tournament(Struct, frozen=True):
                 return questions, beaten
             level = [number for number in level if number not in beaten]
         return [], beaten
+
+
+def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[float]:
+    """Return the preferences for a candidate over a rival where a judge saw these two alone."""
+    return [each.preference(number) for each in verdicts if set(each.shown) == {number, rival}]
 
 
 def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
