@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from asyncio import run
 from collections.abc import Callable
 from typing import Any
@@ -118,6 +119,26 @@ def test_given_candidates_are_compared_as_code_and_shown_without_what_is_around_
     ]
     assert not any("You can use" in ask.prompt or "```" in ask.prompt for ask in walked.asks)
     assert all(ask.facts["kind"] == "judge" for ask in walked.asks)
+
+
+def test_the_winner_of_a_finished_tournament_is_the_answer_and_the_table_goes_by_score() -> None:
+    for seed in range(40):
+        rng = random.Random(seed)
+
+        def rate(ask: Ask, rng: random.Random = rng) -> dict[str, Any]:
+            return {
+                "reason": "traced",
+                "ratings": {label: rng.randint(1, 9) for label in ask.facts["labels"]},
+            }
+
+        conclusion = chosen(*(f"text {place}" for place in range(7)), reply=rate, judge="pairs").conclusion
+        rows = conclusion.document["ranking"]
+        names, scores = [row["candidate"] for row in rows], [row["score"] for row in rows]
+        assert conclusion.answer == f"text {int(names[0].split()[1]) - 1}"
+        assert len(rows) == 7
+        assert scores[1:] == sorted(scores[1:], reverse=True)
+        # The first candidate stays the leader if the judge always prefers it to the winner.
+        assert scores[0] == max(scores) or names[0] == "candidate 1"
 
 
 def test_a_text_that_is_more_than_its_code_is_shown_and_compared_whole() -> None:

@@ -103,7 +103,7 @@ def scores(contenders: Sequence[Contender], verdicts: Sequence[Ratings]) -> dict
 def _score(contender: Contender, verdicts: Sequence[Ratings], missing: Sequence[float] = ()) -> float:
     """Return the score of a candidate by its verdicts and by possible further preferences."""
     number = contender.number
-    had = [verdict.preference(number) for verdict in verdicts if number in verdict.shown]
+    had = [each.preference(number) for each in verdicts if each.ratings and number in each.shown]
     counted = [*had, *missing] or [0.5]
     return sum(counted) / len(counted) + VOTES * log(contender.share)
 
@@ -232,7 +232,9 @@ class Tournament(Struct, frozen=True):
 
 def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[float]:
     """Return the preferences for a candidate over a rival where a judge saw these two alone."""
-    return [each.preference(number) for each in verdicts if set(each.shown) == {number, rival}]
+    return [
+        each.preference(number) for each in verdicts if each.ratings and set(each.shown) == {number, rival}
+    ]
 
 
 def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings]) -> list[tuple[int, ...]]:

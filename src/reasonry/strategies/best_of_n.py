@@ -125,6 +125,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     """The judge's ratings, heat by heat: for the first drafts, then after each repair."""
     ranking: tuple[int, ...] = ()
     """The ranking of the last finished heat, the winner first."""
+    is_ranked: bool = False
+    """Whether the ranking is that of the current heat."""
     calls_left: int | None = None
     rules: Rules = "pairs"
     """The rules of this heat."""
@@ -144,7 +146,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         found = _merge_equal(found, self.outputs)
         repaired = {draft.number for draft in self.drafts if draft.repairs}
         among = repaired.union(self.ranking[:2])
-        return tuple(each for each in found if not self.ranking or among.intersection(each.voters))
+        is_first = self.is_ranked or not self.ranking
+        return tuple(each for each in found if is_first or among.intersection(each.voters))
 
     def name(self, number: int) -> str:
         """Return the name of a given candidate."""
@@ -177,7 +180,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         """The best draft so far. In an unfinished heat, a draft that has beaten the leader leads."""
         if not self.heats or not self.candidates:
             return super().best
-        return self.drafts[self.tournament.leader_so_far() - 1]
+        leader = self.ranking[0] if self.is_ranked else self.tournament.leader_so_far()
+        return self.drafts[leader - 1]
 
 
 def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
@@ -209,7 +213,7 @@ def write_drafts(s: State) -> Body:
     )
     earlier = [(draft, draft.why or review) for draft, review in zip(chosen, reviews, strict=True)]
     s, drafts = yield from s.draw(earlier or [FRESH] * s.options.n)
-    return go(replace(s, heats=(*s.heats, ())), "draft_verification", drafts)
+    return go(replace(s, heats=(*s.heats, ()), is_ranked=False), "draft_verification", drafts)
 
 
 def verify(s: State) -> Body:
@@ -288,7 +292,7 @@ def compare(s: State) -> Body:
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
-        s = replace(s, ranking=tuple(tournament.standings()))
+        s = replace(s, ranking=tuple(tournament.standings()), is_ranked=True)
         return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
 
     def enough(replies: Sequence[Any]) -> bool:
@@ -361,7 +365,7 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
     """Return the given candidates best first, each with its score, the judge's reasons and its failure."""
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
     equal = {each for number, voters in groups.items() for each in voters if each != number}
-    order = [s.best.number, *s.tournament.standings()] if s.best else []
+    order = s.ranking if s.is_ranked else [s.best.number, *s.tournament.standings()] if s.best else []
     refuted, table = [draft.number for draft in _refuted_drafts(s)], list[dict[str, Any]]()
     for number in dict.fromkeys([*order, *groups, *refuted]):
         if number in equal:
@@ -392,7 +396,7 @@ def _as_data(verdict: Ratings) -> dict[str, Any]:
 
 BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
-    version=3,
+    version=4,
     title="Best of N",
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
