@@ -72,39 +72,50 @@ def expand(to: str) -> Callable[[State], Body]:
             s, *(asks.ask_for_thoughts(s, parent) for parent in s.expanding), give_failures=True
         )
         s = note_replies(s, "generation", replies)
-        proposed: list[list[ScoredThought]] = [_proposals_in(reply) for reply in replies]
         if s.options.follows_seed:
             replies = tuple(EMPTY if isinstance(each, Reply) and not each.value else each for each in replies)
         lost = [reply for reply in replies if isinstance(reply, Failed)]
-        unread = ["thoughts_parse_failed" for reply in lost if reply.code == UNREADABLE]
-        if s.options.proposes_scores:
-            partial = [found for found in proposed if any(each.score is None for each in found)]
-            unread += ["scores_parse_failed"] * len(partial)
-        s = replace(s, errors=(*s.errors, *unread))
+        s = replace(s, errors=(*s.errors, *_unread(s, replies)))
         # A node whose steps could not be read stays a leaf, as long as the tree has another node.
         is_bare = s.chosen is None if s.options.follows_seed else len(s.nodes) == 1
         is_bare = is_bare and len(lost) == len(replies)
         if fatal := next((reply for reply in lost if is_bare or reply.code != UNREADABLE), None):
             return fail(s, "error", fatal.message, fatal.code)
-        fresh: list[Node] = []
-        thoughts: list[Thought] = []
-        for parent, found in zip(s.expanding, proposed, strict=True):
-            line, known = s.branch(parent), children(s.nodes, parent)
-            scored = {each.thought: each.score for each in found}
-            had = {normal(node.content) for node in known}
-            new = [text for text in distinct([*scored]) if normal(text) not in had]
-            for place, text in enumerate(new, start=len(known) + 1):
-                name, depth = f"node_{len(s.nodes) + len(fresh) + 1}", s.nodes[parent].depth + 1
-                node = Node(name, text, parent, depth, score=scored[text])
-                fresh.append(_value(node, None, guess=s.options.proposes_scores))
-                branch = f"{line}.{place}" if line else f"{place}"
-                thoughts.append(Thought(text, branch=branch, leaves=line, data={"node_id": name}))
+        grown = [each for pair in zip(s.expanding, replies, strict=True) for each in _new_children(s, *pair)]
+        names = [f"node_{number}" for number in range(len(s.nodes) + 1, len(s.nodes) + len(grown) + 1)]
+        fresh = tuple(replace(node, id=name) for name, (node, _) in zip(names, grown, strict=True))
+        thoughts = [
+            replace(thought, data={"node_id": name}) for name, (_, thought) in zip(names, grown, strict=True)
+        ]
         is_empty = (isinstance(reply, Reply) and not reply.value for reply in replies)
         asked = ((s.nodes[name], closed) for name, closed in zip(s.expanding, is_empty, strict=True))
         counted = {here.id: replace(here, asked=here.asked + 1, closed=closed) for here, closed in asked}
-        return go(replace(s, nodes=s.nodes | counted, fresh=tuple(fresh)), to, *thoughts)
+        return go(replace(s, nodes=s.nodes | counted, fresh=fresh), to, *thoughts)
 
     return stage
+
+
+def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
+    """Return the codes of unreadable proposals, and of proposals without a score."""
+    lost = [reply for reply in replies if isinstance(reply, Failed) and reply.code == UNREADABLE]
+    partial = [reply for reply in replies if any(each.score is None for each in _proposals_in(reply))]
+    return [
+        *["thoughts_parse_failed"] * len(lost),
+        *["scores_parse_failed"] * (len(partial) if s.options.proposes_scores else 0),
+    ]
+
+
+def _new_children(s: State, parent: str, reply: Reply | Failed) -> Iterator[tuple[Node, Thought]]:
+    """Yield the proposed thoughts that a node does not have yet, each as a node without its name."""
+    line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
+    scored = {each.thought: each.score for each in _proposals_in(reply)}
+    had = {normal(node.content) for node in known}
+    new = [text for text in distinct([*scored]) if normal(text) not in had]
+    for place, text in enumerate(new, start=len(known) + 1):
+        node = _value(
+            Node("", text, parent, depth, score=scored[text]), None, guess=s.options.proposes_scores
+        )
+        yield node, Thought(text, branch=f"{line}.{place}" if line else f"{place}", leaves=line)
 
 
 def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
@@ -122,27 +133,44 @@ def evaluate(s: State) -> Body:
         for child in (s.fresh if s.options.verify else ())
     ]
     verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
+    s = _note_verdicts(s, verdicts)
+    if s.proved:
+        return _end_of_round(s, s.fresh)
+    if lost := next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None):
+        return fail(s, "error", lost.message, lost.code)
+    if _is_alone(s):
+        return _end_of_round(s, [replace(child, single=not child.refuted) for child in s.fresh])
+    rounds = list(_evaluations(s))
+    if not rounds:
+        return _end_of_round(s, s.fresh)
+    replies = yield request(s, *(asks.ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
+    return _note_scores(s, [group for _, group, _ in rounds], replies)
+
+
+def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
+    """Prune the refuted thoughts. A proved thought is the winner."""
     s = note_replies(s, "verification", verdicts)
     looked_at = list(zip_longest(s.fresh, verdicts))
     s = replace(s, fresh=tuple(_test(child, verdict, s.problem) for child, verdict in looked_at))
     for child, verdict in looked_at:
         if isinstance(verdict, Verified) and verdict.verdict == "right":
-            s = replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
-            return _end_of_round(s, s.fresh)
-    if lost := next((verdict for verdict in verdicts if isinstance(verdict, Failed)), None):
-        return fail(s, "error", lost.message, lost.code)
+            return replace(s, reason="verified", winner=child.id, answer=verdict.answer, proved=True)
+    return s
+
+
+def _is_alone(s: State) -> bool:
+    """Whether the only new thought has no rival, so that its value decides nothing."""
     alive = [child for child in s.fresh if not child.refuted]
-    unscored = [child for child in alive if child.score is None]
-    is_alone = len(alive) == len(unscored) == 1 and not s.frontier
-    if is_alone and not s.options.value_single and all(leaf.depth < alive[0].depth for leaf in s.candidates):
-        return _end_of_round(s, [replace(child, single=child in alive) for child in s.fresh])
-    rounds = list(_evaluations(s))
-    if not rounds:
-        return _end_of_round(s, s.fresh)
-    replies = yield request(s, *(asks.ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
+    if s.options.value_single or s.frontier or len(alive) != 1:
+        return False
+    return alive[0].score is None and all(leaf.depth < alive[0].depth for leaf in s.candidates)
+
+
+def _note_scores(s: State, groups: Sequence[Sequence[Node]], replies: tuple[Any, ...]) -> Move:
+    """Value each thought by the mean of its scores."""
     s = note_replies(s, "evaluation", replies)
     scores: dict[str, list[float]] = {}
-    for (_, group, _), reply in zip(rounds, replies, strict=True):
+    for group, reply in zip(groups, replies, strict=True):
         for child, score in zip(group, reply.value if isinstance(reply, Reply) else (), strict=False):
             if score is not None:
                 scores.setdefault(child.id, []).append(score)
@@ -252,32 +280,36 @@ def decide(s: State) -> Body:
         return go(
             s if best else replace(s, no_answer=s.rejected), "solution_formulation", f"Conclude: {s.reason}."
         )
-    path = s.texts(best.id)
-    proved, why = s.reason == "verified", ""
-    answer: str | None = best.content
+    answer, is_proved = best.content, s.reason == "verified"
     if s.options.formulate_answer:
         replies = yield request(s, asks.ask_for_answer(s, best.id), give_failures=True)
         s, reply = note_replies(s, "formulation", replies), replies[0]
-        if isinstance(reply, Failed):
-            if reply.code != UNREADABLE:
-                return fail(s, "error", reply.message, reply.code)
-            s = replace(s, unchecked=f"no reply to the last question could be read: {reply.message}")
-            answer = best.content if s.options.verify or s.options.follows_seed else "\n".join(path)
-        else:
-            written: asks.Formulated = reply.value
-            answer, why = written.text, written.reason
-        if answer is None and not proved:
+        if isinstance(reply, Failed) and reply.code != UNREADABLE:
+            return fail(s, "error", reply.message, reply.code)
+        s, answer, why = _read_answer(s, best, reply)
+        if answer is None and not is_proved:
             return _give_up(s, "unsolved", why)
-    if s.options.verify and answer is not None and (s.options.formulate_answer or not proved):
+    if s.options.verify and answer is not None and (s.options.formulate_answer or not is_proved):
+        path = s.texts(best.id)
         (verdict,) = yield request(s, Verify(s.problem, (*path, answer), final=True, about=best.id))
-        is_right = verdict.verdict == "right"
-        s = replace(s, unchecked="") if is_right else s
-        if verdict.verdict == "wrong" and not proved:
-            return _give_up(s, "refuted", f"its answer is wrong: {answer}\n{verdict.detail}".strip())
-        answer = None if verdict.verdict == "wrong" else answer
-        proved = is_right or answer is None
-    s = replace(s, answer=best.content if answer is None else answer, proved=proved)
+        if verdict.verdict == "wrong":
+            if not is_proved:
+                return _give_up(s, "refuted", f"its answer is wrong: {answer}\n{verdict.detail}".strip())
+            answer = None
+        elif is_proved := verdict.verdict == "right":
+            s = replace(s, unchecked="")
+    s = replace(s, answer=best.content if answer is None else answer, proved=is_proved)
     return go(s, "solution_formulation", f"Conclude: {s.reason}.")
+
+
+def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
+    """Return the written answer, and why there is none. An unreadable reply leaves the path as the answer."""
+    if isinstance(reply, Reply):
+        written: asks.Formulated = reply.value
+        return s, written.text, written.reason
+    s = replace(s, unchecked=f"no reply to the last question could be read: {reply.message}")
+    is_leaf = s.options.verify or s.options.follows_seed
+    return s, best.content if is_leaf else "\n".join(s.texts(best.id)), ""
 
 
 def _follow(s: State) -> Move:
