@@ -289,13 +289,7 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
         yield "a table needs at least two stages"
     yield from (f"stage {name!r} stands twice in the table" for name in names if names.count(name) > 1)
     for stage in strategy.stages:
-        for to in stage.to:
-            if to not in names:
-                yield f"stage {stage.name!r} leads to {to!r}, which is not in the table"
-        if stage.tested_by and stage.tested_by not in names:
-            yield f"stage {stage.name!r} names as its test {stage.tested_by!r}, which is not in the table"
-        if strategy.is_driven and stage.to and stage.run is None:
-            yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
+        yield from _faults_of_stage(stage, names, is_driven=strategy.is_driven)
     last = [stage.name for stage in strategy.stages if not stage.to]
     if len(last) != 1:
         yield f"there must be exactly one stage without a way out, the end; found {last or 'none'}"
@@ -305,6 +299,16 @@ def _faults(strategy: Strategy[Any, Any]) -> Iterator[str]:
     yield from (f"stage {name!r} cannot be reached from {strategy.first!r}" for name in lost)
     stuck = (name for name in names if name not in backward)
     yield from (f"the end {last[0]!r} cannot be reached from stage {name!r}" for name in stuck)
+
+
+def _faults_of_stage(stage: Stage[Any], names: Sequence[str], *, is_driven: bool) -> Iterator[str]:
+    for to in stage.to:
+        if to not in names:
+            yield f"stage {stage.name!r} leads to {to!r}, which is not in the table"
+    if stage.tested_by and stage.tested_by not in names:
+        yield f"stage {stage.name!r} names as its test {stage.tested_by!r}, which is not in the table"
+    if is_driven and stage.to and stage.run is None:
+        yield f"stage {stage.name!r} has several ways out and no `body`, so the strategy cannot be driven"
 
 
 def _reach(edges: Sequence[tuple[str, str]], start: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import msgspec
@@ -13,7 +13,7 @@ from ..blocks.data_types import read_as
 from ..blocks.drafts import drawn_parts
 from ..blocks.reply import UNMARKED_MODE
 from ..core.bodies import Conclusion
-from ..core.events import Answered, Failed, Usage, Verified
+from ..core.events import Answered, Event, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
@@ -270,26 +270,31 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     if why := conclusion.document.get("unchecked"):
         yield f"the answer is unchecked: {why}"
     yield from conclusion.document.get("diagnostics", {}).get("warnings", ())
-    verdicts = [settled.event for settled in run.events if isinstance(settled.event, Verified)]
-    failed = [verdict for verdict in verdicts if verdict.failed]
-    if failed:
+    events = [settled.event for settled in run.events]
+    yield from _warnings_of_checks(run, events)
+    yield from _warnings_of_costs(run, events)
+
+
+def _warnings_of_checks(run: Run, events: Sequence[Event]) -> Iterator[str]:
+    verdicts = [event for event in events if isinstance(event, Verified)]
+    if failed := [verdict for verdict in verdicts if verdict.failed]:
         name = f" {run.participants.verifier}" if run.participants.verifier else ""
         times = f"{len(failed)} of {len(verdicts)} times"
         yield f"the verifier{name} gave no verdict {times}; the last: {failed[-1].detail}"
-
-    events = (settled.event for settled in run.events)
     unrun = [each for each in events if isinstance(each, Failed) and each.code == SandboxError.default_code]
     if unrun:
         yield f"{len(unrun)} of the programs could not be run, through no fault of theirs; {unrun[-1].message}"
-    usages = [settled.event.usage for settled in run.events if isinstance(settled.event, Answered | Failed)]
+
+
+def _warnings_of_costs(run: Run, events: Sequence[Event]) -> Iterator[str]:
+    usages = [event.usage for event in events if isinstance(event, Answered | Failed)]
     unpriced = sum(usage.tokens > 0 and usage.usd is None for usage in usages)
     if run.budget.usd is not None and unpriced:
         yield (
             f"the limit of {run.budget.usd:g} US dollars does not count {unpriced} answers whose price is not "
             "known: name it with price IN/OUT (--price)"
         )
-    guessed = run.usage.estimated_tokens
-    if guessed:
+    if guessed := run.usage.estimated_tokens:
         yield (
             f"{guessed:,} of the {run.usage.tokens:,} tokens are estimates from the length of prompts and replies: "
             "for some calls the provider reported no usage, or an impossible one"

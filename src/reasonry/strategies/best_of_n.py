@@ -21,7 +21,7 @@ only if two votes in swapped order disagree or are close; a round of the tournam
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -247,10 +247,7 @@ def distinguish(s: State) -> Body:
         return go(s, "comparison")
     inputs = s.inputs
     if not inputs:
-        shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs.values(), 1)]
-        prompt = "\n\n".join([f"Problem: {s.problem}", *shown])
-        task, facts = DISTINGUISH.format(count=MAX_CALLS), {"kind": "inputs"}
-        (reply,) = yield request(s, Ask(prompt, task=task, facts=facts, by="judge"), give_failures=True)
+        (reply,) = yield request(s, _inputs_question(s, programs.values()), give_failures=True)
         inputs = reply.value.calls[:MAX_CALLS] if isinstance(reply, Reply) else ()
     missing = [number for number in programs if inputs and str(number) not in s.outputs]
     calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
@@ -268,6 +265,12 @@ def distinguish(s: State) -> Body:
     lines = "\n".join(f"Draft {number}: {', '.join(brought[str(number)])}" for number in missing)
     thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs and missing else []
     return go(s, "comparison", *thoughts)
+
+
+def _inputs_question(s: State, programs: Iterable[str]) -> Ask:
+    shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs, 1)]
+    prompt = "\n\n".join([f"Problem: {s.problem}", *shown])
+    return Ask(prompt, task=DISTINGUISH.format(count=MAX_CALLS), facts={"kind": "inputs"}, by="judge")
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:

@@ -142,11 +142,7 @@ def read_plan(
         fault = f"plan at most {state.options.max_calls} calls"
     if fault is None:
         return tuple(calls), reading[1]
-    kept = [call for call in calls if call_fault(call, cards) is None]
-    while lost := [
-        call for call in kept if not {each.id for each in kept}.issuperset(references(call.input))
-    ]:
-        kept = [call for call in kept if call not in lost]
+    kept = _calls_that_can_run(calls, cards)
     if not kept or len(kept) > state.options.max_calls or plan_fault(kept, cards):
         return Unreadable(fault)
     lost = (call.id for call in calls if call not in kept and not fault.startswith(f"{call.id}: "))
@@ -154,6 +150,17 @@ def read_plan(
     return Unreadable(
         f"{fault}{more and f'; nor can be carried out: {more}'}", in_part=(tuple(kept), reading[1])
     )
+
+
+def _calls_that_can_run(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> list[PlannedCall]:
+    """Drop the faulty calls, and the calls that refer to dropped calls."""
+    kept = [call for call in calls if call_fault(call, cards) is None]
+    while True:
+        ids = {call.id for call in kept}
+        left = [call for call in kept if ids.issuperset(references(call.input))]
+        if left == kept:
+            return kept
+        kept = left
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
