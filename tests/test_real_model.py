@@ -176,7 +176,7 @@ async def answered(store: str, count: int) -> list[dict[str, Any]]:
     raise AssertionError(f"the run had no {count} answers in time")
 
 
-def test_the_scoreboard_makes_a_table_of_five_problems(server: SmallModel, folder: Path) -> None:
+def test_the_scoreboard_makes_a_table_of_two_problems(server: SmallModel, folder: Path) -> None:
     strategies = ("direct", "chain_of_thought")
     command = [
         "bench/scoreboard.py",
@@ -184,7 +184,7 @@ def test_the_scoreboard_makes_a_table_of_five_problems(server: SmallModel, folde
         "--datasets",
         "arithmetic",
         "--problems",
-        "5",
+        "2",
         "--parallel",
         "1",
     ]
@@ -205,7 +205,7 @@ def test_the_scoreboard_makes_a_table_of_five_problems(server: SmallModel, folde
     assert ruler == ["---"] * len(head)
     assert [row[:2] for row in rows] == [["arithmetic", strategy] for strategy in strategies]
     for _, _, right, accuracy, calls, samples, tokens, in_form, asked_again in rows:
-        assert re.fullmatch(r"[0-5]/5", right)
+        assert re.fullmatch(r"[0-2]/2", right)
         assert re.fullmatch(r"\d+% \(\d+%–\d+%\)", accuracy)
         # Of each problem: its first question, and each one that was lost to asking again.
         assert float(calls) == float(samples) == pytest.approx(1 + float(asked_again), abs=0.05)
