@@ -33,7 +33,7 @@ from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
-from tests.forked import settle
+from tests.forked import ForkedProcess, settle
 
 from .playing import LOOP
 
@@ -165,7 +165,7 @@ class Nursery:
         return self
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return ForkedProcess(
             [sys.executable, "-m", "tests.engine.crashing"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
