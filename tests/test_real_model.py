@@ -19,14 +19,12 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
 
-from .engine.running import trace_of
+from .engine.running import order_and_solve, trace_of
 from .servers.process import ROOT
 from .servers.small_model import MISSING, SmallModel, small_model
 
@@ -67,16 +65,9 @@ async def solved(
 ) -> tuple[Result, dict[str, Any]]:
     async with App("memory", policy) as app:
         chosen = STRATEGIES[strategy]
-        order, performers = app.order(
-            RunRequest(
-                problem=problem,
-                strategy=chosen,
-                options=options,
-                budget=budget,
-                participants=Participants(model=server.model),
-            )
+        result = await order_and_solve(
+            app, problem, chosen, options=options, budget=budget, model=server.model
         )
-        result = await app.solve(order, performers)
         return result, await trace_of(app.engine, result.run_id)
 
 
