@@ -189,10 +189,10 @@ class CommandVerifier:
         if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
             return
         name = folder.rpartition("/")[2]
-        installed |= folder != self.folder and (name in _INSTALLED or _is_environment(folder))
+        installed = installed or (folder != self.folder and (name in _INSTALLED or _is_environment(folder)))
         if installed and not self.hides:
             return
-        ignored += _patterns_in(f"{folder}/.gitignore")
+        ignored += () if installed else _patterns_in(f"{folder}/.gitignore")
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 # Packages are many files.
