@@ -17,6 +17,7 @@ from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.choice import Inputs, choose_strategy
+from tests.engine.running import order_and_solve
 
 from .engine.running import accept
 
@@ -27,15 +28,7 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -> None:
     async with App("memory") as app:
-        order, performers = app.order(
-            RunRequest(
-                problem=PUZZLE,
-                strategy="Auto",
-                budget=Budget(),
-                participants=Participants(model="offline"),
-            )
-        )
-        document = (await app.solve(order, performers)).document()
+        document = (await order_and_solve(app, PUZZLE, "Auto", model="offline")).document()
     name, why = choose_strategy(Inputs(problem=PUZZLE), STRATEGIES.values())
     assert document["strategy"] == name == "tree_of_thoughts"
     assert document["diagnostics"]["strategy_chosen"] == why
@@ -44,15 +37,7 @@ async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -
 
 async def test_a_strategy_that_was_named_needs_no_reason() -> None:
     async with App("memory") as app:
-        order, performers = app.order(
-            RunRequest(
-                problem=PUZZLE,
-                strategy="tree_of_thoughts",
-                budget=Budget(),
-                participants=Participants(model="offline"),
-            )
-        )
-        document = (await app.solve(order, performers)).document()
+        document = (await order_and_solve(app, PUZZLE, "tree_of_thoughts", model="offline")).document()
     assert "strategy_chosen" not in document["diagnostics"]
 
 

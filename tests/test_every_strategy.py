@@ -26,7 +26,7 @@ from reasonry.core.machine import Pending, Snapshot, begin, open_effects, run_st
 from reasonry.core.options import read_options
 from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import Strategy
-from reasonry.errors import IllegalTransitionError, UsageError
+from reasonry.errors import UsageError
 from reasonry.reading.form import read_form
 from reasonry.strategies import STRATEGIES
 
@@ -183,16 +183,6 @@ def test_every_stage_is_described(strategy: Strategy[Any, Any]) -> None:
 def test_it_begins_with_the_problem_and_ends_with_the_response(strategy: Strategy[Any, Any]) -> None:
     assert strategy.first == "problem_reception"
     assert [stage.name for stage in strategy.stages if not stage.to] == ["final_response"]
-
-
-@each
-def test_a_stage_that_is_not_next_is_refused_naming_the_legal_ones(strategy: Strategy[Any, Any]) -> None:
-    names = [stage.name for stage in strategy.stages]
-    for stage in strategy.stages:
-        for to in set(names) - set(stage.ways):
-            with pytest.raises(IllegalTransitionError) as error:
-                strategy.check_move(stage.name, to)
-            assert error.value.details["choices"] == list(stage.ways)
 
 
 @each

@@ -19,7 +19,7 @@ from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
-from ..engine.running import trace_of
+from ..engine.running import order_and_solve, trace_of
 
 KINDS = ("string", "number", "integer", "boolean", "array", "object", "null")
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -119,17 +119,7 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
     good = json.dumps({"city": "Oslo", "letters": 4})
     model = answers("Oslo", '{"city": "Oslo", "letters": "four"}', f"Here:\n```json\n{good}\n```")
     async with App("memory", environ={}, strategies=STRATEGIES) as app:
-        order, performers = app.order(
-            RunRequest(
-                problem="Where?",
-                strategy=LOOP,
-                options={"steps": 2},
-                budget=Budget(),
-                participants=Participants(model=model),
-                form=CAPITAL,
-            )
-        )
-        result = await app.solve(order, performers)
+        result = await order_and_solve(app, "Where?", LOOP, options={"steps": 2}, model=model, form=CAPITAL)
         assert (result.status, json.loads(result.answer or "")) == ("done", json.loads(good))
         trace = await trace_of(app.engine, result.run_id)
         *_, last = trace["questions"]
@@ -156,16 +146,8 @@ async def test_an_answer_that_fits_as_it_stands_is_not_asked_for_again_and_one_t
     async with App("memory", environ={}, strategies=STRATEGIES) as app:
         for model, status, calls in ((fitting, "done", 1), (never, "failed", 4), (same, "failed", 3)):
             participants = Participants(model=model)
-            order, performers = app.order(
-                RunRequest(
-                    problem="Where?",
-                    strategy=LOOP,
-                    options={"steps": 1},
-                    budget=Budget(),
-                    participants=participants,
-                    form=CAPITAL,
-                )
+            result = await order_and_solve(
+                app, "Where?", LOOP, options={"steps": 1}, participants=participants, form=CAPITAL
             )
-            result = await app.solve(order, performers)
             assert (result.status, model.calls) == (status, calls)
         assert (result.termination.code, result.best_answer) == ("output_invalid", "Oslo")

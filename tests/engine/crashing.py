@@ -25,7 +25,6 @@ import msgspec
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
@@ -33,9 +32,10 @@ from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
-from tests.forked import settle
+from tests.forked import ForkedProcess, settle
 
 from .playing import LOOP
+from .running import order_and_solve
 
 ALL = {**STRATEGIES, "loop": LOOP}
 ROOT = Path(__file__).parents[2]
@@ -118,16 +118,9 @@ async def solve_or_resume(app: App, job: Job) -> Result:
     )
     if job.run_id:
         return await app.resume(job.run_id, participants)
-    order, performers = app.order(
-        RunRequest(
-            problem=job.problem,
-            strategy=ALL[job.strategy],
-            options=job.options,
-            budget=job.budget,
-            participants=participants,
-        )
+    return await order_and_solve(
+        app, job.problem, ALL[job.strategy], options=job.options, budget=job.budget, participants=participants
     )
-    return await app.solve(order, performers)
 
 
 def perform(job: Job) -> dict[str, Any]:
@@ -165,7 +158,7 @@ class Nursery:
         return self
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return ForkedProcess(
             [sys.executable, "-m", "tests.engine.crashing"],
             cwd=ROOT,
             stdin=subprocess.PIPE,

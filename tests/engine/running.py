@@ -1,4 +1,4 @@
-"""Runs from beginning to end on an engine alone, without an app: accepted, driven, resumed, forked."""
+"""Runs from beginning to end: ordered of an app, or on an engine alone accepted, driven, resumed, forked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from reasonry.app.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
@@ -21,6 +24,28 @@ from reasonry.engine.result import Result
 def order_of(strategy: Strategy[Any, Any], problem: str, options: Any = None, **terms: Any) -> Begun:
     """Return an order for a run of a strategy."""
     return Begun(strategy.name, problem, to_builtins(options or strategy.options()), **terms)
+
+
+async def order_and_solve(
+    app: App,
+    problem: str,
+    strategy: str | Strategy[Any, Any],
+    *,
+    observer: Observer | None = None,
+    model: Any = None,
+    budget: Budget | None = None,
+    **request: Any,
+) -> Result:
+    """Drive a run of an app to its end.
+
+    Args:
+        model: The only participant.
+        budget: Defaults to no limit.
+        request: Other members of a `RunRequest`.
+    """
+    given = {"participants": Participants(model=model)} if model is not None else {}
+    order = RunRequest(problem=problem, strategy=strategy, budget=budget or Budget(), **given, **request)
+    return await app.solve(*app.order(order), observer)
 
 
 async def accept(engine: Engine, order: Begun) -> str:

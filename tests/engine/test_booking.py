@@ -23,7 +23,7 @@ from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel
-from .running import accept, drive, trace_of
+from .running import accept, drive, order_and_solve, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -51,16 +51,9 @@ async def let_go(server: ModelServer) -> None:
 async def solved(
     one: App, model: Any, budget: Budget, observer: Observer | None = None, **options: int
 ) -> Result:
-    chosen, performers = one.order(
-        RunRequest(
-            problem="count",
-            strategy=LOOP,
-            options=options,
-            budget=budget,
-            participants=Participants(model=model),
-        )
+    return await order_and_solve(
+        one, "count", LOOP, observer=observer, options=options, budget=budget, model=model
     )
-    return await one.solve(chosen, performers, observer)
 
 
 @pytest.mark.parametrize("kind", BROKEN)

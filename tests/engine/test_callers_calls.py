@@ -18,6 +18,7 @@ from reasonry.errors import ConflictError, UsageError
 from reasonry.tools.catalog import CallersTool
 
 from .playing import CountingModel
+from .running import order_and_solve
 
 pytestmark = pytest.mark.anyio
 
@@ -43,15 +44,9 @@ def reply(question: Question) -> str:
 
 async def begin(app: App, model: CountingModel, budget: Budget | None = None) -> str:
     participants = Participants(model=model, tools=[CallersTool(WEATHER), add])
-    order, performers = app.order(
-        RunRequest(
-            problem="Where is it warm?",
-            strategy="react",
-            budget=budget or Budget(),
-            participants=participants,
-        )
+    result = await order_and_solve(
+        app, "Where is it warm?", "react", budget=budget, participants=participants
     )
-    result = await app.solve(order, performers)
     assert (result.status, result.answer) == ("active", None)
     return result.run_id
 

@@ -61,18 +61,21 @@ def as_sent(questions: Iterable[str]) -> Prompts:
     return Counter(BY_HAND.sub("", question) for question in questions)
 
 
-async def look(job: Job, run_id: str) -> dict[str, Any]:
+async def look(app: App, run_id: str) -> dict[str, Any]:
     """Return all that a store says of a run."""
+    trace = await trace_of(app.engine, run_id)
+    shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
+    return {
+        "trace": trace,
+        "lines": await digests(app, run_id),
+        "replay": (await app.engine.replay(run_id))["replay"],
+        "session": [one["thought"] for one in shown["thoughts"]],
+    }
+
+
+async def trace_at(job: Job, run_id: str) -> dict[str, Any]:
     async with open_app(job) as app:
-        trace = await trace_of(app.engine, run_id)
-        shown = await app.sessions().get({"session_id": trace["session_id"], "limit": 500})
-        return {
-            "trace": trace,
-            "lines": await digests(app, run_id),
-            "replay": (await app.engine.replay(run_id))["replay"],
-            "session": [one["thought"] for one in shown["thoughts"]],
-            "rows": await app.store.runs(),
-        }
+        return await trace_of(app.engine, run_id)
 
 
 class Left(NamedTuple):
@@ -109,7 +112,7 @@ async def resume_here(job: Job) -> Resumed | None:
         if left is None:
             return None
         result = await solve_or_resume(app, replace(job, run_id=left.run_id))
-    return Resumed(left, result.document(), await look(job, left.run_id))
+        return Resumed(left, result.document(), await look(app, left.run_id))
 
 
 async def digests(app: App, run_id: str) -> list[list[Any]]:
@@ -193,7 +196,7 @@ def everywhere(
     undisturbed = replace(job, path=str(folder / "whole.db"))
     result = nursery.perform(undisturbed)["result"]
     assert server.stats()["requests"] == result["usage"]["calls"]
-    whole = asyncio.run(look(undisturbed, result["run_id"]))["trace"]
+    whole = asyncio.run(trace_at(undisturbed, result["run_id"]))
     kills: list[int] = []
     for when in ("before", "after"):
         number = 1
@@ -232,8 +235,15 @@ def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_
 
 VOTE = ("self_consistency", {"samples": 12, "window": 4, "stop": "exact"})
 # The preset expands nodes that were valued 0 too, so that several are asked about at once.
-WIDE = {"preset": "seed", "expand_width": 3, "samples_per_evaluation": 2, "traversal_strategy": "bfs"}
+WIDE = {
+    "preset": "seed",
+    "expand_width": 3,
+    "samples_per_evaluation": 2,
+    "traversal_strategy": "bfs",
+    "max_depth": 2,
+}
 SEARCH = ("tree_of_thoughts", WIDE)
+THREE_NUMBERS = "Use 4, 6 and 1 to make 24"
 
 
 @pytest.mark.parametrize("samples", ["alike", "ignored"])
@@ -246,7 +256,7 @@ def test_several_calls_in_flight_survive_a_kill_at_every_commit(
     late = Fault(kind="no_usage", every=2, delay_ms=10)
     brain = "game24" if strategy == "tree_of_thoughts" else "form"
     with ServerProcess(brain=brain, faults=(late,), samples=samples) as server:
-        job = Job(path="", model=server.model, strategy=strategy, options=options)
+        job = Job(path="", model=server.model, strategy=strategy, options=options, problem=THREE_NUMBERS)
         whole, kills = everywhere(nursery, server, job, folder, serves_n=samples == "alike")
         assert whole["status"] == "done"
         assert len(kills) >= (6 if samples == "alike" else 8)
@@ -289,6 +299,7 @@ LONGER: dict[str, dict[str, Any]] = {
     "react": {"max_steps": 3},
     "best_of_n": {"n": 3},
     "recursive": {"programs": 2},
+    "linear": {"max_thoughts": 2, "max_hypotheses": 1},
     "chain_of_thought": {"decompose": True, "check": True},
 }
 """Options with which a strategy takes more than one call, and no more than it takes to show the law."""

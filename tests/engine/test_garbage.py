@@ -13,8 +13,8 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
+
+from .running import order_and_solve
 
 
 @pytest.mark.anyio
@@ -24,15 +24,11 @@ async def test_a_run_that_has_ended_leaves_no_cycles_behind(strategy: str) -> No
 
         async def solve() -> str:
             participants = Participants(model="offline")
-            order, performers = app.order(
-                RunRequest(
-                    problem="Use 4, 9, 10 and 13 to make 24",
-                    strategy=strategy,
-                    budget=Budget(),
-                    participants=participants,
+            return (
+                await order_and_solve(
+                    app, "Use 4, 9, 10 and 13 to make 24", strategy, participants=participants
                 )
-            )
-            return (await app.solve(order, performers)).status
+            ).status
 
         await solve()
         gc.collect()

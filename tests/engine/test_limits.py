@@ -14,8 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
 from reasonry.engine.budget_guard import LEAST_ROOM
@@ -33,7 +31,7 @@ from tests.servers import ModelServer, ServerProcess
 from .answering import order
 from .crashing import ALL, Job, Nursery
 from .playing import LOOP, STRATEGIES, CountingModel, by
-from .running import accept, drive, resume, trace_of
+from .running import accept, drive, order_and_solve, resume, trace_of
 
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
@@ -42,16 +40,7 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
     policy = Policy(max_concurrency=30)
     async with App("memory", policy, strategies=ALL) as app:
         options = {"steps": steps, "width": width}
-        chosen, performers = app.order(
-            RunRequest(
-                problem="count",
-                strategy=LOOP,
-                options=options,
-                budget=budget,
-                participants=Participants(model=model),
-            )
-        )
-        result = await app.solve(chosen, performers)
+        result = await order_and_solve(app, "count", LOOP, options=options, budget=budget, model=model)
     await model.close()
     return result
 

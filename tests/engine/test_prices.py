@@ -28,6 +28,7 @@ from tests.servers import ModelServer
 
 from .crashing import ALL
 from .playing import CountingModel
+from .running import order_and_solve
 
 pytestmark = pytest.mark.anyio
 
@@ -152,16 +153,9 @@ async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_
     with ModelServer(replies=("four words of text",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
             participants = Participants(model=server.model, price="1000/2000")
-            chosen, performers = app.order(
-                RunRequest(
-                    problem="count",
-                    strategy="loop",
-                    options={"steps": 9},
-                    budget=Budget(usd=0.03),
-                    participants=participants,
-                )
+            result = await order_and_solve(
+                app, "count", "loop", options={"steps": 9}, budget=Budget(usd=0.03), participants=participants
             )
-            result = await app.solve(chosen, performers)
             usage = result.usage
             assert usage.usd == pytest.approx((1000 * usage.input_tokens + 2000 * usage.output_tokens) / 1e6)
             assert (result.termination.reason, result.usage.calls) == ("max_usd", 3)
@@ -174,16 +168,14 @@ async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_a
     with ModelServer(replies=("x",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
             participants = Participants(model=server.model, price="0/0")
-            chosen, performers = app.order(
-                RunRequest(
-                    problem="count",
-                    strategy="loop",
-                    options={"steps": 9},
-                    budget=Budget(usd=1, calls=2),
-                    participants=participants,
-                )
+            result = await order_and_solve(
+                app,
+                "count",
+                "loop",
+                options={"steps": 9},
+                budget=Budget(usd=1, calls=2),
+                participants=participants,
             )
-            result = await app.solve(chosen, performers)
             lines = await app.store.lines(result.run_id)
             with pytest.raises(UsageError, match=r"needs the price of .*llama"):
                 await app.resume(result.run_id, Participants(model=UNKNOWN))
@@ -267,16 +259,9 @@ async def test_answers_of_a_program_s_own_model_that_state_no_dollars_are_told_u
     async with App("memory", strategies=ALL) as app:
         for usd, warned in ((None, True), (0.01, False)):
             model = CountingModel(usage=Usage(output_tokens=5, usd=usd))
-            chosen, performers = app.order(
-                RunRequest(
-                    problem="count",
-                    strategy="loop",
-                    options={"steps": 3},
-                    budget=DEAR,
-                    participants=Participants(model=model),
-                )
+            result = await order_and_solve(
+                app, "count", "loop", options={"steps": 3}, budget=DEAR, model=model
             )
-            result = await app.solve(chosen, performers)
             assert any("does not count 3 answers" in one for one in result.warnings) == warned
 
 

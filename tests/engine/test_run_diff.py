@@ -22,6 +22,8 @@ from reasonry.core.effects import Ask
 from reasonry.engine.run_diff import diff_runs
 from reasonry.models.scripted import ScriptedModel
 
+from .running import order_and_solve
+
 pytestmark = pytest.mark.anyio
 
 
@@ -56,16 +58,7 @@ WORDS = Strategy(
 
 async def solve(app: App, words: Sequence[str], problem: str = "x") -> str:
     model = ScriptedModel.of(*[{"stage": "walk", "reply": word} for word in words])
-    order, performers = app.order(
-        RunRequest(
-            problem=problem,
-            strategy=WORDS,
-            options={"most": len(words)},
-            budget=Budget(),
-            participants=Participants(model=model),
-        )
-    )
-    return (await app.solve(order, performers)).run_id
+    return (await order_and_solve(app, problem, WORDS, options={"most": len(words)}, model=model)).run_id
 
 
 async def diff(app: App, a: str, b: str) -> dict[str, Any]:

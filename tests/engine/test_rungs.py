@@ -8,16 +8,13 @@ import pytest
 from msgspec import Struct
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.bodies import Body, Conclusion, go, replies
-from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import Stage, Strategy
 from reasonry.strategies import STRATEGIES
 from tests.servers import Fault, ModelServer
 
-from .running import trace_of
+from .running import order_and_solve, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -56,15 +53,7 @@ DATA = '{"choice": "7", "reason": "It is odd."}'
 async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     """Solve something and return its questions as the trace shows them."""
     async with App("memory", strategies={**STRATEGIES, "pick": PICK}) as app:
-        order, performers = app.order(
-            RunRequest(
-                problem="?",
-                strategy=PICK,
-                budget=Budget(),
-                participants=Participants(model=server.model),
-            )
-        )
-        result = await app.solve(order, performers)
+        result = await order_and_solve(app, "?", PICK, model=server.model)
         trace = await trace_of(app.engine, result.run_id)
     assert result.status == "done"
     # A request that is refused for its rate is no call.

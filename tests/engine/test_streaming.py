@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
 from tests.servers import Fault, ModelServer, Player
 
 from .crashing import ALL
-from .running import trace_of
+from .running import order_and_solve, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -49,16 +47,9 @@ async def watched(
 ) -> dict[str, Any]:
     async with App("memory", policy or Policy(backoff_s=0.001), strategies=ALL) as app:
         problem = "Use 4, 9, 10 and 13 to make 24"
-        order, performers = app.order(
-            RunRequest(
-                problem=problem,
-                strategy=ALL[strategy],
-                options=options,
-                budget=budget or Budget(),
-                participants=Participants(model=server.model),
-            )
+        result = await order_and_solve(
+            app, problem, ALL[strategy], observer=observer, options=options, budget=budget, model=server.model
         )
-        result = await app.solve(order, performers, observer)
         return await trace_of(app.engine, result.run_id)
 
 

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from reasonry.stores import open_store
+from tests.forked import ForkedProcess
 from tests.servers import ServerProcess
 
 pytestmark = [
@@ -71,7 +72,7 @@ ENDLESS = Strategy(
     stages=(Stage("think", to=("end",), body=think), Stage("end")),
 )
 settings.installed_strategies = lambda: {"endless": ENDLESS}
-watchdog.STILL_S, watchdog.TICK_S = 8, 0.1
+watchdog.STILL_S, watchdog.TICK_S = 4, 0.1
 sys.exit(main())
 """
 
@@ -80,7 +81,7 @@ sys.exit(main())
 def running(code: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", code, *words]
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with ForkedProcess(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         try:
             yield process
         finally:
@@ -100,7 +101,7 @@ def test_a_process_that_was_suspended_continues() -> None:
         assert process.stdout.readline() == "alive\n"
         process.send_signal(signal.SIGSTOP)
         # Longer than a loop may stand still.
-        time.sleep(3)
+        time.sleep(2.5)
         assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
         process.send_signal(signal.SIGCONT)
         out, said = process.communicate("\n", timeout=120)
@@ -131,7 +132,7 @@ async def test_a_server_that_hangs_in_a_run_dies_of_it_and_the_death_counts(tmp_
             run_id = json.load(urllib.request.urlopen(asked, timeout=60))["run_id"]
             said = await asyncio.to_thread(process.stderr.read)
             assert process.wait(60) == -signal.SIGKILL
-    assert re.search(rf"stood still for 8 s; the last run folded in: run {run_id};", said), said
+    assert re.search(rf"stood still for 4 s; the last run folded in: run {run_id};", said), said
     kept = open_store(store)
     assert (await kept.deaths_of(run_id))[0] == 1
     assert (await kept.run(run_id)).status == "active"

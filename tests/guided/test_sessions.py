@@ -303,13 +303,6 @@ async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
 # -- time
 
 
-async def test_the_time_to_live_counts_from_the_last_use(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1))["session_id"]
-    for number in range(2, 6):
-        fleeting.clock.pass_minutes(29)
-        assert (await fleeting.think(number, session_id=sid))["session_id"] == sid
-
-
 async def test_in_memory_an_expired_session_is_deleted(fleeting: Desk) -> None:
     sid = (await fleeting.think(1))["session_id"]
     fleeting.clock.pass_minutes(30.1)

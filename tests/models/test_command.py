@@ -18,6 +18,7 @@ from reasonry.engine.ports import BrokenReplyError, Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.models.command import CommandModel
+from tests.forked import forking_python
 
 from ..engine.running import accept
 
@@ -30,7 +31,7 @@ ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "OPENAI_API_KEY": "sk-se
 
 
 def command(code: str) -> str:
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    return f"{shlex.quote(forking_python())} -c {shlex.quote(code)}"
 
 
 def question(timeout_s: float = 20.0) -> Question:

@@ -9,7 +9,6 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Usage
@@ -18,6 +17,7 @@ from reasonry.errors import ModelError
 from reasonry.models.choose import open_model
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Dialect, request_body, share_out
+from tests.engine.running import order_and_solve
 from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question
@@ -144,16 +144,14 @@ def vote(samples: str, budget: Budget | None = None) -> tuple[Result, dict[str, 
     async def work(server: ModelServer) -> Result:
         async with App("memory") as app:
             options = {"samples": 6, "window": 3, "stop": "exact"}
-            order, performers = app.order(
-                RunRequest(
-                    problem="What is 6 times 7?",
-                    strategy="self_consistency",
-                    options=options,
-                    budget=budget or Budget(),
-                    participants=Participants(model=server.model, price="1/1"),
-                )
+            return await order_and_solve(
+                app,
+                "What is 6 times 7?",
+                "self_consistency",
+                options=options,
+                budget=budget,
+                participants=Participants(model=server.model, price="1/1"),
             )
-            return await app.solve(order, performers)
 
     with ModelServer(reply=Votes(), samples=samples) as server:
         return asyncio.run(work(server)), server.stats()

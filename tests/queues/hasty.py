@@ -1,4 +1,7 @@
-"""The command line with shorter leases, given back late; it counts others as dead sooner and dies of one run."""
+"""The command line with shorter leases, given back late; it counts others as dead sooner and dies of one run.
+
+The seconds of a worker may be shorter still: `python -m tests.queues.hasty HANGS_S=1 worker …`.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,11 @@ GIVE_BACK = leases.give_back
 if __name__ == "__main__":
     leases.give_back = give_back_late
     deaths.RESTS_S = (0.0,) * 4
-    leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 4, 0.5
+    # Who is only slow keeps his runs by his lease, whoever counts him as dead.
+    leases.LEASE_S, worker.DEAD_S, worker.BEAT_S = 4, 1, 0.25
+    while "=" in sys.argv[1]:
+        name, _, seconds = sys.argv.pop(1).partition("=")
+        setattr(worker, name, float(seconds))
     import reasonry.surfaces.cli.servers as command
 
     command.Supervisor = Mortal

@@ -42,7 +42,7 @@ async def test_jobs_are_begun_by_priority_those_of_a_time_to_come_not_before_it_
     async with App(postgres_url, environ={}) as app:
         now = time.time()
         tomorrow = JobOptions(priority=0, at_ms=int((now + 86_400) * 1_000))
-        soon = JobOptions(priority=0, at_ms=int((now + 3) * 1_000))
+        soon = JobOptions(priority=0, at_ms=int((now + 1) * 1_000))
         (low,) = await accept(app, "offline", 1, JobOptions(priority=9))
         (middle,) = await accept(app, "offline", 1)
         (much_later,) = await accept(app, "offline", 1, tomorrow)
@@ -68,7 +68,7 @@ async def test_of_two_owners_the_one_with_few_runs_does_not_wait_for_the_one_wit
     postgres_url: str,
 ) -> None:
     async with App(postgres_url, environ={}) as app:
-        many = await accept(app.for_owner("ann"), "offline", 500)
+        many = await accept(app.for_owner("ann"), "offline", 200)
         few = await accept(app.for_owner("bob"), "offline", 5)
         async with working(app, concurrency=4):
             ended = max([(await until_ended(app, run_id)).updated_at_ms for run_id in few])

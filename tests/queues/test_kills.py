@@ -46,7 +46,7 @@ def test_100_runs_end_right_whatever_is_killed_and_what_was_in_flight_alone_is_p
     with ExitStack() as held:
         postgres = held.enter_context(postgres_server())
         scene = open_scene(held, postgres, tmp_path, workers=4, latency_ms=100)
-        report = drive_amid_kills(scene, 100, seed=1, pause_s=4, wait_s=400)
+        report = drive_amid_kills(scene, 100, seed=1, pause_s=1.5, wait_s=400)
         report.check(100)
         assert report.kills
         log = scene.log.read_text(encoding="utf-8", errors="replace")
@@ -124,7 +124,8 @@ async def test_a_worker_whose_database_hangs_ends_and_the_next_one_goes_on_with_
         store, log = postgres.url, tmp_path / "log"
         async with App(store, environ={}) as app:
             runs = await accept(app, server.model, 20)
-        worker = Part("worker", log, "worker", "--store", store, "--models", server.model)
+        program = "tests.queues.hasty", "HANGS_S=4", "STUCK_S=4"
+        worker = Part("worker", log, "worker", "--store", store, "--models", server.model, program=program)
         try:
             await until_asked(server, 20)
             postgres.signal(signal.SIGSTOP)
@@ -169,10 +170,11 @@ async def test_a_run_that_kills_who_drives_it_is_set_aside_and_its_neighbours_ar
 
 
 class Server:
-    """`reasonry serve`, started again at the same port whenever it was killed."""
+    """`reasonry serve`, which does not rest after a death, started again at the same port whenever it was killed."""
 
     def __init__(self, store: str, model: str) -> None:
-        self._command = [sys.executable, "-m", "reasonry", "serve", "--store", store, "--models", model]
+        program = "tests.queues.hasty", "serve", "--store", store, "--models", model
+        self._command = [sys.executable, "-m", *program]
         self.url = self.start("0")
 
     def start(self, port: str) -> str:

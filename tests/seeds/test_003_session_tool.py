@@ -211,15 +211,18 @@ async def test_numbers_are_integers_from_1_and_an_empty_thought_is_a_thought(sto
 # -- "Session lifecycle", "Auto-Cleanup TTL"
 
 
-async def test_sessions_expire_after_30_minutes_counted_from_their_last_use() -> None:
-    at = Desk(MemoryStore())
+async def assert_expires(at: Desk, minutes: int) -> None:
+    """Check that a session expires so many minutes after its last use."""
     sid = (await at.think(1))["session_id"]
-    at.clock.pass_minutes(29)
-    assert (await at.think(2, session_id=sid))["session_id"] == sid
-    at.clock.pass_minutes(29)
-    assert (await at.think(3, session_id=sid))["session_id"] == sid
-    at.clock.pass_minutes(31)
+    for number in (2, 3):
+        at.clock.pass_minutes(minutes - 1)
+        assert (await at.think(number, session_id=sid))["session_id"] == sid
+    at.clock.pass_minutes(minutes + 1)
     assert (await at.think(4, session_id=sid))["session_id"] != sid
+
+
+async def test_sessions_expire_after_30_minutes_counted_from_their_last_use() -> None:
+    await assert_expires(Desk(MemoryStore()), 30)
 
 
 @pytest.mark.parametrize("minutes", [60, 5])
@@ -228,12 +231,7 @@ async def test_the_ttl_can_be_customized_for_different_environments(
 ) -> None:
     monkeypatch.setenv("REASONRY_SESSION_TTL_S", str(minutes * 60))
     settings = thinking.sessions_of(MemoryStore()).stored.settings
-    at = Desk(MemoryStore(), settings)
-    sid = (await at.think(1))["session_id"]
-    at.clock.pass_minutes(minutes - 1)
-    assert (await at.think(2, session_id=sid))["session_id"] == sid
-    at.clock.pass_minutes(minutes + 1)
-    assert (await at.think(3, session_id=sid))["session_id"] != sid
+    await assert_expires(Desk(MemoryStore(), settings), minutes)
 
 
 # -- "Manual Session Control"
@@ -346,12 +344,7 @@ async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
     store = MemoryStore()
     reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
     (opened,) = thinking._sessions[store].values()
-    at = Desk(store, opened.stored.settings)
-    sid = (await at.think(1))["session_id"]
-    at.clock.pass_minutes(minutes - 1)
-    assert (await at.think(2, session_id=sid))["session_id"] == sid
-    at.clock.pass_minutes(minutes + 1)
-    assert (await at.think(3, session_id=sid))["session_id"] != sid
+    await assert_expires(Desk(store, opened.stored.settings), minutes)
 
 
 async def test_limits_and_the_history_bound_are_arguments_of_the_tool(store: Store) -> None:

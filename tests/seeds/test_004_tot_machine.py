@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry import UsageError, machine, solve_sync, tree_machine
-from reasonry.core.codec import dump_snapshot, load_snapshot
-from reasonry.core.machine import begin, open_effects
+from reasonry.core.codec import dump_snapshot
+from reasonry.core.machine import begin
 from reasonry.core.options import read_options, with_coached_defaults
 from reasonry.errors import ConflictError
 from reasonry.machine import Answered, Failed
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies import STRATEGIES
 from reasonry.strategies.tree_of_thoughts import State
 from reasonry.tree_machine import parse_scores, parse_thoughts
 
@@ -98,9 +97,12 @@ def test_the_statuses_are_a_view_of_the_stages_a_run_walks_through() -> None:
     assert ("expanding", "generating") in after
 
 
-def test_error_is_the_status_of_a_run_that_failed() -> None:
+def test_error_is_the_status_and_the_reason_of_a_run_that_failed_and_the_prompt_is_never_an_answer() -> None:
     walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
-    assert machine.status(walked.snapshot) == "error"
+    assert machine.status(walked.snapshot) == walked.conclusion.reason == "error"
+    assert best(walked) is None
+    assert walked.conclusion.answer is None
+    assert walked.conclusion.document["candidates"] == []
 
 
 # "The tree is stored as a map of nodes", "id, parent_id, content, score, children, depth"
@@ -233,13 +235,6 @@ def test_a_search_ends_for_the_reason_that_came_first(reason: str, options: dict
     assert walked.conclusion.reason == reason
     assert walked.snapshot.status == "done"
     assert walked.conclusion.detail
-
-
-def test_an_error_of_the_model_is_a_reason_too() -> None:
-    assert (
-        search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down"))).conclusion.reason
-        == "error"
-    )
 
 
 ALL_AT_ONCE = {
@@ -565,13 +560,6 @@ def test_diagnostics_say_how_replies_were_read_and_how_the_best_score_went() -> 
     }
 
 
-def test_before_any_evaluation_there_is_no_best_and_the_prompt_is_never_an_answer() -> None:
-    walked = search_as_seed(World(say=lambda kind, facts: Failed("provider_error", "down")))
-    assert best(walked) is None
-    assert walked.conclusion.answer is None
-    assert walked.conclusion.document["candidates"] == []
-
-
 # "Busy, stale and finished": messages that do not fit
 
 
@@ -595,17 +583,6 @@ def test_a_second_problem_never_gets_the_first_ones_answer() -> None:
 
 
 # "to_map/1, from_map/1"
-
-
-def test_the_machine_survives_json_at_every_step_and_goes_on_as_if_nothing_had_been() -> None:
-    world = World({"b": 0.7, "bc": 0.9})
-    step = begin(TREE_OF_THOUGHTS, "P", SEED)
-    while waiting := open_effects(step.snapshot):
-        loaded = load_snapshot(dump_snapshot(step.snapshot), STRATEGIES)
-        assert loaded == step.snapshot
-        step = advance(TREE_OF_THOUGHTS, loaded, waiting[0].id, world(waiting[0]))
-    assert step.snapshot.conclusion == search_as_seed(World({"b": 0.7, "bc": 0.9})).conclusion
-    json.dumps(msgspec.to_builtins(step.snapshot))
 
 
 def test_a_map_is_plain_data_and_brings_the_machine_back() -> None:

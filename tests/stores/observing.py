@@ -6,13 +6,11 @@ from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.engine import journal
 from reasonry.errors import ReasonryError, StoreError
 from reasonry.records import Damaged, Whole, WholeKind, WholeRun
 from reasonry.stores.sqlite import SqliteStore
+from tests.engine.running import order_and_solve
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
@@ -27,15 +25,7 @@ class Names(NamedTuple):
 async def fill(app: App, runs: int = 2, sessions: int = 3) -> None:
     """Run puzzles and think in sessions with branches and revisions."""
     for _ in range(runs):
-        order, performers = app.order(
-            RunRequest(
-                problem=PUZZLE,
-                strategy="tree_of_thoughts",
-                budget=Budget(),
-                participants=Participants(model="offline"),
-            )
-        )
-        await app.solve(order, performers)
+        await order_and_solve(app, PUZZLE, "tree_of_thoughts", model="offline")
     for number in range(sessions):
         await think(app, None, f"session {number}", 1, 6)
 

@@ -647,24 +647,6 @@ class TestPacking:
 
 
 class TestLeases:
-    async def test_the_lease_of_a_dead_process_is_free_at_once(self, path: Path) -> None:
-        code = (
-            "import asyncio, os, sys\n"
-            "from pathlib import Path\n"
-            "from reasonry.stores.sqlite import SqliteStore\n"
-            "from tests.stores.samples import line, run_row\n"
-            "async def main():\n"
-            "    store = SqliteStore(Path(sys.argv[1]))\n"
-            "    await store.create_run(run_row('r'), [line(1)])\n"
-            "    async with store.drive('r'): os.kill(os.getpid(), 9)\n"
-            "asyncio.run(main())"
-        )
-        subprocess.run([sys.executable, "-c", code, str(path)], check=False, cwd=Path(__file__).parents[2])
-        store = SqliteStore(path)
-        async with store.drive("r"):
-            assert await store.find_driven(["r"]) == {"r"}
-        await store.close()
-
     async def test_threads_that_want_one_run_get_it_one_at_a_time(self, path: Path) -> None:
         holding, most = [0], [0]
 

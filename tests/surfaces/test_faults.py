@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
+from tests.engine.running import order_and_solve
 from tests.in_process import run
 from tests.servers import Fault, ModelServer, Player
 
@@ -177,15 +175,7 @@ async def patiently(server: ModelServer) -> Result:
     """Solve with little patience for calls."""
     async with App("memory", Policy(call_timeout_s=0.5, backoff_s=0.01)) as app:
         strategy = STRATEGIES["tree_of_thoughts"]
-        order, performers = app.order(
-            RunRequest(
-                problem=PROBLEM,
-                strategy=strategy,
-                budget=Budget(),
-                participants=Participants(model=server.model),
-            )
-        )
-        return await app.solve(order, performers)
+        return await order_and_solve(app, PROBLEM, strategy, model=server.model)
 
 
 @pytest.mark.anyio

@@ -21,6 +21,7 @@ from reasonry.errors import ModelError, UsageError
 from reasonry.masking import SECRETS
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.present import error_document, masked_output
+from tests.engine.running import order_and_solve
 from tests.in_process import run
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
@@ -51,15 +52,7 @@ async def test_nothing_of_the_key_is_stored(
     with ModelServer(faults=faults, replies=[said] * 3) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
-            order, performers = app.order(
-                RunRequest(
-                    problem="Which key?",
-                    strategy="react",
-                    budget=Budget(),
-                    participants=participants,
-                )
-            )
-            result = await app.solve(order, performers)
+            result = await order_and_solve(app, "Which key?", "react", participants=participants)
     assert result.status == ("failed" if kind else "done")
     assert not found_in(tmp_path)
     if kind is None:
@@ -90,15 +83,7 @@ async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored
     with ModelServer(replies=replies) as server:
         async with App(str(tmp_path / "s.db"), ONCE) as app:
             participants = Participants(model=server.model, tools=[leak], verifier=judge)
-            order, performers = app.order(
-                RunRequest(
-                    problem="Which key?",
-                    strategy="react",
-                    budget=Budget(),
-                    participants=participants,
-                )
-            )
-            await app.solve(order, performers)
+            await order_and_solve(app, "Which key?", "react", participants=participants)
         prompts = json.dumps(server.bodies)
     assert server.stats()["requests"] >= 2
     assert "***" in prompts

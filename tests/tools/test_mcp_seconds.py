@@ -19,7 +19,6 @@ import pytest
 import reasonry
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.errors import ToolError, UsageError
 from reasonry.surfaces.present import exit_code
@@ -27,6 +26,7 @@ from reasonry.tools.mcp_client import mcp_tools
 from reasonry.tools.mcp_transport import GRACE_S
 from tests.engine.crashing import ALL
 from tests.engine.playing import CountingModel
+from tests.engine.running import order_and_solve
 
 pytestmark = pytest.mark.anyio
 
@@ -73,16 +73,14 @@ async def solved(bench: Bench, how: str, budget: Budget, server_s: float = FOR_E
         participants = Participants(model=CountingModel(**model), mcp=(bench.command(how, server_s),))
         participants = await app.equip(participants, budget)
         assert [one.name for one in participants.tools] == ["climate"]
-        order, performers = app.order(
-            RunRequest(
-                problem="count",
-                strategy="loop",
-                options={"steps": 2},
-                budget=budget,
-                participants=replace(participants, tools=()),
-            )
+        return await order_and_solve(
+            app,
+            "count",
+            "loop",
+            options={"steps": 2},
+            budget=budget,
+            participants=replace(participants, tools=()),
         )
-        return await app.solve(order, performers)
 
 
 async def test_a_server_that_never_answers_is_given_up_when_the_time_is_up(bench: Bench) -> None:
@@ -119,17 +117,15 @@ async def test_the_time_it_took_to_open_is_gone_for_the_run(bench: Bench) -> Non
         assert 0.3 <= participants.opened_s < FOR_EVER
         # As if it had taken nearly all of the time.
         participants = replace(participants, tools=(), opened_s=FOR_EVER - 0.2)
-        order, performers = app.order(
-            RunRequest(
-                problem="count",
-                strategy="loop",
+        async with takes(0.2, 0.2):
+            result = await order_and_solve(
+                app,
+                "count",
+                "loop",
                 options={"steps": 2},
                 budget=Budget(seconds=FOR_EVER),
                 participants=participants,
             )
-        )
-        async with takes(0.2, 0.2):
-            result = await app.solve(order, performers)
     assert result.termination.reason == "max_seconds"
     assert result.duration_ms >= FOR_EVER * 1_000
     assert result.usage.calls == 1
@@ -157,15 +153,9 @@ async def test_servers_of_a_comparison_take_none_of_the_time_of_a_run(bench: Ben
 
 async def test_a_run_that_goes_on_has_what_it_has_left(bench: Bench) -> None:
     async with App("memory", strategies=ALL) as app:
-        order, performers = app.order(
-            RunRequest(
-                problem="count",
-                strategy="loop",
-                budget=Budget(seconds=0.4),
-                participants=Participants(model=CountingModel(latency_s=60.0)),
-            )
+        run = await order_and_solve(
+            app, "count", "loop", budget=Budget(seconds=0.4), model=CountingModel(latency_s=60.0)
         )
-        run = await app.solve(order, performers)
         assert run.termination.reason == "max_seconds"
         named = Participants(mcp=(bench.command("opens"),))
         async with takes(0.0, 0.1):

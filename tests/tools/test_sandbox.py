@@ -425,7 +425,7 @@ def test_when_the_host_is_killed_its_code_dies_too(name: str) -> None:
     usable(name)
     script = (
         "import asyncio\nfrom reasonry.tools.sandbox import *\n"
-        f"asyncio.run(open_sandbox({name!r}).run('while True: pass', ExecutionLimits(max_seconds=6)))"
+        f"asyncio.run(open_sandbox({name!r}).run('while True: pass', ExecutionLimits(max_seconds=3)))"
     )
     with subprocess.Popen([sys.executable, "-c", script]) as host:
         deadline = time.monotonic() + 20

@@ -189,20 +189,21 @@ class CommandVerifier:
         if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
             return
         name = folder.rpartition("/")[2]
-        installed |= folder != self.folder and (name in _INSTALLED or _is_environment(folder))
+        installed = installed or (folder != self.folder and (name in _INSTALLED or _is_environment(folder)))
         if installed and not self.hides:
             return
-        ignored += _patterns_in(f"{folder}/.gitignore")
+        ignored += () if installed else _patterns_in(f"{folder}/.gitignore")
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                is_ignored = _is_named(entry.path, ignored)
-                place, is_hidden = os.path.realpath(entry.path), _is_named(entry.path, self.hides)
-                looks_secret = _is_named(entry.path, SECRETS) or (
-                    is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED)
+                # Packages are many files.
+                is_ignored = not installed and _is_named(entry.path, ignored)
+                looks_secret = not installed and (
+                    _is_named(entry.path, SECRETS)
+                    or (is_ignored and _is_named(entry.path, SECRETS_IF_IGNORED))
                 )
-                if is_hidden or (looks_secret and not installed and not _is_environment(place)):
+                if _is_named(entry.path, self.hides) or (looks_secret and not _is_environment(entry.path)):
                     # A link may lead out of the sandbox.
-                    if place.startswith(f"{root}/"):
+                    if (place := os.path.realpath(entry.path)).startswith(f"{root}/"):
                         yield place
                 elif entry.is_dir(follow_symlinks=False):
                     below = ("*",) if is_ignored else ignored

@@ -598,7 +598,7 @@ async def test_a_store_that_is_slow_is_not_taken_for_one_that_hangs(
     watching = asyncio.create_task(health.watch())
     try:
         # All are one commit, and the probe comes after it.
-        busy = asyncio.gather(*(store.write(lambda tx: time.sleep(0.1)) for _ in range(20)))
+        busy = asyncio.gather(*(store.write(lambda tx: time.sleep(0.1)) for _ in range(10)))
         while not busy.done():
             seen.add(health.writes.is_up)
             await asyncio.sleep(0.01)
@@ -616,7 +616,10 @@ async def test_a_store_that_is_slow_is_not_taken_for_one_that_hangs(
         await store.close()
 
 
-def test_reads_go_on_while_another_process_holds_the_lock_of_the_store(folder: Path) -> None:
+def test_reads_go_on_while_another_process_holds_the_lock_of_the_store(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reasonry.surfaces.http.health.EVERY_S", 0.1)
     path = folder / "runs.db"
     with serve_in_thread(str(path), store_timeout_s=0.2) as server:
         client = server.client()
@@ -627,7 +630,7 @@ def test_reads_go_on_while_another_process_holds_the_lock_of_the_store(folder: P
             while client.get("/healthz").status_code != 503:
                 assert time.monotonic() < deadline
             # Looked at again meanwhile, more than once.
-            for _ in range(25):
+            for _ in range(10):
                 assert client.get("/api/sessions").status_code == 200
                 assert client.get("/api/runs").status_code == 200
                 time.sleep(0.1)

@@ -32,11 +32,12 @@ class Raw:
         *,
         greet: str | None = "2025-11-25",
         command: Sequence[str] = COMMAND,
+        start: type[subprocess.Popen[bytes]] | None = None,
         **environ: str,
     ) -> None:
         env = {**os.environ, "REASONRY_STORE": str(store), **environ}
         pipe = subprocess.PIPE
-        start = ForkedProcess if command is COMMAND else subprocess.Popen
+        start = start or (ForkedProcess if command is COMMAND else subprocess.Popen)
         self.process: subprocess.Popen[bytes] = start(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
         self._next_id = 0
         if greet is not None:

@@ -48,10 +48,20 @@ class PipeClient(TaskClient):
         return [await asyncio.to_thread(self._raw.ask, method, params)]
 
 
+RESTLESS = """
+from reasonry.supervisor import deaths
+from reasonry.surfaces.mcp.serve import main
+deaths.RESTS_S = (0.0,) * 4
+main()
+"""
+"""Serves without a pause before a run whose process has died."""
+
+
 @asynccontextmanager
 async def raw_client(store: Path) -> AsyncGenerator[TaskClient]:
     """Be the client of a process that is killed at the end."""
-    with Raw(store, greet=None, REASONRY_MODEL="offline") as raw:
+    command = [sys.executable, "-c", RESTLESS]
+    with Raw(store, greet=None, command=command, start=ForkedProcess, REASONRY_MODEL="offline") as raw:
         yield PipeClient(raw)
 
 
