@@ -57,7 +57,6 @@ _FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}
 _FENCE: Final = lazy_pattern(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
 _BULLET: Final = lazy_pattern(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
 _TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
-_BARE: Final = lazy_pattern(r"[\d\s.,+\-*/^()=]{5,}")
 
 
 def false_equations(text: str, *, about: str = "") -> list[str]:
@@ -78,7 +77,7 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
 def is_true_equation(text: str, *, about: str = "") -> bool:
     """Whether a text is an equation of numbers and nothing else, and holds to the digit."""
     plain = plain_text(text[:200]).strip().rstrip(".")
-    if not _BARE.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
+    if not _RUN.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
         return False
     sides = [(_term(left), _term(right)) for left, right in _equations(plain) if _computes(left)]
     holds = all(left and right and left.value == right.value for left, right in sides)
