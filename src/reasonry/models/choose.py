@@ -18,6 +18,7 @@ from ..masking import SECRETS
 from ..plugins import check_extra, has_extra, install_hint, installed_plugins, split_plugin
 from ..text import did_you_mean
 from .known import reasons_by_itself
+from .objects import as_model
 
 FORMS = (
     "openai:NAME",
@@ -107,7 +108,7 @@ def open_model(
 
 def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
     if split_plugin(spec) is not None:
-        return installed_plugins(environ).open("models", spec, _check_model)
+        return installed_plugins(environ).open("models", spec, as_model)
     match kind:
         case "offline":
             from .offline import OfflineModel
@@ -155,13 +156,6 @@ def check_model_form(spec: str) -> tuple[str, str]:
     if kind == "openai-compatible":
         _url_and_name(rest)
     return kind, rest
-
-
-def _check_model(model: Any) -> Model:
-    missing = [name for name in ("answer", "close") if not callable(getattr(model, name, None))]
-    if missing:
-        raise UsageError(f"a {type(model).__name__} is no model: it has no {' and no '.join(missing)}")
-    return model
 
 
 def _no_such_form(kind: str, rest: str) -> UsageError:

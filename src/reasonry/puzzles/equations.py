@@ -1,8 +1,7 @@
 """Check equations of numbers in a text, such as `4736 * 8 = 37788`, by exact arithmetic.
 
-Rule 1: a false alarm costs more than a missed error. Only certain, plain equations of numbers are checked: no
-        variables, functions, other bases and moduli, percentages, units among the operands, dates, code, questions,
-        suppositions, or statements that the text itself retracts.
+Rule 1: a false alarm costs more than a missed error. Only an equation that is a clause of its own is checked: between
+        commas, full stops, line ends and the like it has nothing but numbers and signs.
 Rule 2: an equation is false only if it is false under every reading of its numbers: `1,500` is 1500 or, in other
         countries, 1.5.
 Rule 3: a number is right up to its written digits, and a decimal among the operands may be rounded.
@@ -18,8 +17,6 @@ from itertools import pairwise, product
 from operator import add, mul, sub, truediv
 from typing import Final
 
-from msgspec import Struct
-
 from ..text import lazy_pattern
 from .expression import plain_signs, read_expression
 from .term import Term, format_number
@@ -28,10 +25,6 @@ MAX_CHECKED: Final = 50_000
 """The number of characters at the end of a text to check."""
 
 _MAX_POWER: Final = 12
-_CONVERSIONS: Final = frozenset(
-    {3, 7, 12, 16, 24, 30, 36, 52, 60, 365, 1440, 3600, 86400, *(10**digits for digits in range(1, 13))}
-)
-"""Ratios of units: an equation with a unit and an error of such a factor may be a conversion."""
 
 _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     r"\b(?:mod(?:ul(?:o|us|ar))?|congruen\w+|binary|ternary|octal|hex(?:adecimal)?|xor|boolean|clocks?|o'clock|"
@@ -41,55 +34,20 @@ _ANOTHER_ARITHMETIC: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Words that show, in a text or its problem, that signs and digits may have another meaning."""
-
-_DOUBTED: Final = lazy_pattern(
-    r"\b(?:if|suppos\w*|assum\w*|would|could|might|should|wrong|false|incorrect\w*|not|never|no|none|\w+n['’]t|instead|"
-    r"wrote|claim\w*|mistake\w*|error|tr(?:y|ies|ied|ying)|guess\w*|approximat\w*|approx|roughly|around|about|nearly|"
-    r"almost|estimat\w*|remainder|round\w*|truncat\w*|floor|ceil\w*|inclusive\w*|average|mean|median|unlike|versus|vs|"
-    r"[ap]\.?m|reverse\w*|digits?|concatenat\w*)\b|[≠≈~∼≃≅?!]",
-    re.IGNORECASE,
-)
-"""Words and signs in a sentence that make an equation approximate, or not a statement."""
-
-_TAKEN_BACK: Final = lazy_pattern(
-    r"\b(?:wait|actually|oops|hmm|sorry|correct(?:ion|ed|ing)?|wrong|mistake|that's not|is not right|let me re)\b",
-    re.IGNORECASE,
-)
-_NO_UNIT: Final = """
-a an b c d e f i j k n p q r t u v w x y z sin cos tan cot log ln exp sqrt root roots max min gcd lcm gcf hcf
-abs det half halves twice thrice double doubled doubling triple third thirds quarter quarters fourth fifth
-fifths sixth eighth tenth tenths sum product difference quotient ratio square squared squares cube cubed
-factorial negative minus plus times than percent percentage dozen dozens pair pairs couple score gross ten
-tens hundred hundreds thousand thousands million millions billion trillion pi phi step thought row column page
-pages day question problem equation game house room number no item position choose div divided multiplied
-multiply power exponent less more fewer squaring between one two three four five six seven eight nine eleven
-twelve twenty thirty forty fifty sixty seventy eighty ninety point remainder
-"""
-_FUNCTIONS: Final = frozenset(_NO_UNIT.split())
-"""Words next to numbers that are not units, or that modify the numbers."""
-
-_TYING: Final = "of by to from and with into over per or for at de du von di van"
-_LINKS: Final = frozenset(_TYING.split())
-"""Words that may connect a number before them with a number after them."""
-
-_GOING_ON: Final = frozenset(
-    ["so", "and", "which", "then", "thus", "hence", "therefore", "is", "in", "because"]
-)
-"""Words after a number that continue the sentence and are not its unit."""
+_TAKEN_BACK: Final = lazy_pattern(r"\b(?:wait|oops|correction)\b", re.IGNORECASE)
 
 _ENGLISH: Final = lazy_pattern(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+")
 _CONTINENTAL: Final = lazy_pattern(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
-_RUN: Final = lazy_pattern(r"[-+*/^²³()\d.,$€£¥₹= \t]+")
-_PIECE_END: Final = lazy_pattern(r"[.,](?=\s|\Z)")
+_COINS: Final = "$€£¥₹"
+_RUN: Final = lazy_pattern(rf"[-(.\d{_COINS}][-+*/^²³()\d.,{_COINS}= \t]*")
+_CONTINUED: Final = lazy_pattern(r"(?<=[-+*/=^])[ \t]*\n|\n(?=[ \t]*[+/*])")
+"""The end of a line within an expression."""
+_CLAUSE_END: Final = lazy_pattern(r"[.,](?=\s|\Z)|(?<=\S):(?=\s)|[\n;|\"“”>—→⇒]")
+_REMARK: Final = lazy_pattern(r"\(\s*[^\W\d].*")
 _NUMBER: Final = lazy_pattern(r"\d(?:[\d.,]*\d)?|(?<!\d)\.\d+")
 _POWER: Final = lazy_pattern(
     r"(?P<base>\d+(?:\.\d+)?)\s?(?:\^\s?(?P<power>\d{1,2})(?![\d.])|(?P<raised>[²³]))"
 )
-_COINS: Final = "$€£¥₹"
-_WORD_BEFORE: Final = lazy_pattern(r"(?P<word>[^\W_][\w'’]*)[ \t]+\Z")
-_WORD_AFTER: Final = lazy_pattern(r"[ \t]+(?P<word>[^\W\d_]+)[²³]?(?P<number>(?:[ \t]+[^\W\d_]+)?[ \t]+\d)?")
-_BEGINS_WELL: Final = lazy_pattern(r"(?:[.;:|—→⇒'”’>#][ \t]+|[\"“‘>]|(?<![-+*/=^,])\s*\n[ \t]*|\A\s*)\Z")
-_ENDS_WELL: Final = lazy_pattern(r"\s*\Z|[ \t]*;|[.,:](?!\d)|[)—→⇒|\"”’']|[ \t]+[(|—→⇒]|[ \t]*\n(?!\s*[+/*])")
 _TEX: Final = lazy_pattern(r"\\(?P<command>[A-Za-z]+|.)[ \t]*", re.DOTALL)
 _TEX_SIGNS: Final = {"times": "*", "cdot": "*", "div": "/", "$": "$", "quad": " ", "qquad": " ", "n": "\n"}
 _TEX_SPACES: Final = frozenset(
@@ -99,18 +57,6 @@ _FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}
 _FENCE: Final = lazy_pattern(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
 _BULLET: Final = lazy_pattern(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
 _TIMES: Final = lazy_pattern(r"(?<=[\d)])(\s*)[xX](\s*)(?=[\d($(])")
-_BARE: Final = lazy_pattern(r"[\d\s.,+\-*/^()=]{5,}")
-_SENTENCE_END: Final = lazy_pattern(r"[.;](?=\s|\Z)|\n|;")
-
-
-class _Equation(Struct, frozen=True):
-    """Two expressions that a text states to be equal, and their position."""
-
-    left: str
-    right: str
-    start: int
-    end: int
-    has_unit: bool
 
 
 def false_equations(text: str, *, about: str = "") -> list[str]:
@@ -120,19 +66,20 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
         text: Prose, markdown or LaTeX.
         about: The problem of the text. If it defines its own arithmetic, there are no faults.
     """
-    if "=" not in text or _ANOTHER_ARITHMETIC.search(text) or _has_own_arithmetic(about):
+    if "=" not in text or _TAKEN_BACK.search(text) or _ANOTHER_ARITHMETIC.search(text):
         return []
-    plain = plain_text(text[-MAX_CHECKED:])
-    faults = (_fault(equation) for equation in _equations(plain) if not _is_doubted(plain, equation))
+    if _has_own_arithmetic(about):
+        return []
+    faults = (_fault(left, right) for left, right in _equations(plain_text(text[-MAX_CHECKED:])))
     return list(dict.fromkeys(fault for fault in faults if fault))
 
 
 def is_true_equation(text: str, *, about: str = "") -> bool:
     """Whether a text is an equation of numbers and nothing else, and holds to the digit."""
     plain = plain_text(text[:200]).strip().rstrip(".")
-    if not _BARE.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
+    if not _RUN.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
         return False
-    sides = [(_term(each.left), _term(each.right)) for each in _equations(plain) if _computes(each.left)]
+    sides = [(_term(left), _term(right)) for left, right in _equations(plain) if _computes(left)]
     holds = all(left and right and left.value == right.value for left, right in sides)
     return holds and 0 < len(sides) == plain.count("=")
 
@@ -141,7 +88,8 @@ def is_true_equation(text: str, *, about: str = "") -> bool:
 def _has_own_arithmetic(problem: str) -> bool:
     if _ANOTHER_ARITHMETIC.search(problem):
         return True
-    return "=" in problem and any(map(_fault, _equations(plain_text(problem[-MAX_CHECKED:]))))
+    runs = _RUN.findall(plain_text(problem[-MAX_CHECKED:])) if "=" in problem else []
+    return any(_fault(left, right) for run in runs for left, right in _sides(run.strip(" \t.,")))
 
 
 def plain_text(text: str) -> str:
@@ -160,71 +108,23 @@ def _replace_command(match: re.Match[str]) -> str:
     return _TEX_SIGNS.get(command) or (" " if command in _TEX_SPACES else " § ")
 
 
-def _equations(text: str) -> Iterator[_Equation]:
-    for run in _RUN.finditer(text):
-        if "=" not in run[0] or "==" in run[0]:
-            continue
-        start, was_equation = run.start(), False
-        for end in [*(match.start() for match in _PIECE_END.finditer(text, *run.span())), run.end()]:
-            yield from _in_piece(text, start, end, follows_equation=was_equation)
-            was_equation, start = "=" in text[start:end], end + 1
+def _equations(text: str) -> Iterator[tuple[str, str]]:
+    """Yield both sides of each equation that is a clause of its own, before a remark in parentheses."""
+    for part in _CLAUSE_END.split(_CONTINUED.sub(" ", text)):
+        clause = _REMARK.sub("", part).strip()
+        if _RUN.fullmatch(clause):
+            yield from _sides(clause)
 
 
-def _in_piece(text: str, start: int, end: int, *, follows_equation: bool) -> Iterator[_Equation]:
-    """Yield the equations in a piece of text without a dividing comma or full stop."""
-    sides = text[start:end].split("=")
-    if len(sides) < 2:
-        return
-    begin, stop = start + len(sides[0]) - len(sides[0].lstrip()), end - len(sides[-1])
-    if not (follows_equation or _is_left_bound(text, begin)):
-        sides[0] = ""
-    while sides[0].lstrip().startswith("(") and sides[0].count("(") > sides[0].count(")"):
-        sides[0] = sides[0].lstrip()[1:]
-    sides[-1] = _before_remark(sides[-1])
-    stop += len(sides[-1])
-    has_unit = not _ENDS_WELL.match(text, stop)
-    if has_unit and not _is_unit_at(text, stop):
-        sides[-1] = ""
-    for left, right in pairwise(side.strip() for side in sides):
+def _sides(clause: str) -> Iterator[tuple[str, str]]:
+    sides = [side.strip() for side in clause.split("=")]
+    if sides[0].count("(") > sides[0].count(")"):
+        sides[0] = sides[0].removeprefix("(").lstrip()
+    if sides[-1].count(")") > sides[-1].count("("):
+        sides[-1] = sides[-1].removesuffix(")").rstrip()
+    for left, right in pairwise(sides):
         if left and right and not (len(sides) > 2 and _goes_on(left, right)):
-            coins = any(coin in left + right for coin in _COINS)
-            yield _Equation(left, right.rstrip(_COINS + " "), begin, stop, has_unit or coins)
-
-
-def _before_remark(side: str) -> str:
-    """Cut an expression before a parenthesis that begins a remark, or ends a remark around it."""
-    depth = 0
-    for place, character in enumerate(side):
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            return side[:place].rstrip()
-    return side.rstrip().removesuffix(" (").rstrip()
-
-
-def _is_unit_at(text: str, place: int) -> bool:
-    """Whether the next word may be a unit, or continues the sentence."""
-    word = _WORD_AFTER.match(text, place)
-    if word is None or word["word"].lower() in _FUNCTIONS:
-        return False
-    return word["word"].lower() in _GOING_ON or not word["number"]
-
-
-def _is_left_bound(text: str, start: int) -> bool:
-    """Whether the text before an expression is separate from its numbers."""
-    before = text[max(0, start - 60) : start]
-    if text[start : start + 1] in ("+", "*", "/", "^", ")"):
-        return False
-    if _BEGINS_WELL.search(before):
-        return True
-    if before.rstrip().endswith(","):
-        before = f"{before.rstrip()[:-1]} "
-        is_list = before[-2:-1].isdigit() or before[-2:-1] in (")", "%")
-        return not is_list and before[-2:-1].isalpha()
-    word = _WORD_BEFORE.search(before)
-    if word is None or text[start] == "-":
-        return False
-    is_tied = word["word"].lower() in _FUNCTIONS | _LINKS
-    return not is_tied and not any(character.isdigit() for character in word["word"])
+            yield left, right.rstrip(_COINS + " ")
 
 
 def _computes(side: str) -> bool:
@@ -240,9 +140,8 @@ def _goes_on(left: str, right: str) -> bool:
     return begins and _computes(right)
 
 
-def _fault(equation: _Equation) -> str:
+def _fault(left: str, right: str) -> str:
     """Return the fault of an equation. Empty if it holds under some reading, or cannot be read."""
-    left, right = equation.left, equation.right
     coins = {character for character in left + right if character in _COINS}
     if not (_computes(left) or _computes(right)) or len(coins) > 1 or _holds_somehow(left, right):
         return ""
@@ -250,8 +149,7 @@ def _fault(equation: _Equation) -> str:
     first, second = _term(left), _term(right)
     if first is None or second is None:
         return ""
-    is_share = left.count("/") == 1 and 0 < first.value < 1 <= second.value  # "2/3 = 40 pupils"
-    if is_share or (equation.has_unit and _is_conversion(first.value, second.value)):
+    if left.count("/") == 1 and 0 < first.value < 1 <= second.value:  # A share: "2/3 = 40".
         return ""
     if not _computes(left):
         return f"{_spaced_text(right)} is {_number(second.value)}, not {_spaced_text(left)}"
@@ -328,12 +226,6 @@ def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
     return min(ends), max(ends)
 
 
-def _is_conversion(value: Fraction, stated: Fraction) -> bool:
-    ratio = value / stated if stated else Fraction(0)
-    ratio = 1 / ratio if 0 < ratio < 1 else ratio
-    return ratio.denominator == 1 and ratio.numerator in _CONVERSIONS
-
-
 def _spaced_text(side: str) -> str:
     text = re.sub(r"\s*([-+*/])\s*", r" \1 ", side).strip().replace("*", "×")
     return re.sub(r"\A- ", "-", text)
@@ -345,12 +237,3 @@ def _number(value: Fraction) -> str:
         about = "" if value.denominator == 1 else f" (about {float(value):.6g})"
         return format_number(value) + about
     return f"{float(value):.6f}".rstrip("0")
-
-
-def _is_doubted(text: str, equation: _Equation) -> bool:
-    """Whether a text does not state an equation as true, or retracts it."""
-    start, end = equation.start, equation.end
-    begins = [match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 400), start)]
-    stop = _SENTENCE_END.search(text, end, end + 400)
-    sentence = text[begins[-1] if begins else max(0, start - 400) : stop.start() if stop else end + 400]
-    return bool(_DOUBTED.search(sentence) or _TAKEN_BACK.search(text, end, end + 120))

@@ -1,13 +1,12 @@
 """Read number puzzles in sentences: "Use 4, 9, 10 and 13 to make 24", "Game of 24: 4 9 10 13", and so on.
 
-A sentence is a puzzle only if all of its words are typical of puzzles, it has one target, and it has no further
-conditions: fewer operations, a subset of the numbers, an order.
+A sentence is a puzzle only if all of its words are typical of puzzles, it has one list of numbers and one number
+besides, the target, and it has no further conditions: fewer operations, a subset of the numbers, an order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -46,28 +45,17 @@ _OPERATIONS: Final = {
 _COUNTS: Final = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 
 _NUMBER: Final = r"(?<![\d.])-?\d+(?:\.\d+|/\d+)?(?![\d/])"
-_FILLER: Final = r"(?:\s*(?:value|number|exactly|is|of|to|the|a|an|in|at|be|by|[:=])\b|\s*[:=])*\s*"
-_LIST_FOLLOWS: Final = r"(?!\s*(?:,|;|\band\b|\bor\b|&)?\s*\(?-?\d)(?!\s*(?:numbers|integers|cards)\b)"
-_CUES: Final = (
-    rf"\b(?:game|puzzle|challenge|problem)\s+of\s+({_NUMBER})",
-    rf"({_NUMBER})[- ](?:game|puzzle|challenge|problem)\b",
-    rf"\bplay\s+({_NUMBER})",
-    r"(?:\b(?:mak(?:e|es|ing)|form(?:s|ing)?|get(?:s|ting)?|reach(?:es|ing)?|obtain(?:s|ing)?|equal(?:s|l?ing)?|"
-    r"evaluat(?:es?|ing) to|yields?|giv(?:e|es|ing)|produc(?:e|es|ing)|creat(?:e|ing)|build|construct|hit|achieve|"
-    r"target|goal|totals?|results?(?: in)?|values?|com(?:e|es) to|arriv(?:e|es) at|into|becomes?|is)\b|->|→|⇒|=>?)"
-    rf"{_FILLER}({_NUMBER}){_LIST_FOLLOWS}",
-    rf"\A\s*({_NUMBER})\s+(?:using|from|with|out\s+of)\b",
-    rf"(?:\bto|:)\s+({_NUMBER})\s*[.?!]?\s*\Z",
-)
-_LAST_CUE: Final = rf"\A\s*(?:make|get|reach|obtain)\s+({_NUMBER})\s"
-"""Used if no other cue has a target: "make 24 4 9 10 13"."""
-
-_TARGETS: Final = tuple(lazy_pattern(cue, re.ASCII) for cue in (*_CUES, _LAST_CUE))
 _COUNTED: Final = lazy_pattern(
     r"(?<![\d,.\-/])\s*\b(\d)\s+(?:given\s+)?(?:numbers|integers|cards)\b", re.ASCII
 )
 _HARMLESS: Final = lazy_pattern(r"\bany order\b|\border of operations?\b")
+_UNCLEAR: Final = lazy_pattern(
+    r"\d\s+or\s+-?\d|\d/\d+/\d|(?<![\d.])0\d|(?<![\d,])\d{1,3},\d{3}(?![\d,])", re.ASCII
+)
+"""A choice of numbers, a fraction of fractions, leading zeros, and `10,500`, which is one number or two."""
 _RUN: Final = lazy_pattern(rf"{_NUMBER}(?:[\s,;&]{{1,20}}(?:and\s{{1,5}})?{_NUMBER})+", re.ASCII)
+_TARGET_FIRST: Final = lazy_pattern(r"\s*(?:make|get|reach|obtain)\s+-?\d", re.ASCII)
+"""The beginning of "make 24 4 9 10 13"."""
 
 
 def read_puzzle(text: str) -> Puzzle | None:
@@ -85,16 +73,17 @@ def _read(text: str) -> Puzzle | None:
     counts |= {_COUNTS[word] for word in re.findall(r"\b(two|three|five|six)\b", text)}
     counts |= {4} if re.search(r"\bfour\s+(?:given\s+)?(?:numbers|integers|cards)\b", text) else set()
     text = _COUNTED.sub(" numbers ", text)
-    found = list(_targets(text))
-    targets = {target for target, _, _ in found}
-    if len(targets) != 1:
+    lists = _RUN.findall(text)
+    if len(lists) != 1:
         return None
-    for _, start, end in found:
-        text = text[:start] + " " * (end - start) + text[end:]
-    numbers = _numbers(text)
-    if numbers is None or not MIN_NUMBERS <= len(numbers) <= MAX_NUMBERS or counts - {len(numbers)}:
+    numbers, others = _numbers(lists[0]), _numbers(text.replace(lists[0], " ", 1))
+    if numbers and others == () and _TARGET_FIRST.match(text):
+        numbers, others = numbers[1:], numbers[:1]
+    if numbers is None or others is None or len({*others}) != 1:
         return None
-    return Puzzle(numbers, targets.pop())
+    if not MIN_NUMBERS <= len(numbers) <= MAX_NUMBERS or counts - {len(numbers)}:
+        return None
+    return Puzzle(numbers, others[0])
 
 
 def read_numbers(text: str) -> tuple[Fraction, ...] | None:
@@ -113,7 +102,7 @@ def read_numbers(text: str) -> tuple[Fraction, ...] | None:
 def _is_about_puzzles(text: str) -> bool:
     words = re.findall(r"[^\W\d_]+", _HARMLESS.sub(" ", text))
     strange = any(word not in _WORDS for word in words) or "order" in words
-    return not strange and not re.search(r"\d\s+or\s+-?\d|\d/\d+/\d", text)
+    return not strange and not _UNCLEAR.search(text)
 
 
 def _allows_all_operations(text: str) -> bool:
@@ -123,16 +112,6 @@ def _allows_all_operations(text: str) -> bool:
     if free and re.search(r"-(?!\d)", signs):
         free.add("-")
     return len(named) in (0, 4) and len(free) in (0, 4)
-
-
-def _targets(text: str) -> Iterator[tuple[Fraction, int, int]]:
-    """Yield each mention of a target with the position of its number."""
-    *cues, last = _TARGETS
-    for pattern in cues if any(cue.search(text) for cue in cues) else [last]:
-        for match in pattern.finditer(text):
-            value = _fraction(match[1])
-            if value is not None:
-                yield value, match.start(1), match.end(1)
 
 
 def _numbers(text: str) -> tuple[Fraction, ...] | None:

@@ -296,7 +296,8 @@ def give_back(tx: sql.Tx, run_id: str, holder: str) -> None:
 def renew(tx: sql.Tx, leases: Mapping[str, Lease]) -> None:
     """Renew the leases that still belong to their holders."""
     until_ms = _end_ms(tx)
-    tx.executemany(RENEW, [(until_ms, run_id, each.holder, each.number) for run_id, each in leases.items()])
+    for run_id, each in leases.items():
+        tx.execute(RENEW, (until_ms, run_id, each.holder, each.number))
 
 
 def _end_ms(tx: sql.Tx) -> int:

@@ -116,7 +116,7 @@ def _write(tx: Tx, stored: _Stored, lines: Sequence[Line]) -> _Stored:
     last, digest = stored.last, stored.digest
     for line in lines:
         values = (new_place(stored.key, line.seq), pack(line.body), line.digest)
-        if tx.change(sql.ADD_LINE, values) != 1:
+        if not tx.rows(sql.ADD_LINE, values):
             raise ConflictError(
                 f"line {line.seq} of run {stored.run_id} has already been written: another process drives this run",
                 run_id=stored.run_id,
@@ -328,8 +328,8 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     tests, values = sql.tests_of(tx, sql.RUN_FILTERS, which, 2)
     query, hint = searchable.fold(which.get("query") or ""), ""
     if query:
-        test, takes = searchable.runs_with(tx, query, f"${len(values) + 2}")
-        tests, values = tests + test, [*values, *([query] if takes else [])]
+        test, part = searchable.runs_with(tx, query, f"${len(values) + 2}")
+        tests, values = tests + test, values + part
     elif any(which.get(name) is not None for name in sql.RUN_FILTERS):
         hint = tx.dialect.hint.format("run_list")
     statement = sql.RUN_LIST.format(hint=hint, tests=tests, limit=page_size(limit))

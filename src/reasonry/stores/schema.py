@@ -188,7 +188,6 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
 def apply(db: Any, dialect: SqlDialect, steps: tuple[Migration, ...]) -> None:
     """Apply steps, inside a transaction."""
     for step in steps:
-        own = step.sqlite if dialect is sql.SQLITE else step.postgres
-        for statement in (*step.statements, *(own if dialect.has_own_steps else ())):
+        for statement in (*step.statements, *getattr(step, dialect.own_steps, ())):
             db.execute(statement.format(**dialect._asdict()))
         db.execute(sql.APPLIED, (step.name, time.time_ns() // 1_000_000))

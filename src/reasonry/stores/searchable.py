@@ -28,7 +28,8 @@ def fold(text: str) -> str:
 
 def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
     """Make texts searchable, each at its place, and replace earlier texts there."""
-    tx.executemany(sql.PUT_TEXT, [(at, fold(text)) for at, text in texts])
+    for at, text in texts:
+        tx.execute(sql.PUT_TEXT, (at, fold(text)))
 
 
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
@@ -52,28 +53,28 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
     return [(at, session_id, ThoughtRow(sql.seq_of(at), *fields)) for at, session_id, *fields in found]
 
 
-def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
-    """Return the SQL test for runs that contain a folded part, and whether the part is its parameter."""
+def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
+    """Return the SQL test for runs that contain a folded part, and the value of its parameter, if it has one."""
     few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
             f"AND (EXISTS (SELECT 1 FROM searchable t WHERE {_TEXT_OF_RUN} AND {in_text}) OR EXISTS ("
             f"SELECT 1 FROM session JOIN searchable t ON {_TEXTS_OF_SESSION} WHERE {_SESSION_OF_RUN} AND {in_text}))"
-        ), True
+        ), [part]
     keys = {at - RUNS for at in few if at >= RUNS}
     for session in {at >> sql.PLACE_BITS for at in few if at < RUNS}:
         keys.update(key for (key,) in tx.execute(sql.RUN_OF_SESSION, (session,)))
-    return _among(keys), False
+    return _among(keys), []
 
 
-def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, bool]:
-    """Return the SQL test for sessions that contain a folded part, and whether the part is its parameter."""
+def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
+    """Return the SQL test for sessions that contain a folded part, and the value of its parameter, if it has one."""
     few = _find_few(tx, part)
     if few is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
-        return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", True
-    return _among({at >> sql.PLACE_BITS for at in few if at < RUNS}), False
+        return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
+    return _among({at >> sql.PLACE_BITS for at in few if at < RUNS}), []
 
 
 def _index(tx: Tx, part: str) -> sql.TextIndex | None:

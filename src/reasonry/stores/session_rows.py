@@ -181,7 +181,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
     for thought in sorted(thoughts, key=lambda thought: thought.seq):
         at, digest = new_place(key, thought.seq), _next_digest(digest, thought)
         values = (at, thought.number, thought.text, thought.branch, thought.body, digest)
-        if thought.seq <= last or tx.change(sql.ADD_THOUGHT, values) != 1:
+        if thought.seq <= last or not tx.rows(sql.ADD_THOUGHT, values):
             raise ConflictError(
                 f"thought {thought.seq} of session {row.session_id} has already been written",
                 session_id=row.session_id,
@@ -265,9 +265,8 @@ def sessions(
     tests += sql.GUIDED[which.get("guided")]
     hint = tx.dialect.hint.format("session_list")
     if query := searchable.fold(which.get("query") or ""):
-        test, takes = searchable.sessions_with(tx, query, f"${len(values) + 3}")
-        tests, values = f"{tests} {test}", [*values, *([query] if takes else [])]
-        hint = hint if takes else ""
+        test, part = searchable.sessions_with(tx, query, f"${len(values) + 3}")
+        tests, values, hint = f"{tests} {test}", values + part, hint if part else ""
     statement = sql.SESSION_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
     return [_read_stored(found).row for found in tx.execute(statement, (*bound, *values))]
 

@@ -67,8 +67,8 @@ class SqlDialect(NamedTuple):
     text_index: TextIndex | None
     clock: str
     """The clock of leases in milliseconds, the same for all processes of the store."""
-    has_own_steps: bool = True
-    """Whether it runs the statements of a `Migration` that only one database has."""
+    own_steps: str
+    """The member of a `Migration` with its own statements; empty for none."""
 
 
 MAX_SEQUENCES = 12
@@ -101,6 +101,7 @@ SQLITE = SqlDialect(
         pattern_of=_sequences_of,
     ),
     clock="SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+    own_steps="sqlite",
 )
 
 
@@ -111,28 +112,21 @@ class Tx:
         dialect: The SQL dialect of its database.
 
     Attributes:
-        connection: The connection, with apsw's `execute`, `executemany` and `changes`.
+        connection: The connection, with apsw's `execute`.
         owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
     """
 
-    __slots__ = ("_changes", "connection", "dialect", "execute", "executemany", "owner")
+    __slots__ = ("connection", "dialect", "execute", "owner")
 
     def __init__(self, db: Any, dialect: SqlDialect) -> None:
         self.connection = db
         self.execute = db.execute
-        self.executemany = db.executemany
         self.dialect = dialect
         self.owner: str | None = None
-        self._changes = db.changes
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Run a statement and return its rows."""
         return self.execute(statement, values).fetchall()
-
-    def change(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement and return the number of changed rows."""
-        self.execute(statement, values)
-        return self._changes()
 
     def next_key(self, table: str) -> int:
         """Return the key of the next row of a table."""
@@ -275,7 +269,8 @@ USAGE_GROUPS = {
     "owner": "owner",
     "outcome": "coalesce(outcome, status)",
 }
-ADD_LINE = "INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) ON CONFLICT (place) DO NOTHING"
+_IF_NEW = "ON CONFLICT (place) DO NOTHING RETURNING place"
+ADD_LINE = f"INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) {_IF_NEW}"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN $1 AND $2 ORDER BY place"
 DROP_LINES = "DELETE FROM line WHERE place BETWEEN $1 AND $2"
 SET_CHECKPOINT = """
@@ -322,7 +317,7 @@ SELECT key FROM session WHERE pinned = 0 AND status = 'active' AND used_at_ms < 
 """
 OLD_SESSIONS = "SELECT key FROM session WHERE pinned = 0 AND status = 'archived' AND used_at_ms < $1"
 THOUGHT_COLUMNS = "place, number, text, branch, body, digest"
-ADD_THOUGHT = f"INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES ({values(6)}) ON CONFLICT (place) DO NOTHING"
+ADD_THOUGHT = f"INSERT INTO thought ({THOUGHT_COLUMNS}) VALUES ({values(6)}) {_IF_NEW}"
 ODD_NUMBER = (
     "SELECT place FROM thought WHERE place >> 24 = $1 AND number = $2 AND number <> (place & 16777215)"
 )

@@ -34,7 +34,7 @@ from ..engine.prices import check_priced, dollar_limit
 from ..engine.result import Result
 from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
-from ..records import JobOptions, RequestKey, RunRow
+from ..records import JobOptions, RequestKey
 from .deaths import MAX_DEATHS, DeadlyRuns
 from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
@@ -422,7 +422,7 @@ class Supervisor:
         Raises:
             NotFoundError: There is no such run.
         """
-        row = await _row_to_follow(app, run_id, self._drives.get(run_id))
+        row = await app.store.run(run_id)
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
         feed, is_idle = None, False
         while True:
@@ -479,10 +479,3 @@ class Supervisor:
 def _owner_of(app: App) -> str:
     """Return the owner of an app. Empty for the operator, who sees all runs."""
     return getattr(app.store, "owner", "")
-
-
-async def _row_to_follow(app: App, run_id: str, drive: _Drive | None) -> RunRow:
-    if drive is not None and _owner_of(app) in (None, "", drive.opened.row.owner):
-        return drive.opened.row
-    # Where the caller may not read the run, the store says that there is no such run.
-    return await app.store.run(run_id)

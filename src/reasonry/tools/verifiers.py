@@ -231,17 +231,14 @@ class SandboxedVerifier:
     async def verify(self, claim: Verify) -> Verified:
         """Look at a candidate."""
         final = f", final={claim.final}" if self.takes_final else ""
-        call = f"verify({_text(claim.problem)}, [{', '.join(map(_text, claim.path))}]{final})"
+        # Written as ASCII, a text is the same whatever reads it.
+        problem, *path = [ascii(without_surrogates(text)) for text in (claim.problem, *claim.path)]
+        call = f"verify({problem}, [{', '.join(path)}]{final})"
         execution = await self.sandbox.run(f"{self.source}\n\n{call}")
         if execution.status == "ok":
             return _verdict(execution.value)
         reason = (execution.error or "").strip().rpartition("\n")[2]
         return _failure(f"the verifier failed ({execution.status}): {reason}")
-
-
-def _text(text: str) -> str:
-    # Written as ASCII, it is the same text whatever reads it.
-    return ascii(without_surrogates(text))
 
 
 def _verdict(verdict: Any) -> Verified:

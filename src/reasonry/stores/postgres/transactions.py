@@ -13,7 +13,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,6 +73,7 @@ POSTGRES = sql.SqlDialect(
         pattern_of=pattern_of,
     ),
     clock="SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    own_steps="postgres",
 )
 
 CONNECTIONS = 10
@@ -108,7 +109,6 @@ class TimedConnection(psycopg.Connection[Any]):
     """A connection with a deadline, whose statements use the server's own parameter syntax."""
 
     deadline = float("inf")
-    _cursor: Any = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """See `psycopg.Connection`."""
@@ -119,21 +119,7 @@ class TimedConnection(psycopg.Connection[Any]):
         self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False
     ) -> Any:
         """Run a statement."""
-        self._cursor = psycopg.RawCursor(self)
-        return self._cursor.execute(query, params, prepare=prepare, binary=binary)
-
-    def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> None:
-        """Run a statement once for each of the bindings.
-
-        One after the other: psycopg's own way ends with a message after which the server no longer counts the
-        transaction as idle, so the locks of a process that is frozen then would be held for as long as it is.
-        """
-        for each in values:
-            self.execute(statement, each)
-
-    def changes(self) -> int:
-        """Return how many rows the last statement added, changed or removed."""
-        return self._cursor.rowcount
+        return psycopg.RawCursor(self).execute(query, params, prepare=prepare, binary=binary)
 
 
 class PostgresDatabase(Database):
