@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from ..core.options import nested_options
@@ -20,6 +21,7 @@ from ..engine.policy import Performers
 from ..engine.ports import Model, Verifier
 from ..engine.prices import Prices, fix_prices, prices_of
 from ..errors import ToolError, UsageError
+from ..strategies import STRATEGIES
 from .allow_list import AllowList
 
 T = TypeVar("T")
@@ -110,6 +112,11 @@ class PerformerPool:
         self._loaded: dict[str, Sequence[Any]] = {}
         self._resources = AsyncExitStack()
         self._opening = asyncio.Lock()
+
+    @cached_property
+    def listed(self) -> AllowList:
+        """The operator's list; raises as `AllowList.from_environ` at its first use."""
+        return AllowList.from_environ(self.environ)
 
     async def close(self) -> None:
         """Close connections, files and tool servers."""
@@ -222,9 +229,11 @@ class PerformerPool:
         """
         wanted = dict.fromkeys(name for strategy in strategies for name in strategy.resources)
         if participants.context and "search_documents" not in wanted:
-            raise UsageError(
-                f"{strategies[0].name} cannot read documents; use --strategy analysis", option="context"
+            readers = [each.name for each in STRATEGIES.values() if "search_documents" in each.resources]
+            message = (
+                f"{strategies[0].name} cannot read documents; these strategies can: {', '.join(readers)}"
             )
+            raise UsageError(message, option="context", choices=readers)
         if not wanted:
             return participants
         from ..tools.catalog import built_in
@@ -295,7 +304,7 @@ class PerformerPool:
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
-        listed = AllowList.from_environ(self.environ)
+        listed = self.listed
         tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
         # If a document is missing, the run has no search tool, and `check_recorded_tools` refuses it.
         context = listed.all_of("documents", documents) if listed.documents.keys() >= {*documents} else ()
@@ -339,8 +348,7 @@ class PerformerPool:
         """Open a model in a run's record; a key is never sent to an address that only the record names."""
         if not spec:
             return None
-        settings = AllowList.from_environ(self.environ).models.values()
-        return self._model(spec, "", (*settings, *named))
+        return self._model(spec, "", (*self.listed.models.values(), *named))
 
 
 def _open_verifier(
