@@ -43,7 +43,7 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Position
+from .sessions import IF_CHANGED, DeletedSessionDocument, Instant
 
 
 class RunsQuery(Struct, frozen=True):
@@ -74,7 +74,7 @@ class TraceQuery(Struct, frozen=True):
 
     list: ListName = "thoughts"
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    cursor: Position | None = None
+    cursor: str | None = None
 
 
 class EventsQuery(Struct, frozen=True):
