@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeVar
 
 from ..core.options import nested_options
@@ -112,11 +111,6 @@ class PerformerPool:
         self._loaded: dict[str, Sequence[Any]] = {}
         self._resources = AsyncExitStack()
         self._opening = asyncio.Lock()
-
-    @cached_property
-    def listed(self) -> AllowList:
-        """The operator's list; raises as `AllowList.from_environ` at its first use."""
-        return AllowList.from_environ(self.environ)
 
     async def close(self) -> None:
         """Close connections, files and tool servers."""
@@ -304,7 +298,7 @@ class PerformerPool:
         names, documents = recorded.listed_tools, recorded.listed_documents
         if participants.tools or participants.context or not (names or documents):
             return participants
-        listed = self.listed
+        listed = AllowList.from_environ(self.environ)
         tools = [tool for name in names if name in listed.tools for tool in self.load(listed.tools[name])]
         # If a document is missing, the run has no search tool, and `check_recorded_tools` refuses it.
         context = listed.all_of("documents", documents) if listed.documents.keys() >= {*documents} else ()
@@ -348,7 +342,8 @@ class PerformerPool:
         """Open a model in a run's record; a key is never sent to an address that only the record names."""
         if not spec:
             return None
-        return self._model(spec, "", (*self.listed.models.values(), *named))
+        settings = AllowList.from_environ(self.environ).models.values()
+        return self._model(spec, "", (*settings, *named))
 
 
 def _open_verifier(

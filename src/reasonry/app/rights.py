@@ -71,7 +71,7 @@ class ListedRights(Rights):
 
     def __init__(self, pool: PerformerPool) -> None:
         super().__init__(pool)
-        self.allowed = pool.listed
+        self.allowed = AllowList.from_environ(pool.environ)
         Prices.from_environ(pool.environ)
         described = pool.environ.get("REASONRY_DESCRIPTION", "").strip().lower() or "full"
         if described not in ("full", "short"):
