@@ -160,7 +160,9 @@ def read_session(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
+    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), document.get("thoughts")
+    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
+        raise UsageError("This is no session: its thoughts must be a list of objects")
     replay = _Replay(find(about.strategy), settings, now_ms)
     replay.add_all(thoughts)
     return replay.whole(
@@ -180,13 +182,6 @@ def _document(content: str | bytes | Document) -> Document:
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise UsageError("This is no session: expected a session that was exported as JSON")
     return document
-
-
-def _objects(document: Document, name: str) -> list[dict[str, Any]]:
-    thoughts = document.get(name)
-    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
-        raise UsageError("This is no session: its thoughts must be a list of objects")
-    return [*thoughts]
 
 
 # -- runs: what a run wrote stays as it is; a session begins with a copy of its thoughts
