@@ -83,7 +83,7 @@ async def test_an_optional_argument_that_is_none_counts_as_left_out(tool: Thinki
 async def test_a_store_named_by_text_is_opened_once_and_shared(tmp_path: Path, closing: None) -> None:
     place = str(tmp_path / "kept.db")
     sid = (await reasonry.thinking_tool(store=place)(**CALL))["sessionId"]
-    assert sessions_of(place) is sessions_of(place)
+    assert sessions_of(place).store is sessions_of(place).store
     await close_stores()
     session = await reasonry.get_session(sid, store=place)
     assert session is not None

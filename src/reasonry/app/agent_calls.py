@@ -94,8 +94,8 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
         return replace(super().request(), strategy=REFUTER, options=options)
 
 
-class OneRun(Struct, frozen=True, kw_only=True):
-    """Arguments of `coach` with the actions `status` and `cancel`."""
+class OneRun(ListedParts, frozen=True, kw_only=True):
+    """Arguments of `coach` with any action on a run, and who works on it."""
 
     run_id: str | None = None
     """None for the only open run of the connection."""
@@ -107,14 +107,7 @@ class AskedQuestion(OneRun, frozen=True, kw_only=True):
     id: Annotated[str, Meta(description="question: its id")]
 
 
-class OpenedRun(ListedParts, frozen=True, kw_only=True):
-    """A run to continue, and who works on it."""
-
-    run_id: str | None = None
-    """As in `OneRun`."""
-
-
-class AnswerCoached(OpenedRun, frozen=True, kw_only=True):
+class AnswerCoached(OneRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `answer`."""
 
     answers: Annotated[Any, Meta(description="{id: answer}")]
@@ -134,7 +127,7 @@ class ReadTrace(OneRun, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-class ResumeRun(OpenedRun, frozen=True, kw_only=True):
+class ResumeRun(OneRun, frozen=True, kw_only=True):
     """Arguments of `coach` with the action `resume`."""
 
     max_calls: Count | None = None
@@ -166,7 +159,7 @@ class SolveCall(NewRun, frozen=True, kw_only=True):
         return structs.replace(recorded, **limits) if limits else None
 
 
-CoachCall = NewRun | OneRun | OpenedRun | ListRuns
+CoachCall = NewRun | OneRun | ListRuns
 COACH_ACTIONS: Mapping[str, type[CoachCall]] = {
     "start": NewRun,
     "refute": RefuteClaims,

@@ -20,6 +20,7 @@ from ..engine.policy import Performers
 from ..engine.ports import Model, Verifier
 from ..engine.prices import Prices, fix_prices, prices_of
 from ..errors import ToolError, UsageError
+from ..strategies import STRATEGIES
 from .allow_list import AllowList
 
 T = TypeVar("T")
@@ -222,9 +223,11 @@ class PerformerPool:
         """
         wanted = dict.fromkeys(name for strategy in strategies for name in strategy.resources)
         if participants.context and "search_documents" not in wanted:
-            raise UsageError(
-                f"{strategies[0].name} cannot read documents; use --strategy analysis", option="context"
+            readers = [each.name for each in STRATEGIES.values() if "search_documents" in each.resources]
+            message = (
+                f"{strategies[0].name} cannot read documents; these strategies can: {', '.join(readers)}"
             )
+            raise UsageError(message, option="context", choices=readers)
         if not wanted:
             return participants
         from ..tools.catalog import built_in

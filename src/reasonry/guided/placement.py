@@ -52,18 +52,13 @@ Stages = tuple[str, ...]
 
 def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages | None:
     """Return the stages after `start` on the shortest path to `to`, or None without a path."""
-    reached, layer = set[str](), dict[str, Stages]({start: ()} if start in strategy.by_name else {})
-    while layer:
-        following: dict[str, Stages] = {}
-        for here, stages in layer.items():
-            for stage in strategy.by_name[here].to:
-                if stage not in reached:
-                    following.setdefault(stage, (*stages, stage))
-        if to in following:
-            return following[to]
-        reached.update(following)
-        layer = following
-    return None
+    ways, queue = dict[str, Stages](), [start] if start in strategy.by_name else []
+    for here in queue:
+        for stage in strategy.by_name[here].to:
+            if stage not in ways:
+                ways[stage] = (*ways.get(here, ()), stage)
+                queue.append(stage)
+    return ways.get(to)
 
 
 def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:

@@ -471,16 +471,16 @@ class Sessions:
             UsageError: The content is not a session, or breaks the rules of a session.
             TooLargeError: A thought or the session exceeds the limits.
         """
-        transcript = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
-        wanted, notices = transcript.row.session_id if self._chooses_ids else "", builtins.list[Notice]()
-        row = replace(transcript.row, session_id=wanted or self._new_id())
+        read = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
+        wanted, notices = read.row.session_id if self._chooses_ids else "", builtins.list[Notice]()
+        row = replace(read.row, session_id=wanted or self._new_id())
         try:
-            await self.store.import_session(row, transcript.thoughts)
+            await self.store.import_session(row, read.thoughts)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
             notices.append(Notice("exists", message, row.session_id))
             row = replace(row, session_id=self._new_id())
-            await self.store.import_session(row, transcript.thoughts)
+            await self.store.import_session(row, read.thoughts)
         return {**await self.stored.document(row), "notices": msgspec.to_builtins(notices)}
 
     # -- keeping and forgetting

@@ -245,7 +245,7 @@ def position_of(cursor: str | None) -> int:
     """Return the number in a page's `cursor`, or 0."""
     if cursor is None:
         return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 20):
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
         message = (
             f"cursor {show_value(cursor)} is not a `next_cursor` of this list; leave it out to start over"
         )

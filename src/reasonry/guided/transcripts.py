@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +20,7 @@ from ..core.budget import MAX_INT
 from ..core.strategy import Strategy
 from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
-from ..records import SessionRow, ThoughtRow
+from ..records import SessionRow, ThoughtRow, WholeSession
 from ..text import show_value
 from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode
@@ -33,14 +33,6 @@ from .tool_arguments import plain_json, read_text
 from .turn import PURPOSE_CHARS, Find
 
 _REFERENCES = ("revises_thought", "branch_from_thought")
-
-
-class Transcript(NamedTuple):
-    """A session from a file or a run, not yet written."""
-
-    row: SessionRow
-    """The row. The id is empty if the session cannot keep its own."""
-    thoughts: list[ThoughtRow]
 
 
 # -- replaying
@@ -88,15 +80,16 @@ class _Replay:
             else:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
-    def row(self, *, from_run: int = 0, **members: Any) -> SessionRow:
-        """Return the row of the session."""
-        return SessionRow(
+    def whole(self, *, from_run: int = 0, **members: Any) -> WholeSession:
+        """Return the session."""
+        row = SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
             thoughts=len(self.view.rows),
             head=encode(replace(self.head, from_run=from_run)),
             **members,
         )
+        return WholeSession(row, tuple(self.view.rows))
 
     def _read(self, thought: Document) -> ThinkingCall:
         known = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True, **thought}
@@ -154,8 +147,8 @@ class _About(Struct, frozen=True):
 
 def read_session(
     content: str | bytes | Document, find: Find, settings: SessionSettings, now_ms: int
-) -> Transcript:
-    """Read a session file.
+) -> WholeSession:
+    """Read a session file. The id is empty if the file has none.
 
     Raises:
         UsageError: It is no session, or breaks its rules; `thought` says where.
@@ -167,16 +160,17 @@ def read_session(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), _objects(document, "thoughts")
+    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), document.get("thoughts")
+    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
+        raise UsageError("This is no session: its thoughts must be a list of objects")
     replay = _Replay(find(about.strategy), settings, now_ms)
     replay.add_all(thoughts)
-    row = replay.row(
+    return replay.whole(
         session_id=about.session_id or "",
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         pinned=about.pinned,
         purpose=about.purpose[:PURPOSE_CHARS],
     )
-    return Transcript(row, replay.view.rows)
 
 
 def _document(content: str | bytes | Document) -> Document:
@@ -188,13 +182,6 @@ def _document(content: str | bytes | Document) -> Document:
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise UsageError("This is no session: expected a session that was exported as JSON")
     return document
-
-
-def _objects(document: Document, name: str) -> list[dict[str, Any]]:
-    thoughts = document.get(name)
-    if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
-        raise UsageError("This is no session: its thoughts must be a list of objects")
-    return [*thoughts]
 
 
 # -- runs: what a run wrote stays as it is; a session begins with a copy of its thoughts
@@ -216,7 +203,7 @@ def copy_run(
     strategy: Strategy[Any, Any],
     settings: SessionSettings,
     now_ms: int,
-) -> Transcript:
+) -> WholeSession:
     """Copy the thoughts of a run to the beginning of another session.
 
     Each reachable stage is kept except the last, in which the run's answer follows as a thought. Of a long run, the
@@ -235,13 +222,12 @@ def copy_run(
     if answer:
         number = copied[-1].number + 1 if copied else 1
         replay.add_loosely({"thought": answer, "thought_number": number, "stage": last})
-    row = replay.row(
+    return replay.whole(
         session_id=continuation_id(own.session_id),
         created_at_ms=now_ms,
         purpose=own.purpose,
         from_run=len(replay.view.rows),
     )
-    return Transcript(row, replay.view.rows)
 
 
 def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:

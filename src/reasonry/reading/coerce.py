@@ -129,20 +129,16 @@ def unwrap(value: Any, names: Collection[str]) -> Any:
 def _schema_of(form: type[Struct]) -> dict[str, Any]:
     """Return the schema of a form, each reference replaced by its target."""
     (top,), parts = msgspec.json.schema_components([form], ref_template="{name}")
+    targets: dict[str, dict[str, Any]] = {name: {} for name in parts}
 
-    def link(node: Any) -> Any:
-        if isinstance(node, list):
-            return [link(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return parts[node["$ref"]]
-        node.update({key: link(item) for key, item in node.items()})
-        return node
+    def link(node: dict[str, Any]) -> dict[str, Any]:
+        return targets[node["$ref"]] if "$ref" in node else node
 
-    for part in parts.values():
-        link(part)
-    return link(top)
+    # A form may hold itself, so the targets are filled after all that refers to them.
+    linked, found = json.loads(json.dumps([top, parts]), object_hook=link)
+    for name, part in found.items():
+        targets[name] |= part
+    return linked
 
 
 @cache

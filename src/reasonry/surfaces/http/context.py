@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sse_starlette.sse import EventSourceResponse
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...app.app import App
 from ...errors import OverloadedError
@@ -150,20 +150,13 @@ class Wiring:
         await self.supervisor.drain(self.settings.drain_s)
 
 
-class EventStream(EventSourceResponse):
-    """The stream of events for a request."""
+def stream_events(
+    context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
+) -> ASGIApp:
+    """Return a stream of events as a response, which fails as `Wiring.stream` does."""
 
-    def __init__(
-        self, context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(events, headers=headers, ping=PING_S, sep="\n")
-        self._counted = context.wiring.stream(context.principal)
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        with context.wiring.stream(context.principal):
+            await EventSourceResponse(events, headers=headers, ping=PING_S, sep="\n")(scope, receive, send)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request.
-
-        Raises:
-            OverloadedError: The limit of open streams is reached.
-        """
-        with self._counted:
-            await super().__call__(scope, receive, send)
+    return answer

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 
 from ...engine.telemetry import CARRIED, trace_work
@@ -35,7 +36,6 @@ SECURITY_HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 _NOT_KEPT = (b"cache-control", b"no-store")
-_CARRIED = {name.encode() for name in CARRIED}
 
 
 class RequestGate:
@@ -54,9 +54,8 @@ class RequestGate:
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         scope[REQUEST_ID] = request_id = f"{self._process}-{next(self._numbers):x}"
         # A request belongs to its sender's trace.
-        carried = {
-            name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in _CARRIED
-        }
+        headers = Headers(scope=scope)
+        carried = {name: headers[name] for name in CARRIED if name in headers}
         method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         facts = {"http.request.method": method, "reasonry.request_id": request_id}
         with trace_work(method, "SERVER", facts, carried) as traced:

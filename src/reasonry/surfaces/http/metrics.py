@@ -60,7 +60,6 @@ class Metrics(Meter):
     def __init__(self) -> None:
         super().__init__()
         self._counts = dict[str, Counter | Histogram]()
-        self._labelled = dict[tuple[str | tuple[str, str], ...], Counter | Histogram]()
         self.lag_s = 0.0
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -82,11 +81,7 @@ class Metrics(Meter):
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
         """See `Meter`."""
-        # To look a label up takes the library longer than to count.
-        key = name, *labels.items()
-        if (count := self._labelled.get(key)) is None:
-            count = self._counts[name]
-            count = self._labelled[key] = count.labels(**labels) if labels else count
+        count = self._counts[name].labels(**labels) if labels else self._counts[name]
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
 
     async def watch_loop(self) -> None:

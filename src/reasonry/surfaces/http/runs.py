@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct, structs
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from ...app import runs
 from ...core.pending import Status
@@ -23,7 +24,7 @@ from ...guided.session_calls import PAGE, Limit
 from ...records import JobOptions, Outcome
 from ..web.find_page import page_of_view
 from ..web.page import PageDocument
-from .context import EventStream, RequestContext
+from .context import RequestContext, stream_events
 from .documents import MAX_KEY_CHARS, Document, page_headers, read_form, read_key, reply
 from .operations import Operation
 from .run_forms import (
@@ -42,7 +43,7 @@ from .run_forms import (
     run_document,
     trace_page,
 )
-from .sessions import IF_CHANGED, DeletedSessionDocument, Instant, Position
+from .sessions import IF_CHANGED, DeletedSessionDocument, Instant
 
 
 class RunsQuery(Struct, frozen=True):
@@ -73,7 +74,7 @@ class TraceQuery(Struct, frozen=True):
 
     list: ListName = "thoughts"
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    cursor: Position | None = None
+    cursor: str | None = None
 
 
 class EventsQuery(Struct, frozen=True):
@@ -189,7 +190,7 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 # -- followed
 
 
-async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> Response:
+async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> ASGIApp:
     """Stream the events of a run, past and new, each once; `text` adds answers as they come in.
 
     Of each, `event` is the kind, `id` the position in the journal, and `data` a JSON document.
@@ -204,7 +205,7 @@ async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -
         raise UsageError(message, field="after")
     if after == last and row.status != "active":
         return Response(status_code=204)
-    return EventStream(context, _pieces(context, run_id, after, text=query.text))
+    return stream_events(context, _pieces(context, run_id, after, text=query.text))
 
 
 async def _pieces(

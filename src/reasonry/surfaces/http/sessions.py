@@ -31,8 +31,6 @@ from .documents import Document, page_headers, reply
 from .operations import Operation
 
 Instant = Annotated[int, Meta(ge=0, le=MAX_INT)]
-Position = Annotated[str, Meta(pattern=r"^[0-9]{1,15}$")]
-"""The form of a position in a list or in a journal."""
 
 
 class SessionsQuery(ListSessions, frozen=True, kw_only=True):
@@ -49,13 +47,6 @@ class SearchQuery(SearchThoughts, frozen=True, kw_only=True):
     """A search in thoughts."""
 
     query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
-    cursor: Position | None = None
-
-
-class SessionQuery(GetSession, frozen=True, kw_only=True):
-    """The thoughts of a session to read."""
-
-    cursor: Position | None = None
 
 
 class KeepSession(Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,7 +184,7 @@ async def search_thoughts(context: RequestContext, query: SearchQuery) -> Respon
     return await _show(context, "search", query)
 
 
-async def read_session(context: RequestContext, query: SessionQuery) -> Response:
+async def read_session(context: RequestContext, query: GetSession) -> Response:
     """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
     return await _show(context, "get", query)
 

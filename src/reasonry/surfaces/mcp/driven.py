@@ -18,7 +18,6 @@ from ...app.agent_calls import (
     ListRuns,
     NewRun,
     OneRun,
-    OpenedRun,
     ReadTrace,
     RefuteClaims,
     ResumeRun,
@@ -191,7 +190,7 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
             return await list_runs(engine, call)
         case NewRun():
             document = await _begin(app, call, context)
-        case OneRun() | OpenedRun():
+        case OneRun():
             only_open = action in ("answer", "cancel")
             named = call.run_id and await app.run_id(call.run_id, runs)
             run_id = named or await find_run(engine, runs, only_open=only_open)
@@ -212,7 +211,7 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
     return document
 
 
-async def _on_run(app: App, run_id: str, call: OneRun | OpenedRun) -> Document:
+async def _on_run(app: App, run_id: str, call: OneRun) -> Document:
     match call:
         case AskedQuestion():
             try:

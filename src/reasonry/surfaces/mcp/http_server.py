@@ -43,44 +43,12 @@ def sdk_server(
         context_for: Returns the context of the caller. By default it is empty, so that calls share no session.
         has_tasks: Whether these servers have tasks.
     """
-    about, bridge = server_info(), _Bridge(server_for, context_for)
-    cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
-    server = Server[Any](
-        name=about["name"],
-        title=about["title"],
-        version=about["version"],
-        instructions=INSTRUCTIONS,
-        cache_hints=cache_hints,
-        get_tool_input_schema=lambda _: None,
-        on_list_tools=bridge.answer,
-        on_call_tool=bridge.answer,
-        on_list_resources=bridge.answer,
-        on_list_resource_templates=bridge.answer,
-        on_read_resource=bridge.answer,
-        on_list_prompts=bridge.answer,
-        on_get_prompt=bridge.answer,
-    )
-    if has_tasks:
-        server.extensions[TASKS] = {}
-        for method in TASK_METHODS:
-            server.add_request_handler(method, types.RequestParams, bridge.answer)
-        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, bridge.listen)
-    return server
 
-
-class _Bridge:
-    """Handlers for the SDK that delegate to our server. For the arguments see `sdk_server`."""
-
-    def __init__(
-        self, server_for: Callable[[Any], McpServer], context_for: Callable[[Any], CallContext]
-    ) -> None:
-        self._server_for, self._context_for = server_for, context_for
-
-    async def answer(self, context: RequestContext, _: Any) -> Any:
-        server, params = self._server_for(context.request), dict(context.params or {})
+    async def answer(context: RequestContext, _: Any) -> Any:
+        server, params = server_for(context.request), dict(context.params or {})
         has_token = bool(context.meta) and "progress_token" in context.meta
         call = replace(
-            self._context_for(context.request),
+            context_for(context.request),
             report=context.session.report_progress if has_token else None,
             ends_when_left=context.protocol_version == STATELESS_VERSION,
             patience_s=PATIENCE_S,
@@ -89,9 +57,9 @@ class _Bridge:
             result = await server.answer(context.method, params, _note_abilities(context, call))
         return _complete(context, result)
 
-    async def listen(self, context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
+    async def listen(context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
         """Notify a client of its tasks until all have ended."""
-        server, params = self._server_for(context.request), dict(context.params or {})
+        server, params = server_for(context.request), dict(context.params or {})
         assert server.tasks is not None, "only then listening is served"
         call = _note_abilities(context, CallContext())
         with _protocol_errors():
@@ -100,6 +68,30 @@ class _Bridge:
                     message: Any = types.Notification[Document, str](method=method, params=content)
                     await context.session.send_notification(message, context.request_id)
         return _complete(context, about_subscription(context.request_id))
+
+    about = server_info()
+    cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
+    server = Server[Any](
+        name=about["name"],
+        title=about["title"],
+        version=about["version"],
+        instructions=INSTRUCTIONS,
+        cache_hints=cache_hints,
+        get_tool_input_schema=lambda _: None,
+        on_list_tools=answer,
+        on_call_tool=answer,
+        on_list_resources=answer,
+        on_list_resource_templates=answer,
+        on_read_resource=answer,
+        on_list_prompts=answer,
+        on_get_prompt=answer,
+    )
+    if has_tasks:
+        server.extensions[TASKS] = {}
+        for method in TASK_METHODS:
+            server.add_request_handler(method, types.RequestParams, answer)
+        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, listen)
+    return server
 
 
 def _complete(context: RequestContext, result: Document) -> Document:

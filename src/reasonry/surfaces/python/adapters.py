@@ -10,6 +10,7 @@ import json
 from typing import Any, cast
 
 from ...errors import ReasonryError, UsageError
+from ..present import error_document
 from .tool import Document, ThinkingTool
 
 
@@ -59,6 +60,6 @@ async def _perform(tool: ThinkingTool, arguments: Any) -> tuple[Document, bool]:
             raise UsageError("the arguments must be a JSON object")
         return await tool(**{str(name): value for name, value in read.items()}), False
     except ReasonryError as error:
-        return {"error": error.document()}, True
+        return error_document(error), True
     except (ValueError, RecursionError):
-        return {"error": UsageError("the arguments are not valid JSON").document()}, True
+        return error_document(UsageError("the arguments are not valid JSON")), True

@@ -20,32 +20,14 @@ from ...errors import WorldError as WorldError
 from ...strategies import STRATEGIES as STRATEGIES
 from ...tools.verifiers import Retry as Retry
 from ..sequential_thinking import loop_limit as loop_limit
-from .solving import (
-    Coaching as Coaching,
-)
-from .solving import (
-    coach as coach,
-    select as select,
-)
-from .solving import (
-    solve as solve,
-)
-from .solving import (
-    solve_sync as solve_sync,
-)
+from .solving import Coaching as Coaching
+from .solving import coach as coach
+from .solving import select as select
+from .solving import solve as solve
+from .solving import solve_sync as solve_sync
 from .streaming import stream as stream
-from .tool import (
-    clear_all_sessions as clear_all_sessions,
-)
-from .tool import (
-    clear_session as clear_session,
-)
-from .tool import (
-    get_session as get_session,
-)
-from .tool import (
-    list_sessions as list_sessions,
-)
-from .tool import (
-    thinking_tool as thinking_tool,
-)
+from .tool import clear_all_sessions as clear_all_sessions
+from .tool import clear_session as clear_session
+from .tool import get_session as get_session
+from .tool import list_sessions as list_sessions
+from .tool import thinking_tool as thinking_tool

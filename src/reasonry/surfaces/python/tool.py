@@ -18,7 +18,6 @@ import operator
 import os
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
-from weakref import WeakKeyDictionary
 
 from ...app.installed import installed_strategies
 from ...core.registry import Registry, add_strategies, strategy_names
@@ -36,8 +35,6 @@ Document = dict[str, Any]
 Where = str | SessionStore | None
 
 _opened: dict[str | None, Store] = {}
-_sessions: WeakKeyDictionary[SessionStore, dict[SessionSettings, Sessions]] = WeakKeyDictionary()
-"""The sessions of each store, by their settings."""
 
 
 class StageFields(dict[str, Any]):
@@ -239,17 +236,10 @@ def sessions_of(
         if spec not in _opened:
             _opened[spec] = open_store(spec)
         where = _opened[spec]
-    opened, settings = _sessions.setdefault(where, {}), settings or SessionSettings.from_environ(os.environ)
-    if strategies is not None:
-        return App(cast(Store, where), strategies=strategies).sessions(settings)
-    if settings not in opened:
-        opened[settings] = App(cast(Store, where)).sessions(settings)
-    return opened[settings]
+    return App(cast(Store, where), strategies=strategies).sessions(settings)
 
 
 async def close_stores() -> None:
     """Close the stores opened by name. The next use opens them again."""
     while _opened:
-        _, store = _opened.popitem()
-        _sessions.pop(store, None)
-        await store.close()
+        await _opened.popitem()[1].close()

@@ -14,13 +14,14 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, structs
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from ....app.runs import delete_run
 from ....core.effects import CallTool
 from ....engine.open_questions import waiting_calls
 from ....engine.usage import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
-from ..context import EventStream, RequestContext
+from ..context import RequestContext, stream_events
 from ..documents import RUN, Document, error_body, note_error, reply
 from ..operations import Operation
 from ..runs import IDEMPOTENCY_KEY
@@ -99,13 +100,13 @@ class DeletedResponseDocument(TypedDict):
 # -- completions and responses
 
 
-async def create_chat_completion(context: RequestContext, body: ChatFields) -> Response:
+async def create_chat_completion(context: RequestContext, body: ChatFields) -> ASGIApp:
     """Solve the last message of a conversation, and reply with the answer as a chat completion."""
     completion = await begin(context, body, ChatFields, background=False)
     return await _answer(completion, tell_chat(completion))
 
 
-async def create_response(context: RequestContext, body: ResponseFields) -> Response:
+async def create_response(context: RequestContext, body: ResponseFields) -> ASGIApp:
     """Solve the input, and reply with the answer as a response; in the `background`, with its status."""
     if not isinstance(body.input, str):
         body = structs.replace(body, input=[await _resolve(context, item) for item in body.input])
@@ -120,11 +121,11 @@ async def create_response(context: RequestContext, body: ResponseFields) -> Resp
 
 async def _answer(
     completion: Completion, events: Events, response: ResponseDocument | None = None
-) -> Response:
+) -> ASGIApp:
     """Reply to a request: with a stream, or at once after its run has ended."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
-        return EventStream(context, _lines(context, events, response), headers)
+        return stream_events(context, _lines(context, events, response), headers)
     whole = asyncio.ensure_future(_whole(events))
     # The body has been read, so a message is that the client hung up.
     hung_up = asyncio.ensure_future(context.request.receive())
