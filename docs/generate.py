@@ -227,7 +227,7 @@ EXITS = {
     0: "the run has its answer, or the command did its work",
     1: "any other failure",
     2: "the command cannot be carried out as written",
-    3: "not there",
+    3: "not there, or not as it was recorded",
     4: "not allowed",
     5: "in conflict with the state of a run or session",
     6: "the store failed",

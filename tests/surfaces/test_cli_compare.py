@@ -94,6 +94,38 @@ def adds(request: ChatRequest) -> Any:
 ADDING = ("--strategies", "self_consistency(samples=3, stop=full)")
 
 
+# -- as one file
+
+
+def test_a_recorded_table_is_printed_again_to_the_byte_without_a_model(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = ("compare", desk.dataset(SUMS), "--strategies", "direct,self_consistency(samples=3)")
+        first = desk.run(*command, "--model", server.model, "--record", "table.jsonl")
+    assert first.returncode == 0
+    for name in ("data.jsonl", "store.db"):
+        (desk.folder / name).unlink()
+    again = desk.run("compare", "--rescore", "table.jsonl", "--store", "nowhere/at/all.db")
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert "12 of 12 runs done, 12 of them reused; this command made 0 calls" in again.stderr
+    text = (desk.folder / "table.jsonl").read_text("utf-8")
+    (desk.folder / "table.jsonl").write_text(
+        text.replace("What is 4 plus 4?", "What is 4 plus 5?", 1), "utf-8"
+    )
+    changed = desk.run("compare", "--rescore", "table.jsonl")
+    assert (changed.returncode, changed.stdout) == (3, "")
+    assert "line 5 of table.jsonl cannot be scored again: it is not as it was recorded" in changed.stderr
+
+
+def test_a_table_that_could_not_be_scored_again_is_refused_before_anything_is_asked(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = ("compare", desk.dataset(SUMS), *ADDING, "--model", server.model)
+        refused = desk.run(*command, "--judge", "model", "--record", "table.jsonl")
+        assert refused.returncode == desk.run(*command, "--rescore", "table.jsonl").returncode == 2
+        assert "judged again without a model" in refused.stderr
+        assert server.bodies == []
+    assert not (desk.folder / "table.jsonl").exists()
+
+
 # -- what comes of it
 
 

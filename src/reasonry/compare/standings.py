@@ -20,8 +20,10 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ..core.events import NOTHING, Usage
+from ..engine.result import Result
+from ..engine.run import Run
 from ..text import clip
-from .grading import Item
+from .grading import Item, Judge, all_found, judged_answer
 
 SIGNIFICANT = 0.05
 """The significance level."""
@@ -76,6 +78,50 @@ class Trial(Struct, frozen=True, kw_only=True):
         reasons = [] if self.reason == "error" and (self.code or self.detail) else [self.reason]
         reasons += [self.code] if self.code and self.code != self.reason else []
         return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
+
+
+def failure_of(result: Result, failures: Sequence[str]) -> str | None:
+    """Return the code of the external failure (provider, tool) behind a failed run, if any.
+
+    Args:
+        failures: The codes of the run's failed effects.
+    """
+    if result.status != "failed":
+        return None
+    # A strategy that handles failures may end for a reason of its own.
+    return result.termination.code or next(reversed(failures), None)
+
+
+def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
+    """Return the trial of an ended run, without a verdict on its answer if the judge is a model."""
+    document, usage = result.document(), result.usage
+    answer = judged_answer(document)
+    verdicts = [] if judge is None else [judge(item, found) for found in all_found(document)]
+    right = False if answer is None else verdicts[0] if verdicts else None
+    replied = [asked for asked in run.asked.values() if asked.reply is not None]
+    # `e4.2` is the second try of the question `e4`.
+    repeated = [asked for asked in replied if "." in asked.id.rpartition("/")[2]]
+    return Trial(
+        item=str(item.id),
+        strategy=strategy,
+        run_id=result.run_id,
+        status=result.status,
+        reason=result.termination.reason,
+        detail=result.termination.detail,
+        answer=answer,
+        right=right,
+        any_right=None if judge is None else any(verdicts),
+        calls=usage.calls,
+        samples=len(replied),
+        asked_again=len(repeated),
+        unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
+        rounds=result.rounds,
+        tokens=usage.tokens,
+        # A call without tokens, such as a refused call, has no known cost.
+        usd=usage.usd if usage.tokens else usage.usd or 0.0,
+        seconds=result.duration_ms / 1000,
+        ran=run.begun.strategy,
+    )
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,8 @@ from ...app.requests import RunRequest
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, open_dataset
+from ...compare.recorded_table import check_rescorable, recorded_table
+from ...compare.recorded_table import rescore as rescore_table
 from ...compare.standings import Report, cost_of, standings
 from ...core.budget import Budget
 from ...core.events import Usage
@@ -25,7 +27,7 @@ from .. import present
 from ..web.html_page import html_page
 from .output import Column, check_writable, confirm, print_note, print_table, write_text
 from .parameters import ABOVE_0, Count, Prompts, WholeNumber, read_text
-from .settings import RunSettings
+from .settings import Common, RunSettings
 
 
 def compare(
@@ -44,6 +46,7 @@ def compare(
     retry_failed: bool = False,
     total_usd: Annotated[float | None, ABOVE_0] = None,
     html: Path | None = None,
+    rescore: Path | None = None,
     yes: bool = False,
     settings: RunSettings = RunSettings(),
 ) -> int:
@@ -66,10 +69,16 @@ def compare(
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
         html: Write the table with plots to this file, as one page that loads nothing.
+        rescore: A file of --record: compute its table again, without a model and at no cost.
         yes: Do not ask before spending money.
     """
-    if html is not None:
-        check_writable(html)
+    record = Path(settings.record) if settings.record else None
+    for path in filter(None, (html, record)):
+        check_writable(path)
+    if rescore is not None:
+        if (file, dataset, record) != (None, None, None):
+            raise UsageError("--rescore takes a recorded table and nothing else", option="rescore")
+        return _show(rescore_table(str(rescore), settings.common.strategies()), html, settings.common)
     problems = _open_problems(file, dataset, seed, level, limit)
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[..., None] = print_note if is_told else lambda *lines: None
@@ -89,12 +98,17 @@ def compare(
             total_usd=total_usd,
             note=note,
         )
+        if record is not None:
+            check_rescorable(comparison.judged_by)
         runs, taken = await estimate(comparison)
         note(*_describe_start(comparison, runs, taken))
         if taken.usd and not yes and confirm("Run them?") is False:
             return None
         try:
-            return await comparison.run(), False
+            report = await comparison.run()
+            if record is not None and report.complete:
+                write_text(record, await recorded_table(app.engine, report))
+            return report, False
         except asyncio.CancelledError:
             return comparison.report(), True
 
@@ -103,11 +117,16 @@ def compare(
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
     report, is_interrupted = outcome
+    code = _show(report, html, settings.common)
+    return present.EXIT_CODES["cancelled"] if is_interrupted else code
+
+
+def _show(report: Report, html: Path | None, common: Common) -> int:
     whole = report.document()
     if html is not None:
         write_text(html, html_page(whole))
-    settings.common.show(whole, lambda: _print_report(report, whole, html))
-    return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
+    common.show(whole, lambda: _print_report(report, whole, html))
+    return _exit_code(report)
 
 
 def _open_problems(
@@ -125,7 +144,8 @@ def _open_problems(
 async def _equip(app: App, problems: ProblemSet, dataset: str | None, asked: RunRequest) -> RunRequest:
     budget = asked.budget or (Budget() if dataset is None else None)
     tools = (*asked.participants.tools, *problems.tools)
-    participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
+    participants = replace(asked.participants, tools=tools, record=None)
+    participants = await app.equip(participants, budget, shared=True)
     return replace(asked, budget=budget, participants=participants)
 
 
