@@ -117,7 +117,7 @@ async def test_every_changed_lost_or_moved_line_is_named(table: tuple[Path, Repo
         assert line_of_the_change(path, "".join([*lines[:at], *lines[at + 1 :]]))[0] == at + 1
         assert line_of_the_change(path, "".join([*lines[: at + 1], "\n", *lines[at + 1 :]]))[0] == at + 2
     assert line_of_the_change(path, "".join([*lines[:9], lines[10], lines[9], *lines[11:]]))[0] == 10
-    assert "the table ends here" in line_of_the_change(path, "".join(lines[:-1]))[1]
+    assert "the table ends before its last run" in line_of_the_change(path, "".join(lines[:-1]))[1]
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,8 @@ def test_people_get_progress_on_stderr_and_a_table_on_stdout(desk: Desk) -> None
     assert done.returncode == 0
     assert "3/3 tree_of_thoughts" in done.stderr
     assert "model offline" in done.stderr
-    (row,) = done.stdout.splitlines()
+    heading, row = done.stdout.splitlines()
+    assert heading.split("\t")[:4] == ["STRATEGY", "FRONT", "RIGHT", "ACCURACY"]
     assert row.split("\t")[:4] == ["tree_of_thoughts", "*", "2/3", "67%"]
     assert "tree_of_thoughts gave no answer to 1 of 3 problems: " in done.stderr
     assert "no answer (" not in done.stderr
@@ -170,6 +171,20 @@ def test_what_was_found_but_not_given_counts_as_any(desk: Desk) -> None:
     (row,) = document["strategies"]
     assert (row["accuracy"], row["any_accuracy"]) == (0.0, 1.0)
     assert (document["trials"][0]["right"], document["trials"][0]["any_right"]) == (False, True)
+
+
+def test_a_vote_in_which_no_two_agree_is_marked(desk: Desk) -> None:
+    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": answer}} for answer in ("5", "4", "6")]
+    script = desk.dataset(lines, "script.jsonl")
+    problem = desk.dataset([{"problem": "2 + 2?", "answer": 4}])
+    done = desk.run("compare", problem, *ADDING, "--model", f"scripted:{script}")
+    assert "\t0/1 (1 thin)\t" in done.stdout
+    assert "thin = votes in which no two agreed" in done.stderr
+    lines[2] = lines[0]
+    desk.dataset(lines, "script.jsonl")
+    again = desk.run("compare", problem, *ADDING, "--model", f"scripted:{script}", "--series", "two")
+    assert "\t0/1\t" in again.stdout
+    assert "thin =" not in again.stderr
 
 
 def test_auto_is_a_strategy_like_the_others_and_shares_its_runs(desk: Desk) -> None:

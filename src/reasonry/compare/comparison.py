@@ -189,6 +189,11 @@ class Comparison:
             same: The number of equal problems before it in the data set.
         """
         order, performers = self.app.order(request)
+        if order.options.get("solvers") == 0:
+            message = (
+                f"{strategy} tests the claims of a text and answers no question: name it with (solvers=2)"
+            )
+            raise UsageError(message, option="strategies")
         return Job(item, strategy, order, performers, request.participants, self._key(order, same))
 
     def _check_priced(self) -> None:

@@ -215,7 +215,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
     """A line of a recorded table besides its answers; see `compare.recorded_table`."""
 
-    part: msgspec.Raw
+    part: dict[str, msgspec.Raw]
     seal: str = ""
 
 

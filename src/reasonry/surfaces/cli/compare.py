@@ -167,11 +167,16 @@ _COLUMNS = (
     Column("FRONT", lambda row: "*" * row.front),
     Column(
         "RIGHT",
-        lambda row: f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
+        lambda row: (
+            f"{row.right}/{row.runs}"
+            + (f" ({row.unjudged} ?)" if row.unjudged else "")
+            + (f" ({row.thin} thin)" if row.thin else "")
+        ),
         align_right=True,
     ),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
+    Column("AGAINST DIRECT", lambda row: row.gain and row.gain.cost, rank=2),
     Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), rank=5, align_right=True),
     Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
     Column("SAMPLES", lambda row: f"{row.samples:.1f}", rank=3, align_right=True),
@@ -179,7 +184,7 @@ _COLUMNS = (
     Column("ROUNDS", lambda row: f"{row.rounds:.1f}", rank=4, align_right=True),
     Column("TOKENS", lambda row: f"{row.tokens:,.0f}", rank=3, align_right=True),
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
-    Column("SECONDS", lambda row: f"{row.seconds:.2f}", rank=2, align_right=True),
+    Column("SECONDS", lambda row: _format(row.seconds, ".2f"), rank=2, align_right=True),
 )
 
 
@@ -189,7 +194,7 @@ def _format(value: float | None, form: str) -> str:
 
 def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -> None:
     rows, runs, spent = standings(report.trials, report.strategies), whole["runs"], report.spent
-    print_table(_COLUMNS, rows)
+    print_table(_COLUMNS, rows, is_headed=True)
     cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
     there = f"{runs['there']} of {runs['wanted']} runs done, {runs['reused']} of them reused"
     took = present.count_of(spent.calls, "call") + (f", ${spent.usd:.4f}" if spent.usd else "")
@@ -197,6 +202,16 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
     notes = (
         f"Means per run. * = best trade-off: nothing else is as accurate with fewer {cost}, or more accurate "
         "with as many.",
+        *(
+            ["thin = votes in which no two agreed, so the first counts"]
+            if any(row.thin for row in rows)
+            else []
+        ),
+        *(
+            ["SECONDS are those of runs alone: --parallel 1"]
+            if any(row.seconds is None for row in rows)
+            else []
+        ),
         *whole["findings"],
         f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
     )
