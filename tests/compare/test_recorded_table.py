@@ -15,7 +15,7 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.compare.comparison import Comparison
 from reasonry.compare.problem_set import ProblemSet, open_dataset
-from reasonry.compare.recorded_table import check_rescorable, recorded_table, rescore
+from reasonry.compare.recorded_table import recorded_table, score_again
 from reasonry.compare.standings import Report
 from reasonry.core.budget import Budget
 from reasonry.errors import ConflictError, ModelError, UsageError
@@ -90,7 +90,7 @@ def line_of_the_change(path: Path, text: str) -> tuple[int, str]:
     changed = path.with_name("changed.jsonl")
     changed.write_text(text, "utf-8", newline="\n")
     with pytest.raises(ConflictError) as error:
-        rescore(str(changed), STRATEGIES)
+        score_again(str(changed), STRATEGIES)
     assert error.value.code == "recording_changed"
     assert f"line {error.value.details['line']} of {changed} cannot be scored again" in error.value.message
     return error.value.details["line"], error.value.message
@@ -98,7 +98,7 @@ def line_of_the_change(path: Path, text: str) -> tuple[int, str]:
 
 async def test_the_same_report_comes_out_of_the_file_alone(table: tuple[Path, Report]) -> None:
     path, report = table
-    again, was = rescore(str(path), STRATEGIES), json.loads(msgspec.json.encode(report.document()))
+    again, was = score_again(str(path), STRATEGIES), json.loads(msgspec.json.encode(report.document()))
     now = json.loads(msgspec.json.encode(again.document()))
     assert now.pop("spent")["calls"] == now["runs"].pop("reused") - 9 == 0
     assert was.pop("spent")["calls"] > was["runs"].pop("reused") == 0
@@ -156,17 +156,9 @@ async def test_the_file_is_a_recording_that_a_model_plays(table: tuple[Path, Rep
     assert {trial.item: trial.answer for trial in again.trials if trial.item in known} == known
 
 
-def test_a_judge_that_has_to_be_asked_is_refused_before_anything_is_paid() -> None:
-    for judge in ("model", "gym/maze"):
-        with pytest.raises(UsageError, match="judged again without a model"):
-            check_rescorable(judge)
-    for judge in ("exact", "claims", "arithmetic:24"):
-        check_rescorable(judge)
-
-
 @pytest.mark.parametrize("text", ["", "{}\n", '{"line":"answer"}\n'])
 def test_another_file_is_no_table(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.jsonl"
     path.write_text(text, "utf-8")
     with pytest.raises(UsageError, match=r"other\.jsonl"):
-        rescore(str(path), STRATEGIES)
+        score_again(str(path), STRATEGIES)

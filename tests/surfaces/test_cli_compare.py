@@ -121,7 +121,7 @@ def test_a_table_that_could_not_be_scored_again_is_refused_before_anything_is_as
         command = ("compare", desk.dataset(SUMS), *ADDING, "--model", server.model)
         refused = desk.run(*command, "--judge", "model", "--record", "table.jsonl")
         assert refused.returncode == desk.run(*command, "--rescore", "table.jsonl").returncode == 2
-        assert "judged again without a model" in refused.stderr
+        assert "the judge model cannot judge a recorded table again" in refused.stderr
         assert server.bodies == []
     assert not (desk.folder / "table.jsonl").exists()
 

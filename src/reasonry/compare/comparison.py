@@ -311,15 +311,9 @@ class Comparison:
             session_id = f"{key}-{attempt}"
         if not found:
             return None, session_id
-        is_again = self.retry_failed and await self._failure(await self.engine.result(found))
+        opened = await self.engine.read(found) if self.retry_failed else None
+        is_again = opened is not None and failure_of(opened.result, opened.run)
         return None if is_again else await self.engine.store.run(found), session_id
-
-    async def _failure(self, result: Result) -> str | None:
-        """Return the code of the external failure (provider, tool) behind a failed run, if any."""
-        if result.status != "failed":
-            return None
-        events = (await self.engine.record(result.run_id)).entries("events")
-        return failure_of(result, [event["code"] for event in events if event["type"] == "failed"])
 
     # -- judging
 
@@ -327,14 +321,14 @@ class Comparison:
         """Return the trial of a run with the judge's verdict. None if the spending limit is reached."""
         run = (await self.engine.read(result.run_id)).run
         trial = trial_of(job.item, job.strategy, run, result, self.judge)
-        trial = structs.replace(trial, code=await self._failure(result))
         if self.judge is not None or trial.answer is None:
             return trial
         judging = await self._ask_judge(job.item, trial.answer)
         if judging is None:
             return None
         right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
-        return structs.replace(trial, right=right, code=await self._failure(judging))
+        code = failure_of(judging, (await self.engine.read(judging.run_id)).run)
+        return structs.replace(trial, right=right, code=code)
 
     def _judging_participants(self) -> Participants:
         named = self.request.participants

@@ -18,35 +18,24 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from ..core.effects import Ask
-from ..core.events import NOTHING, Answered, Failed
+from ..core.events import NOTHING, Answered
 from ..core.registry import Registry
 from ..engine.engine import Engine
 from ..engine.journal import Begun, Ended, Entry, Settled
 from ..engine.ports import Question
 from ..engine.result import result_of
 from ..engine.run import Run
-from ..errors import ConflictError, ReasonryError, UsageError
+from ..errors import ConflictError, ReasonryError
 from ..masking import SECRETS
 from ..models.scripted import MAX_FILE_BYTES, Recording, RecordingLine, TableLine, digest
 from ..system import read_regular_file
 from .grading import Item, Judge
 from .problem_set import find_judge
-from .standings import Report, Trial, failure_of, trial_of
+from .standings import Report, Trial, trial_of
 
 _SEAL = b',"seal":"'
 _KINDS: dict[str, Any] = {"plan": Report, "problem": Item, "entry": Entry, "trial": Trial}
 """The parts of a table: a report without problems and trials, the problems, and each run's entries and trial."""
-
-
-def check_rescorable(judge: str) -> None:
-    """Check that a recorded table can be judged again.
-
-    Raises:
-        UsageError: The judge is a model, or comes from another package.
-    """
-    if find_judge(judge) is None:
-        message = f"a recorded table is judged again without a model, which the judge {judge} cannot do"
-        raise UsageError(f"{message}; use --judge exact or numeric", option="judge")
 
 
 async def recorded_table(engine: Engine, report: Report) -> str:
@@ -100,7 +89,7 @@ def _digest(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).hexdigest()[:16].encode()
 
 
-def rescore(path: str, strategies: Registry) -> Report:
+def score_again(path: str, strategies: Registry) -> Report:
     """Compute the report of a recorded table again.
 
     Raises:
@@ -169,10 +158,8 @@ def _check_trial(recorded: Trial, item: Item, run: Run, judge: Judge | None) -> 
     """
     if run.begun.problem != item.problem:
         raise ConflictError(f"the run is not about the problem {recorded.item}")
-    result = result_of(recorded.run_id, "", run)
-    failures = [each.event.code for each in run.events if isinstance(each.event, Failed)]
-    trial = trial_of(item, recorded.strategy, run, result, judge)
-    was, now = asdict(recorded), asdict(replace(trial, code=failure_of(result, failures)))
+    trial = trial_of(item, recorded.strategy, run, result_of(recorded.run_id, "", run), judge)
+    was, now = asdict(recorded), asdict(trial)
     differ = [f"{name} {was[name]!r:.80} → {now[name]!r:.80}" for name in was if was[name] != now[name]]
     if differ:
         raise ConflictError(f"{recorded.strategy} comes out differently: {', '.join(differ)}")

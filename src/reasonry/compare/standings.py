@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..core.events import NOTHING, Usage
+from ..core.events import NOTHING, Failed, Usage
 from ..engine.result import Result
 from ..engine.run import Run
 from ..text import clip
@@ -85,16 +85,11 @@ class Trial(Struct, frozen=True, kw_only=True):
         return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
 
 
-def failure_of(result: Result, failures: Sequence[str]) -> str | None:
-    """Return the code of the external failure (provider, tool) behind a failed run, if any.
-
-    Args:
-        failures: The codes of the run's failed effects.
-    """
-    if result.status != "failed":
-        return None
+def failure_of(result: Result, run: Run) -> str | None:
+    """Return the code of the external failure (provider, tool) behind a failed run, if any."""
     # A strategy that handles failures may end for a reason of its own.
-    return result.termination.code or next(reversed(failures), None)
+    codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
+    return (result.termination.code or next(reversed(codes), None)) if result.status == "failed" else None
 
 
 def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
@@ -126,6 +121,7 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
         usd=usage.usd if usage.tokens else usage.usd or 0.0,
         seconds=result.duration_ms / 1000,
         ran=run.begun.strategy,
+        code=failure_of(result, run),
         began_at_ms=run.begun.created_at_ms,
         is_thin=_is_thin(document),
     )

@@ -16,9 +16,8 @@ from ...app.composition import split_outside
 from ...app.requests import RunRequest
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
-from ...compare.problem_set import ProblemSet, open_dataset
-from ...compare.recorded_table import check_rescorable, recorded_table
-from ...compare.recorded_table import rescore as rescore_table
+from ...compare.problem_set import ProblemSet, find_judge, open_dataset
+from ...compare.recorded_table import recorded_table, score_again
 from ...compare.standings import Report, cost_of, standings
 from ...core.budget import Budget
 from ...core.events import Usage
@@ -78,7 +77,7 @@ def compare(
     if rescore is not None:
         if (file, dataset, record) != (None, None, None):
             raise UsageError("--rescore takes a recorded table and nothing else", option="rescore")
-        return _show(rescore_table(str(rescore), settings.common.strategies()), html, settings.common)
+        return _show(score_again(str(rescore), settings.common.strategies()), html, settings.common)
     problems = _open_problems(file, dataset, seed, level, limit)
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[..., None] = print_note if is_told else lambda *lines: None
@@ -98,8 +97,9 @@ def compare(
             total_usd=total_usd,
             note=note,
         )
-        if record is not None:
-            check_rescorable(comparison.judged_by)
+        if record is not None and find_judge(comparison.judged_by) is None:
+            message = f"the judge {comparison.judged_by} cannot judge a recorded table again"
+            raise UsageError(f"{message}: use --judge exact or numeric", option="judge")
         runs, taken = await estimate(comparison)
         note(*_describe_start(comparison, runs, taken))
         if taken.usd and not yes and confirm("Run them?") is False:
@@ -117,16 +117,15 @@ def compare(
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
     report, is_interrupted = outcome
-    code = _show(report, html, settings.common)
-    return present.EXIT_CODES["cancelled"] if is_interrupted else code
+    return _show(report, html, settings.common, is_interrupted=is_interrupted)
 
 
-def _show(report: Report, html: Path | None, common: Common) -> int:
+def _show(report: Report, html: Path | None, common: Common, *, is_interrupted: bool = False) -> int:
     whole = report.document()
     if html is not None:
         write_text(html, html_page(whole))
     common.show(whole, lambda: _print_report(report, whole, html))
-    return _exit_code(report)
+    return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
 
 
 def _open_problems(
@@ -169,8 +168,8 @@ _COLUMNS = (
         "RIGHT",
         lambda row: (
             f"{row.right}/{row.runs}"
-            + (f" ({row.unjudged} ?)" if row.unjudged else "")
-            + (f" ({row.thin} thin)" if row.thin else "")
+            + f" ({row.unjudged} ?)" * (row.unjudged > 0)
+            + f" ({row.thin} thin)" * (row.thin > 0)
         ),
         align_right=True,
     ),
@@ -202,16 +201,8 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
     notes = (
         f"Means per run. * = best trade-off: nothing else is as accurate with fewer {cost}, or more accurate "
         "with as many.",
-        *(
-            ["thin = votes in which no two agreed, so the first counts"]
-            if any(row.thin for row in rows)
-            else []
-        ),
-        *(
-            ["SECONDS are those of runs alone: --parallel 1"]
-            if any(row.seconds is None for row in rows)
-            else []
-        ),
+        *["thin = votes in which no two agreed, so the first counts"] * any(row.thin for row in rows),
+        *["SECONDS need runs one at a time: --parallel 1"] * any(row.seconds is None for row in rows),
         *whole["findings"],
         f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
     )
