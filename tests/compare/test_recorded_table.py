@@ -22,6 +22,7 @@ from reasonry.errors import ConflictError, ModelError, UsageError
 from reasonry.models.scripted import RecordedModel, ScriptedModel
 from reasonry.strategies import STRATEGIES
 
+SCOREBOARD = sorted((Path(__file__).parents[2] / "scoreboard").glob("*.jsonl"))
 STRATEGY_NAMES = ["direct", "self_consistency(samples=3, stop=full)", "react"]
 
 
@@ -162,3 +163,15 @@ def test_another_file_is_no_table(tmp_path: Path, text: str) -> None:
     path.write_text(text, "utf-8")
     with pytest.raises(UsageError, match=r"other\.jsonl"):
         score_again(str(path), STRATEGIES)
+
+
+@pytest.mark.parametrize("path", SCOREBOARD, ids=lambda path: path.name)
+def test_a_table_of_the_scoreboard_comes_out_the_same_again(path: Path) -> None:
+    report = score_again(str(path), STRATEGIES)
+    assert report.strategies[0] == "direct"
+    assert len(report.trials) == len(report.items) * len(report.strategies)
+    assert path.stat().st_size < 1_000_000
+
+
+def test_the_scoreboard_has_tables() -> None:
+    assert SCOREBOARD

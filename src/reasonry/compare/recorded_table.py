@@ -98,7 +98,7 @@ def score_again(path: str, strategies: Registry) -> Report:
             today. `line` is its number.
     """
     lines = read_regular_file(path, MAX_FILE_BYTES, label="table", option="rescore").splitlines(keepends=True)
-    table, seal, number = _Table(strategies), b"", 1
+    table, seal, number = _Scoring(strategies), b"", 1
     try:
         for line in lines:
             body, _, end = line.rpartition(_SEAL)
@@ -118,7 +118,7 @@ def score_again(path: str, strategies: Registry) -> Report:
         raise ConflictError(message, code="recording_changed", line=number, file=path) from error
 
 
-class _Table:
+class _Scoring:
     """The fold of a recorded table, line by line."""
 
     plan: Report

@@ -22,11 +22,10 @@ from msgspec.structs import replace
 from ..core.events import NOTHING, Failed, Usage
 from ..engine.result import Result
 from ..engine.run import Run
+from ..strategies import BASE
 from ..text import clip
 from .grading import Item, Judge, all_found, judged_answer
 
-BASE = "direct"
-"""The strategy that asks the problem and nothing else, against which gains are counted."""
 SIGNIFICANT = 0.05
 """The significance level."""
 MAX_REASONS, REASON_CHARS = 5, 200
@@ -134,7 +133,7 @@ def _is_thin(document: Mapping[str, Any]) -> bool:
 
 
 class Gain(Struct, frozen=True):
-    """What a strategy gains over `direct`, and what that costs.
+    """The gain of a strategy over `direct`, and its price.
 
     Attributes:
         points: The difference of the accuracies, in percentage points.
@@ -319,12 +318,12 @@ def _gain(row: Standing, base: Standing, by_strategy: Mapping[str, Sequence[Tria
     return Gain(100 * (row.accuracy - base.accuracy), times, sign_test(won, lost))
 
 
-def _count_alone(right: Mapping[tuple[str, str], bool], one: str, other: str) -> tuple[int, int, int]:
-    """Return the problems that only one of two strategies solved, those of the other, and those given to both."""
+def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) -> tuple[int, int, int]:
+    """Count the problems that only the first strategy solved, that only the other solved, and that both were given."""
     pairs = [
         (is_right, right[other, item])
         for (name, item), is_right in right.items()
-        if name == one and (other, item) in right
+        if name == first and (other, item) in right
     ]
     return pairs.count((True, False)), pairs.count((False, True)), len(pairs)
 
