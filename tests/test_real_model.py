@@ -25,7 +25,6 @@ from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
 
 from .engine.running import order_and_solve, trace_of
-from .servers.process import ROOT
 from .servers.small_model import MISSING, SmallModel, small_model
 
 pytestmark = [
@@ -167,38 +166,31 @@ async def answered(store: str, count: int) -> list[dict[str, Any]]:
     raise AssertionError(f"the run had no {count} answers in time")
 
 
-def test_the_scoreboard_makes_a_table_of_two_problems(server: SmallModel, folder: Path) -> None:
-    strategies = ("direct", "chain_of_thought")
-    command = [
-        "bench/scoreboard.py",
-        server.model,
-        "--datasets",
-        "arithmetic",
-        "--problems",
-        "2",
-        "--parallel",
-        "1",
-    ]
-    done = subprocess.run(
-        [sys.executable, *command, "--strategies", ";".join(strategies), "--max-output-tokens", "16"],
-        cwd=ROOT,
-        env={**os.environ, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    head, ruler, *rows = [
-        [cell.strip() for cell in line.strip("| ").split("|")] for line in done.stdout.splitlines()
-    ]
-    assert head[:3] == ["data set", "strategy", "right"]
-    assert head[4:] == ["calls", "samples", "tokens", "in form", "asked again"]
-    assert ruler == ["---"] * len(head)
-    assert [row[:2] for row in rows] == [["arithmetic", strategy] for strategy in strategies]
-    for _, _, right, accuracy, calls, samples, tokens, in_form, asked_again in rows:
-        assert re.fullmatch(r"[0-2]/2", right)
-        assert re.fullmatch(r"\d+% \(\d+%–\d+%\)", accuracy)
-        # Of each problem: its first question, and each one that was lost to asking again.
-        assert float(calls) == float(samples) == pytest.approx(1 + float(asked_again), abs=0.05)
-        assert int(tokens.replace(",", "")) > 0
-        assert 0 <= int(in_form.removesuffix("%")) <= 100
+def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
+    server: SmallModel, folder: Path
+) -> None:
+    def compare(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "reasonry", "compare", *words, "--store", "memory"],
+            cwd=folder,
+            env={**os.environ, "HOME": str(folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    strategies = ["direct", "chain_of_thought"]
+    what = ("--dataset", "arithmetic:5", "--strategies", ",".join(strategies), "--model", server.model)
+    made = compare(*what, "--max-output-tokens", "16", "--parallel", "1", "--record", "table.jsonl")
+    head, *rows = [line.split("\t") for line in made.splitlines()]
+    cells = [dict(zip(head, row, strict=True)) for row in rows]
+    assert [row["STRATEGY"] for row in cells] == strategies
+    for row in cells:
+        assert re.fullmatch(r"[0-5]/5", row["RIGHT"])
+        assert re.fullmatch(r"\d+%–\d+%", row["95 %"])
+        assert float(row["CALLS"]) == float(row["SAMPLES"]) >= 1
+        assert int(row["TOKENS"].replace(",", "")) > 0
+        assert 0 <= int(row["IN FORM"].removesuffix("%")) <= 100
+    assert compare("--rescore", "table.jsonl") == made

@@ -14,6 +14,7 @@ from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.events import Answered, Usage
 from reasonry.engine.ports import OnText, Question
+from reasonry.errors import UsageError
 
 
 class Cashier:
@@ -97,3 +98,13 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
     assert [trial.right for trial in report.trials] == [True]
     assert len(model.prompts) == 1
     assert all("Is the answer given right?" in prompt for prompt in judge.prompts)
+
+
+@pytest.mark.anyio
+async def test_a_strategy_that_only_tests_a_text_is_not_put_to_questions() -> None:
+    asked = RunRequest(participants=Participants(model=Speaker("model", "4")))
+    problems = ProblemSet("sums", [Item("2 + 2?", 4, id="sum")])
+    async with App("memory") as app:
+        with pytest.raises(UsageError, match="tests the claims of a text and answers no question"):
+            Comparison(app, problems, ["prove_and_refute"], asked)
+        assert len(Comparison(app, problems, ["prove_and_refute(solvers=2)"], asked).jobs) == 1

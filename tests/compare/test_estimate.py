@@ -53,7 +53,8 @@ async def test_every_strategy_is_rehearsed_and_nothing_is_asked_called_or_writte
     asked = RunRequest(participants=Participants(model=model, verifier=model, tools=(model,), seats=panel))
     problems = open_dataset("stories:3")
     async with App("memory") as app:
-        comparison = Comparison(app, problems, [name], asked)
+        spelled = f"{name}(solvers=2)" if name == "prove_and_refute" else name
+        comparison = Comparison(app, problems, [spelled], asked)
         runs, expected = await estimate(comparison)
         assert runs == 3
         assert expected.calls >= 3

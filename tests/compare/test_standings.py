@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from reasonry.compare.standings import (
+    Standing,
     Trial,
     cost_of,
     describe_differences,
+    describe_gaps,
     pareto_front,
     sign_test,
     standings,
@@ -175,3 +177,55 @@ def test_why_there_is_no_answer_is_the_code_and_what_is_known() -> None:
     assert refused.why_no_answer == "provider_auth: the key is not valid"
     assert replace(refused, code=None, detail="").why_no_answer == "error"
     assert replace(refused, reason="max_calls", code=None, detail="").why_no_answer == "max_calls"
+
+
+def row_of(trials: list[Trial], name: str) -> Standing:
+    strategies = dict.fromkeys(each.strategy for each in trials)
+    return next(row for row in standings(trials, [*strategies]) if row.strategy == name)
+
+
+@pytest.mark.parametrize(
+    ("direct", "other", "cost", "verdict"),
+    [
+        ("0000000000", "1111110000", "+60 for 3.5× tokens", "helps this model"),
+        ("1111110000", "0000000000", "-60 for 3.5× tokens", "harms this model"),
+        ("0000000000", "1111100000", "+50 for 3.5× tokens", "may help this model"),
+        ("1111100000", "1111100000", "+0 for 3.5× tokens", "does not help this model"),
+    ],
+)
+def test_a_row_says_what_its_gain_over_the_plain_question_costs(
+    direct: str, other: str, cost: str, verdict: str
+) -> None:
+    pairs = [("direct", direct, 10), ("other", other, 35)]
+    trials = [
+        trial(name, mark == "1", item=str(at), tokens=tokens)
+        for name, marks, tokens in pairs
+        for at, mark in enumerate(marks)
+    ]
+    assert row_of(trials, "direct").gain is None
+    gain = row_of(trials, "other").gain
+    assert gain is not None
+    assert (gain.cost, gain.verdict) == (cost, verdict)
+    assert row_of(trials[10:], "other").gain is None
+
+
+def test_the_seconds_are_those_of_runs_that_had_the_time_to_themselves() -> None:
+    def timed(strategy: str, began_at_ms: int, seconds: float) -> Trial:
+        name = f"{strategy}{began_at_ms}"
+        return trial(strategy, True, item=name, run_id=name, began_at_ms=began_at_ms, seconds=seconds)
+
+    trials = [timed("a", 0, 9.0), timed("b", 1_000, 1.0), timed("c", 8_999, 1.0), timed("d", 9_999, 2.0)]
+    assert [row.seconds for row in standings(trials, "abcd")] == [None, None, None, 2.0]
+    # Two strategies may share a run.
+    same = [trials[3], replace(trials[3], strategy="e")]
+    assert [row.seconds for row in standings(same, "de")] == [2.0, 2.0]
+
+
+def test_first_replies_out_of_form_are_counted_beside_the_table() -> None:
+    trials = [
+        trial("a", True, item="1", samples=5, asked_again=2, unread=2),
+        trial("a", True, item="2", samples=3),
+        trial("b", True, samples=1),
+    ]
+    gaps = [*describe_gaps(trials, standings(trials, "ab"))]
+    assert gaps == ["a: 2 of 6 first replies were out of form"]

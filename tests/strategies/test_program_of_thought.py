@@ -41,6 +41,7 @@ async def run(*programs: str, **options: Any) -> Any:
         ("The answer is 4.", None),
         ("x = = 2", None),
         ("42", None),
+        ("```\n```\nprint(2)\n```", None),
         ('{"program": "print(2)"}', None),
     ],
 )

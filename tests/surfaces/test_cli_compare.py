@@ -94,6 +94,38 @@ def adds(request: ChatRequest) -> Any:
 ADDING = ("--strategies", "self_consistency(samples=3, stop=full)")
 
 
+# -- as one file
+
+
+def test_a_recorded_table_is_printed_again_to_the_byte_without_a_model(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = ("compare", desk.dataset(SUMS), "--strategies", "direct,self_consistency(samples=3)")
+        first = desk.run(*command, "--model", server.model, "--record", "table.jsonl")
+    assert first.returncode == 0
+    for name in ("data.jsonl", "store.db"):
+        (desk.folder / name).unlink()
+    again = desk.run("compare", "--rescore", "table.jsonl", "--store", "nowhere/at/all.db")
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert "12 of 12 runs done, 12 of them reused; this command made 0 calls" in again.stderr
+    text = (desk.folder / "table.jsonl").read_text("utf-8")
+    (desk.folder / "table.jsonl").write_text(
+        text.replace("What is 4 plus 4?", "What is 4 plus 5?", 1), "utf-8"
+    )
+    changed = desk.run("compare", "--rescore", "table.jsonl")
+    assert (changed.returncode, changed.stdout) == (3, "")
+    assert "line 5 of table.jsonl cannot be scored again: it is not as it was recorded" in changed.stderr
+
+
+def test_a_table_that_could_not_be_scored_again_is_refused_before_anything_is_asked(desk: Desk) -> None:
+    with ModelServer(reply=adds) as server:
+        command = ("compare", desk.dataset(SUMS), *ADDING, "--model", server.model)
+        refused = desk.run(*command, "--judge", "model", "--record", "table.jsonl")
+        assert refused.returncode == desk.run(*command, "--rescore", "table.jsonl").returncode == 2
+        assert "the judge model cannot judge a recorded table again" in refused.stderr
+        assert server.bodies == []
+    assert not (desk.folder / "table.jsonl").exists()
+
+
 # -- what comes of it
 
 
@@ -123,7 +155,8 @@ def test_people_get_progress_on_stderr_and_a_table_on_stdout(desk: Desk) -> None
     assert done.returncode == 0
     assert "3/3 tree_of_thoughts" in done.stderr
     assert "model offline" in done.stderr
-    (row,) = done.stdout.splitlines()
+    heading, row = done.stdout.splitlines()
+    assert heading.split("\t")[:4] == ["STRATEGY", "FRONT", "RIGHT", "ACCURACY"]
     assert row.split("\t")[:4] == ["tree_of_thoughts", "*", "2/3", "67%"]
     assert "tree_of_thoughts gave no answer to 1 of 3 problems: " in done.stderr
     assert "no answer (" not in done.stderr
@@ -138,6 +171,20 @@ def test_what_was_found_but_not_given_counts_as_any(desk: Desk) -> None:
     (row,) = document["strategies"]
     assert (row["accuracy"], row["any_accuracy"]) == (0.0, 1.0)
     assert (document["trials"][0]["right"], document["trials"][0]["any_right"]) == (False, True)
+
+
+def test_a_vote_in_which_no_two_agree_is_marked(desk: Desk) -> None:
+    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": answer}} for answer in ("5", "4", "6")]
+    script = desk.dataset(lines, "script.jsonl")
+    problem = desk.dataset([{"problem": "2 + 2?", "answer": 4}])
+    done = desk.run("compare", problem, *ADDING, "--model", f"scripted:{script}")
+    assert "\t0/1 (1 thin)\t" in done.stdout
+    assert "thin = votes in which no two agreed" in done.stderr
+    lines[2] = lines[0]
+    desk.dataset(lines, "script.jsonl")
+    again = desk.run("compare", problem, *ADDING, "--model", f"scripted:{script}", "--series", "two")
+    assert "\t0/1\t" in again.stdout
+    assert "thin =" not in again.stderr
 
 
 def test_auto_is_a_strategy_like_the_others_and_shares_its_runs(desk: Desk) -> None:

@@ -36,7 +36,7 @@ MAX_ERROR: Final = 1_500
 
 def program_in(text: str) -> str | None:
     """Return the Python program of a text: its longest fenced block, or the text itself, or None."""
-    blocks = [block for block in _FENCED.findall(text) if _parse(block) is not None]
+    blocks = [block for block in _FENCED.findall(text) if block.strip() and _parse(block) is not None]
     if blocks:
         return max(blocks, key=len).strip()
     tree = _parse(text)

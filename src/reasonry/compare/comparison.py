@@ -21,6 +21,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from ..app.app import App
 from ..app.composition import read_composition
@@ -43,9 +44,9 @@ from ..records import COMPARISON, RunRow
 from ..strategies import SHORT_ANSWER
 from ..strategies.choice import AUTO
 from ..text import clip
-from .grading import Item, all_found, check_items, judged_answer
+from .grading import Item, check_items
 from .problem_set import ProblemSet, find_judge
-from .standings import Report, Trial
+from .standings import Report, Trial, failure_of, trial_of
 from .trial_table import ENDED, TrialTable
 
 JUDGED_CHARS = 4_000
@@ -157,11 +158,10 @@ class Comparison:
         self.judge = problems.judge if problems.judge and not judge else find_judge(self.judged_by)
         check_items(problems.items, self.judged_by)
         self.request, participants = request, request.participants
-        if participants.model is None or participants.record is not None:
-            # The environment is asked once, for all runs; one file takes the recording.
+        if participants.model is None:
+            # The environment is asked once, for all runs.
             performers = app.pool.open(participants, problems.items[0].problem)
-            participants = replace(participants, model=performers.model, record=None)
-            self.request = replace(request, participants=participants)
+            self.request = replace(request, participants=replace(participants, model=performers.model))
         self.jobs = list(self._plan_jobs())
         if total_usd is not None:
             self._check_priced()
@@ -189,6 +189,11 @@ class Comparison:
             same: The number of equal problems before it in the data set.
         """
         order, performers = self.app.order(request)
+        if order.options.get("solvers") == 0:
+            message = (
+                f"{strategy} tests the claims of a text and answers no question: name it with (solvers=2)"
+            )
+            raise UsageError(message, option="strategies")
         return Job(item, strategy, order, performers, request.participants, self._key(order, same))
 
     def _check_priced(self) -> None:
@@ -204,7 +209,7 @@ class Comparison:
         participants = order.participants
         if dollar_limit(order.budget, order.options) is None:
             # Then the cost of a run changes nothing about it.
-            participants = msgspec.structs.replace(participants, price=())
+            participants = structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)
         digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
         return f"compare-{digest.hexdigest()[:32]}"
@@ -222,12 +227,15 @@ class Comparison:
             "kind": "comparison",
             "id": self.id,
             "dataset": self.problems.name,
+            "seed": self.problems.seed,
+            "level": self.problems.level,
             "judge": self.judged_by,
             "series": self.series,
             "model": order.participants.model,
             "judge_model": order.participants.judge_model,
             "verifier": order.participants.verifier,
             "budget": msgspec.to_builtins(order.budget),
+            "max_output_tokens": self.engine.policy.max_output_tokens,
             "options": {job.strategy: job.order.options for job in self.jobs},
             "reasonry": metadata.version("reasonry"),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -303,62 +311,24 @@ class Comparison:
             session_id = f"{key}-{attempt}"
         if not found:
             return None, session_id
-        is_again = self.retry_failed and await self._failure(await self.engine.result(found))
+        opened = await self.engine.read(found) if self.retry_failed else None
+        is_again = opened is not None and failure_of(opened.result, opened.run)
         return None if is_again else await self.engine.store.run(found), session_id
-
-    async def _failure(self, result: Result) -> str | None:
-        """Return the code of the external failure (provider, tool) behind a failed run, if any."""
-        if result.status != "failed":
-            return None
-        if result.termination.code is not None:
-            return result.termination.code
-        # A strategy that handles failures may end for a reason of its own.
-        events = [*(await self.engine.record(result.run_id)).entries("events")]
-        codes = [event["code"] for event in events if event["type"] == "failed"]
-        return codes[-1] if codes else None
 
     # -- judging
 
     async def _judge(self, job: Job, result: Result) -> Trial | None:
         """Return the trial of a run with the judge's verdict. None if the spending limit is reached."""
-        document, usage, code = result.document(), result.usage, await self._failure(result)
-        answer, right, any_right = judged_answer(document), None, None
-        if self.judge is not None:
-            verdicts = [self.judge(job.item, found) for found in all_found(document)]
-            right, any_right = answer is not None and verdicts[0], any(verdicts)
-        elif answer is None:
-            right = False
-        elif (judging := await self._ask_judge(job.item, answer)) is not None:
-            right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
-            code = await self._failure(judging)
-        else:
+        run = (await self.engine.read(result.run_id)).run
+        trial = trial_of(job.item, job.strategy, run, result, self.judge)
+        if self.judge is not None or trial.answer is None:
+            return trial
+        judging = await self._ask_judge(job.item, trial.answer)
+        if judging is None:
             return None
-        questions = (await self.engine.read(result.run_id)).run.asked.values()
-        replied = [asked for asked in questions if asked.reply is not None]
-        # `e4.2` is the second try of the question `e4`.
-        repeated = [asked for asked in replied if "." in asked.id.rpartition("/")[2]]
-        return Trial(
-            item=str(job.item.id),
-            strategy=job.strategy,
-            run_id=result.run_id,
-            status=result.status,
-            reason=result.termination.reason,
-            detail=result.termination.detail,
-            answer=answer,
-            right=right,
-            any_right=any_right,
-            calls=usage.calls,
-            samples=len(replied),
-            asked_again=len(repeated),
-            unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
-            rounds=result.rounds,
-            tokens=usage.tokens,
-            # A call without tokens, such as a refused call, has no known cost.
-            usd=usage.usd if usage.tokens else usage.usd or 0.0,
-            seconds=result.duration_ms / 1000,
-            ran=job.order.strategy,
-            code=code,
-        )
+        right = {"yes": True, "no": False}.get(normalise(judging.answer or "").text)
+        code = failure_of(judging, (await self.engine.read(judging.run_id)).run)
+        return structs.replace(trial, right=right, code=code)
 
     def _judging_participants(self) -> Participants:
         named = self.request.participants
@@ -383,7 +353,7 @@ class Comparison:
 
 
 def _difference(after: Usage, before: Usage) -> Usage:
-    was, now = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    was, now = structs.asdict(before), structs.asdict(after)
     taken: dict[str, Any] = {
         name: None if count is None else count - (was[name] or 0) for name, count in now.items()
     }
@@ -406,7 +376,7 @@ async def estimate(comparison: Comparison) -> tuple[int, Usage]:
     performers, usd = comparison.jobs[0].performers, 0.0
     if missing and not getattr(performers.model, "is_free", False):
         usd = performers.prices.price_of(performers.model)(total.input_tokens, total.output_tokens, 0)
-    return len(missing), msgspec.structs.replace(total, usd=usd)
+    return len(missing), structs.replace(total, usd=usd)
 
 
 def _rehearse(app: App, order: Begun) -> Usage:

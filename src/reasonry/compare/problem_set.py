@@ -27,6 +27,7 @@ class ProblemSet(Struct, frozen=True):
         judge: The judge of the data set. Without it, the user's judge or `exact` is used.
         tools: The tools that the problems mention. Every run gets them.
         strategies: The default of `--strategies`.
+        seed: The seed of a data set; `level` likewise.
     """
 
     name: str
@@ -34,6 +35,8 @@ class ProblemSet(Struct, frozen=True):
     judge: Judge | None = None
     tools: tuple[Callable[..., Any], ...] = ()
     strategies: str = ""
+    seed: int | None = None
+    level: int | None = None
 
 
 def find_judge(name: str) -> Judge | None:
@@ -75,6 +78,6 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
         raise UsageError("the data sets of reasoning-gym have no levels", option="level")
     if made is None:
         items, judge = open_gym(name.removeprefix("gym/"), seed, size)
-        return ProblemSet(name, items, judge, strategies=COMPARED["answer"])
+        return ProblemSet(name, items, judge, strategies=COMPARED["answer"], seed=seed)
     items = made.items(size, seed, level)
-    return ProblemSet(name, items, made.judge, made.tools, COMPARED[made.needs])
+    return ProblemSet(name, items, made.judge, made.tools, COMPARED[made.needs], seed, level)

@@ -19,9 +19,12 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ..core.events import NOTHING, Usage
+from ..core.events import NOTHING, Failed, Usage
+from ..engine.result import Result
+from ..engine.run import Run
+from ..strategies import BASE
 from ..text import clip
-from .grading import Item
+from .grading import Item, Judge, all_found, judged_answer
 
 SIGNIFICANT = 0.05
 """The significance level."""
@@ -63,6 +66,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     """The code of an external failure that prevented the answer or the verdict."""
     detail: str = ""
     """The reason for the run's end, for people."""
+    began_at_ms: int = 0
+    is_thin: bool = False
+    """Whether the answer won a vote in which no two votes agreed."""
 
     @property
     def verdict(self) -> str:
@@ -78,6 +84,81 @@ class Trial(Struct, frozen=True, kw_only=True):
         return ": ".join([", ".join(reasons), *([self.detail] if self.detail else [])]).removeprefix(": ")
 
 
+def failure_of(result: Result, run: Run) -> str | None:
+    """Return the code of the external failure (provider, tool) behind a failed run, if any."""
+    # A strategy that handles failures may end for a reason of its own.
+    codes = [settled.event.code for settled in run.events if isinstance(settled.event, Failed)]
+    return (result.termination.code or next(reversed(codes), None)) if result.status == "failed" else None
+
+
+def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge | None) -> Trial:
+    """Return the trial of an ended run, without a verdict on its answer if the judge is a model."""
+    document, usage = result.document(), result.usage
+    answer = judged_answer(document)
+    verdicts = [] if judge is None else [judge(item, found) for found in all_found(document)]
+    right = False if answer is None else verdicts[0] if verdicts else None
+    replied = [asked for asked in run.asked.values() if asked.reply is not None]
+    # `e4.2` is the second try of the question `e4`.
+    repeated = [asked for asked in replied if "." in asked.id.rpartition("/")[2]]
+    return Trial(
+        item=str(item.id),
+        strategy=strategy,
+        run_id=result.run_id,
+        status=result.status,
+        reason=result.termination.reason,
+        detail=result.termination.detail,
+        answer=answer,
+        right=right,
+        any_right=None if judge is None else any(verdicts),
+        calls=usage.calls,
+        samples=len(replied),
+        asked_again=len(repeated),
+        unread=sum(asked.read.startswith("unreadable") for asked in replied if asked not in repeated),
+        rounds=result.rounds,
+        tokens=usage.tokens,
+        # A call without tokens, such as a refused call, has no known cost.
+        usd=usage.usd if usage.tokens else usage.usd or 0.0,
+        seconds=result.duration_ms / 1000,
+        ran=run.begun.strategy,
+        code=failure_of(result, run),
+        began_at_ms=run.begun.created_at_ms,
+        is_thin=_is_thin(document),
+    )
+
+
+def _is_thin(document: Mapping[str, Any]) -> bool:
+    # Only a vote that decides has a confidence.
+    counts = [vote["count"] for vote in document.get("votes") or () if "confidence" in document]
+    return len(counts) > 1 and max(counts) == 1 and document["outcome"] != "solved"
+
+
+class Gain(Struct, frozen=True):
+    """The gain of a strategy over `direct`, and its price.
+
+    Attributes:
+        points: The difference of the accuracies, in percentage points.
+        times: The tokens as a multiple of those of `direct`, or None without tokens.
+        p: The p-value of the sign test over the problems that both were given.
+    """
+
+    points: float
+    times: float | None
+    p: float
+
+    @property
+    def cost(self) -> str:
+        """The gain with its cost in a few words."""
+        times = "" if self.times is None else f" for {self.times:.1f}× tokens"
+        return f"{self.points:+.0f}{times}"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the strategy helps the model, as a predicate."""
+        if self.p > SIGNIFICANT:
+            return "may help this model" if self.points > 0 else "does not help this model"
+        return "helps this model" if self.points > 0 else "harms this model"
+
+
 class Standing(Struct, frozen=True, kw_only=True):
     """The results of a strategy over all its runs. Means are per run.
 
@@ -89,6 +170,9 @@ class Standing(Struct, frozen=True, kw_only=True):
         samples: Replies of models. Each of several samples in a call counts.
         in_form: The share of first replies in the requested form, or None without questions.
         asked_again: Calls spent on asking again.
+        seconds: The run time, or None unless each run had the time to itself.
+        thin: Answers that won a vote in which no two votes agreed.
+        gain: The gain over `direct`, if both are compared.
         front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
             without being worse in the other.
     """
@@ -109,7 +193,9 @@ class Standing(Struct, frozen=True, kw_only=True):
     rounds: float
     tokens: float
     usd: float | None
-    seconds: float
+    seconds: float | None
+    thin: int = 0
+    gain: Gain | None = None
     front: bool = False
 
 
@@ -201,10 +287,45 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
     for trial in trials:
         by_strategy[trial.strategy].append(trial)
     rows = [_row(name, runs) for name, runs in by_strategy.items() if runs]
+    if shared := _share_time(by_strategy.values()):
+        rows = [replace(row, seconds=None) if row.strategy in shared else row for row in rows]
+    base = next((row for row in rows if row.strategy == BASE), None)
+    if base is not None:
+        rows = [row if row is base else replace(row, gain=_gain(row, base, by_strategy)) for row in rows]
     right, cost = [row for row in rows if row.right], cost_of(rows)
     front = pareto_front([(getattr(row, cost), row.accuracy) for row in right])
     worth = {right[at].strategy for at in front}
     return [replace(row, front=row.strategy in worth) for row in rows]
+
+
+def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
+    """Return the strategies with a run during which another run waited for the same models."""
+    runs = sorted((run for trials in compared for run in trials), key=lambda run: run.began_at_ms)
+    shared, until, latest = set[str](), 0.0, None
+    for run in runs:
+        end = run.began_at_ms + 1_000 * run.seconds
+        if latest is not None and run.began_at_ms < until and run.run_id != latest.run_id:
+            shared |= {run.strategy, latest.strategy}
+        if latest is None or end >= until:
+            until, latest = end, run
+    return shared
+
+
+def _gain(row: Standing, base: Standing, by_strategy: Mapping[str, Sequence[Trial]]) -> Gain:
+    right = {(run.strategy, run.item): run.right is True for runs in by_strategy.values() for run in runs}
+    won, lost = _count_alone(right, row.strategy, base.strategy)[:2]
+    times = row.tokens / base.tokens if base.tokens else None
+    return Gain(100 * (row.accuracy - base.accuracy), times, sign_test(won, lost))
+
+
+def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) -> tuple[int, int, int]:
+    """Count the problems that only the first strategy solved, that only the other solved, and that both were given."""
+    pairs = [
+        (is_right, right[other, item])
+        for (name, item), is_right in right.items()
+        if name == first and (other, item) in right
+    ]
+    return pairs.count((True, False)), pairs.count((False, True)), len(pairs)
 
 
 def cost_of(rows: Sequence[Standing]) -> str:
@@ -221,12 +342,10 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
     right = {(trial.strategy, trial.item): trial.right is True for trial in trials}
     sentences, close = list[str](), list[str]()
     for name in [row.strategy for row in rows if row is not best]:
-        shared = [item for strategy, item in right if strategy == name and (best.strategy, item) in right]
-        pairs = [(right[best.strategy, item], right[name, item]) for item in shared]
-        won, lost = pairs.count((True, False)), pairs.count((False, True))
+        won, lost, both = _count_alone(right, best.strategy, name)
         if won > lost and sign_test(won, lost) <= SIGNIFICANT:
             alone = f"it alone is right on {won}, the other alone on {lost}"
-            sentences.append(f"{best.strategy} is better than {name}: of {len(pairs)} problems {alone}")
+            sentences.append(f"{best.strategy} is better than {name}: of {both} problems {alone}")
         else:
             close.append(name)
     if close:
@@ -246,6 +365,10 @@ def describe_gaps(trials: Sequence[Trial], rows: Sequence[Standing]) -> Iterator
         yield f"{failed} times the judge could not be asked; --retry-failed asks again"
     unanswered = Counter((trial.strategy, trial.why_no_answer) for trial in trials if trial.answer is None)
     for row in rows:
+        mine = [trial for trial in trials if trial.strategy == row.strategy]
+        if unread := sum(trial.unread for trial in mine):
+            first = sum(trial.samples - trial.asked_again for trial in mine)
+            yield f"{row.strategy}: {unread} of {first} first replies were out of form"
         whys = [(why, times) for (name, why), times in unanswered.most_common() if name == row.strategy]
         for why, times in whys[:MAX_REASONS]:
             reason = clip(why, REASON_CHARS)
@@ -275,4 +398,5 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         rounds=fmean(run.rounds for run in runs),
         tokens=fmean(run.tokens for run in runs),
         seconds=fmean(run.seconds for run in runs),
+        thin=sum(run.is_thin for run in runs),
     )

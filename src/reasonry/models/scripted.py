@@ -160,7 +160,7 @@ class ScriptedModel(Model):
         return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
 
 
-def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
+def read_lines(path: str, kind: type[L] | Any, noun: str) -> list[L]:
     """Read and check the lines of a file, one JSON document each. Empty lines are skipped.
 
     Args:
@@ -195,14 +195,31 @@ def _check_line(read: Callable[[], L], number: int, source: str, **details: Any)
 # -- recordings
 
 
-class Recording(Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer, stored under the digest of its question."""
+class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="answer"):
+    """An answer, stored under the digest of its question.
+
+    Attributes:
+        digest: The digest of the whole question.
+        id: In a recorded table, the question in its run.
+        seal: In a recorded table, the digest of this line and all lines before it.
+    """
 
     stage: str
     digest: str
-    """The digest of the whole question."""
     sample: int
     answer: Answered
+    id: str = ""
+    seal: str = ""
+
+
+class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
+    """A line of a recorded table besides its answers; see `compare.recorded_table`."""
+
+    part: dict[str, msgspec.Raw]
+    seal: str = ""
+
+
+RecordingLine = Recording | TableLine
 
 
 def digest(question: Question) -> str:
@@ -256,7 +273,7 @@ class RecordedModel(Model):
     The last answer of a question is used again without end, so that a run can be resumed or forked over a recording.
 
     Args:
-        path: A file written by `Recorder`.
+        path: A file written by `Recorder`, or a recorded table of `reasonry compare`.
 
     Raises:
         UsageError: The file is unreadable, or a line is broken: `line` has its number.
@@ -267,7 +284,9 @@ class RecordedModel(Model):
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
-        for recording in read_lines(path, Recording, "recording"):
+        for recording in read_lines(path, RecordingLine, "recording"):
+            if isinstance(recording, TableLine):
+                continue
             key = recording.stage, recording.digest, recording.sample
             self._answers.setdefault(key, []).append(recording)
 

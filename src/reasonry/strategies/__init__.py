@@ -70,12 +70,15 @@ SELECTOR = BEST_OF_N.name
 INQUIRER = ANALYSIS.name
 """The strategy whose plans can ask the user a question."""
 
+BASE = DIRECT.name
+"""The strategy that asks the problem and nothing else, against which gains are counted."""
+
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy and options for a single question with a short answer, such as a verdict."""
 
 
 COMPARED: Mapping[str, str] = {
-    "answer": f"{CHAIN_OF_THOUGHT.name},{SELF_CONSISTENCY.name},{BEST_OF_N.name}",
+    "answer": f"{BASE},{CHAIN_OF_THOUGHT.name},{SELF_CONSISTENCY.name},{BEST_OF_N.name}",
     "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",
     "tools": f"{REACT.name},{REWOO.name},{SELF_ASK.name}",
 }

@@ -19,7 +19,7 @@ from ..text import clip
 
 _EXITS: Mapping[int, str] = {
     2: "invalid_request payload_too_large answer_refused blocked_address price_unknown extra_missing plugin_failed",
-    3: "not_found",
+    3: "not_found recording_changed",
     4: "unauthorized",
     5: "conflict lease_lost strategy_changed strategy_unknown",
     6: "store_unavailable store_busy store_full store_corrupt store_newer",

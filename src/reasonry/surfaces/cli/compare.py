@@ -16,7 +16,8 @@ from ...app.composition import split_outside
 from ...app.requests import RunRequest
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
-from ...compare.problem_set import ProblemSet, open_dataset
+from ...compare.problem_set import ProblemSet, find_judge, open_dataset
+from ...compare.recorded_table import recorded_table, score_again
 from ...compare.standings import Report, cost_of, standings
 from ...core.budget import Budget
 from ...core.events import Usage
@@ -25,7 +26,7 @@ from .. import present
 from ..web.html_page import html_page
 from .output import Column, check_writable, confirm, print_note, print_table, write_text
 from .parameters import ABOVE_0, Count, Prompts, WholeNumber, read_text
-from .settings import RunSettings
+from .settings import Common, RunSettings
 
 
 def compare(
@@ -44,6 +45,7 @@ def compare(
     retry_failed: bool = False,
     total_usd: Annotated[float | None, ABOVE_0] = None,
     html: Path | None = None,
+    rescore: Path | None = None,
     yes: bool = False,
     settings: RunSettings = RunSettings(),
 ) -> int:
@@ -66,10 +68,16 @@ def compare(
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
         html: Write the table with plots to this file, as one page that loads nothing.
+        rescore: A file of --record: compute its table again, without a model and at no cost.
         yes: Do not ask before spending money.
     """
-    if html is not None:
-        check_writable(html)
+    record = Path(settings.record) if settings.record else None
+    for path in filter(None, (html, record)):
+        check_writable(path)
+    if rescore is not None:
+        if (file, dataset, record) != (None, None, None):
+            raise UsageError("--rescore takes a recorded table and nothing else", option="rescore")
+        return _show(score_again(str(rescore), settings.common.strategies()), html, settings.common)
     problems = _open_problems(file, dataset, seed, level, limit)
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[..., None] = print_note if is_told else lambda *lines: None
@@ -89,12 +97,18 @@ def compare(
             total_usd=total_usd,
             note=note,
         )
+        if record is not None and find_judge(comparison.judged_by) is None:
+            message = f"the judge {comparison.judged_by} cannot judge a recorded table again"
+            raise UsageError(f"{message}: use --judge exact or numeric", option="judge")
         runs, taken = await estimate(comparison)
         note(*_describe_start(comparison, runs, taken))
         if taken.usd and not yes and confirm("Run them?") is False:
             return None
         try:
-            return await comparison.run(), False
+            report = await comparison.run()
+            if record is not None and report.complete:
+                write_text(record, await recorded_table(app.engine, report))
+            return report, False
         except asyncio.CancelledError:
             return comparison.report(), True
 
@@ -103,10 +117,14 @@ def compare(
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
     report, is_interrupted = outcome
+    return _show(report, html, settings.common, is_interrupted=is_interrupted)
+
+
+def _show(report: Report, html: Path | None, common: Common, *, is_interrupted: bool = False) -> int:
     whole = report.document()
     if html is not None:
         write_text(html, html_page(whole))
-    settings.common.show(whole, lambda: _print_report(report, whole, html))
+    common.show(whole, lambda: _print_report(report, whole, html))
     return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
 
 
@@ -125,7 +143,8 @@ def _open_problems(
 async def _equip(app: App, problems: ProblemSet, dataset: str | None, asked: RunRequest) -> RunRequest:
     budget = asked.budget or (Budget() if dataset is None else None)
     tools = (*asked.participants.tools, *problems.tools)
-    participants = await app.equip(replace(asked.participants, tools=tools), budget, shared=True)
+    participants = replace(asked.participants, tools=tools, record=None)
+    participants = await app.equip(participants, budget, shared=True)
     return replace(asked, budget=budget, participants=participants)
 
 
@@ -147,11 +166,16 @@ _COLUMNS = (
     Column("FRONT", lambda row: "*" * row.front),
     Column(
         "RIGHT",
-        lambda row: f"{row.right}/{row.runs}" + (f" ({row.unjudged} ?)" if row.unjudged else ""),
+        lambda row: (
+            f"{row.right}/{row.runs}"
+            + f" ({row.unjudged} ?)" * (row.unjudged > 0)
+            + f" ({row.thin} thin)" * (row.thin > 0)
+        ),
         align_right=True,
     ),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", rank=1, align_right=True),
+    Column("AGAINST DIRECT", lambda row: row.gain and row.gain.cost, rank=2),
     Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), rank=5, align_right=True),
     Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
     Column("SAMPLES", lambda row: f"{row.samples:.1f}", rank=3, align_right=True),
@@ -159,7 +183,7 @@ _COLUMNS = (
     Column("ROUNDS", lambda row: f"{row.rounds:.1f}", rank=4, align_right=True),
     Column("TOKENS", lambda row: f"{row.tokens:,.0f}", rank=3, align_right=True),
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
-    Column("SECONDS", lambda row: f"{row.seconds:.2f}", rank=2, align_right=True),
+    Column("SECONDS", lambda row: _format(row.seconds, ".2f"), rank=2, align_right=True),
 )
 
 
@@ -169,7 +193,7 @@ def _format(value: float | None, form: str) -> str:
 
 def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -> None:
     rows, runs, spent = standings(report.trials, report.strategies), whole["runs"], report.spent
-    print_table(_COLUMNS, rows)
+    print_table(_COLUMNS, rows, is_headed=True)
     cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
     there = f"{runs['there']} of {runs['wanted']} runs done, {runs['reused']} of them reused"
     took = present.count_of(spent.calls, "call") + (f", ${spent.usd:.4f}" if spent.usd else "")
@@ -177,6 +201,8 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
     notes = (
         f"Means per run. * = best trade-off: nothing else is as accurate with fewer {cost}, or more accurate "
         "with as many.",
+        *["thin = votes in which no two agreed, so the first counts"] * any(row.thin for row in rows),
+        *["SECONDS need runs one at a time: --parallel 1"] * any(row.seconds is None for row in rows),
         *whole["findings"],
         f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
     )

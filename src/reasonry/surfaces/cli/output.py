@@ -2,7 +2,8 @@
 
 Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; what has no room is cut with
         "…", or its column is left out, the least important first. The last column may wrap instead.
-Rule 2: elsewhere a row is one line, its values are whole and stand between tabs, and there is no heading.
+Rule 2: elsewhere a row is one line, its values are whole and stand between tabs, and only a table of figures has a
+        heading.
 """
 
 from __future__ import annotations
@@ -228,14 +229,19 @@ _MEMBERS = (
 )
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Any]) -> None:
-    """Print rows on standard output: a table in a terminal, tab-separated values elsewhere."""
+def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bool = False) -> None:
+    """Print rows on standard output: a table in a terminal, tab-separated values elsewhere.
+
+    Args:
+        is_headed: Whether the values elsewhere have a heading too.
+    """
     forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
     cells = [
         [inert(form(column.read(row))) for column, form in zip(columns, forms, strict=True)] for row in rows
     ]
     if not sys.stdout.isatty():
-        print_inert_lines("\t".join(row) for row in cells)
+        heads = [[column.heading for column in columns]] if is_headed else []
+        print_inert_lines("\t".join(row) for row in [*heads, *cells])
     elif cells:
         print_inert_lines(_draw(columns, cells))
 

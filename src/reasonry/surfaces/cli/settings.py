@@ -352,7 +352,8 @@ class RunSettings(CoachSettings):
             recorded:FILE or offline.
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
-        record: Record the answers in this file; replay it with --model recorded:FILE.
+        record: Record the answers in this file; replay it with --model recorded:FILE. With compare: a table for
+            --rescore.
         price: Price of the models, IN/OUT in dollars per million tokens; or MODEL=IN/OUT, which may be repeated.
             Default: REASONRY_PRICE, else the price of the provider or the price list.
         call_timeout_s: Seconds until a call to a model counts as lost.

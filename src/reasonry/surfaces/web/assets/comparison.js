@@ -133,7 +133,7 @@ function standingTable(rows) {
     row.rounds.toFixed(1),
     Math.round(row.tokens).toLocaleString("en"),
     row.usd === null ? "unknown" : row.usd.toFixed(4),
-    row.seconds.toFixed(2),
+    row.seconds === null ? "–" : row.seconds.toFixed(2),
     row.front ? "★" : "",
   ]);
   const made = table("", STANDING_HEADS, body);

@@ -1,0 +1,165 @@
+"""Recorded tables: a comparison as one file, from which anyone computes its table again without a model.
+
+Rule 1: the file holds the settings, the problems with their right answers, and of each run its events, each question
+        as its digest. To score it again, the events are folded through the strategies of today, and each answer is
+        read and judged again. No clock, model, tool or store takes part.
+Rule 2: each line ends with a seal, a digest of the line and of all lines before it, so a changed line is found. The
+        seal cannot prove that the named model made the replies.
+Rule 3: the answers are lines of a recording, so the model `recorded:FILE` plays the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
+
+from ..core.effects import Ask
+from ..core.events import NOTHING, Answered
+from ..core.registry import Registry
+from ..engine.engine import Engine
+from ..engine.journal import Begun, Ended, Entry, Settled
+from ..engine.ports import Question
+from ..engine.result import result_of
+from ..engine.run import Run
+from ..errors import ConflictError, ReasonryError
+from ..masking import SECRETS
+from ..models.scripted import MAX_FILE_BYTES, Recording, RecordingLine, TableLine, digest
+from ..system import read_regular_file
+from .grading import Item, Judge
+from .problem_set import find_judge
+from .standings import Report, Trial, trial_of
+
+_SEAL = b',"seal":"'
+_KINDS: dict[str, Any] = {"plan": Report, "problem": Item, "entry": Entry, "trial": Trial}
+"""The parts of a table: a report without problems and trials, the problems, and each run's entries and trial."""
+
+
+async def recorded_table(engine: Engine, report: Report) -> str:
+    """Return the file of a complete comparison."""
+    plan = replace(report, items=[], found={}, reused=0, spent=NOTHING)
+    lines: list[RecordingLine] = [_line("plan", plan), *(_line("problem", item) for item in report.items)]
+    for trial in report.trials:
+        recorded = await engine.recorded_run(trial.run_id)
+        lines += _lines_of_run(recorded.begun, recorded.entries[1:], engine.strategies)
+        lines.append(_line("trial", trial))
+    return b"".join(_seal_lines(lines)).decode()
+
+
+def _line(kind: str, part: Any) -> TableLine:
+    return TableLine({kind: msgspec.Raw(msgspec.json.encode(part))})
+
+
+def _lines_of_run(begun: Begun, entries: Iterable[Entry], strategies: Registry) -> Iterator[RecordingLine]:
+    yield _line("entry", begun)
+    run = Run(begun, strategies)
+    for entry in entries:
+        if isinstance(entry, Settled) and isinstance(entry.event, Answered):
+            yield replace(_open_question(run, entry.id), answer=entry.event)
+        elif not isinstance(entry, Ended):
+            yield _line("entry", entry)
+        run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry)
+
+
+def _open_question(run: Run, effect_id: str | None) -> Recording:
+    """Return an open question, as `recorded:FILE` would be asked it, with an empty answer.
+
+    Raises:
+        ConflictError: The run does not ask it.
+    """
+    for pending in run.open_effects:
+        if pending.id == effect_id and isinstance(pending.effect, Ask):
+            asked = Question(pending.id, pending.stage, pending.effect.spelled_out())
+            return Recording(asked.stage, digest(asked), asked.ask.sample, Answered(""), asked.id)
+    raise ConflictError(f"the run does not ask the question {effect_id}")
+
+
+def _seal_lines(lines: Iterable[RecordingLine]) -> Iterator[bytes]:
+    seal = b""
+    for line in lines:
+        body = SECRETS.mask(msgspec.json.encode(line).decode()).encode().rpartition(_SEAL)[0]
+        seal = _digest(seal, body)
+        yield body + _SEAL + seal + b'"}\n'
+
+
+def _digest(before: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(before + body).hexdigest()[:16].encode()
+
+
+def score_again(path: str, strategies: Registry) -> Report:
+    """Compute the report of a recorded table again.
+
+    Raises:
+        UsageError: The file cannot be read.
+        ConflictError: `recording_changed`: a line has changed since, or leads to another trial with the strategies of
+            today. `line` is its number.
+    """
+    lines = read_regular_file(path, MAX_FILE_BYTES, label="table", option="rescore").splitlines(keepends=True)
+    table, seal, number = _Scoring(strategies), b"", 1
+    try:
+        for line in lines:
+            body, _, end = line.rpartition(_SEAL)
+            seal = _digest(seal, body)
+            if end != seal + b'"}\n':
+                raise ConflictError("it is not as it was recorded")
+            table.take(msgspec.json.decode(line, type=RecordingLine))
+            number += 1
+        report = replace(
+            table.plan, items=[*table.items.values()], found=table.found, reused=len(table.found)
+        )
+        if not report.complete:
+            raise ConflictError("the table ends before its last run")
+        return report
+    except (ReasonryError, msgspec.MsgspecError, AttributeError, LookupError, ValueError) as error:
+        message = f"line {number} of {path} cannot be scored again: {error}"
+        raise ConflictError(message, code="recording_changed", line=number, file=path) from error
+
+
+class _Scoring:
+    """The fold of a recorded table, line by line."""
+
+    plan: Report
+    run: Run
+
+    def __init__(self, strategies: Registry) -> None:
+        self.strategies = strategies
+        self.items, self.found = dict[str, Item](), dict[tuple[str, str], Trial]()
+
+    def take(self, line: RecordingLine) -> None:
+        if isinstance(line, Recording):
+            if _open_question(self.run, line.id) != replace(line, answer=Answered(""), seal=""):
+                raise ConflictError(f"the stage {line.stage} asks another question today; record it again")
+            self.run.apply(Settled(line.id, line.answer))
+            return
+        ((kind, part),) = line.part.items()
+        match msgspec.json.decode(part, type=_KINDS[kind]):
+            case Report() as plan:
+                self.plan = plan
+            case Item() as item:
+                self.items[str(item.id)] = item
+            case Trial() as trial:
+                judge = find_judge(self.plan.facts["judge"])
+                _check_trial(trial, self.items[trial.item], self.run, judge)
+                self.found[trial.item, trial.strategy] = trial
+            case Begun() as begun:
+                self.run = Run(begun, self.strategies)
+            case entry:
+                self.run.apply(entry)
+
+
+def _check_trial(recorded: Trial, item: Item, run: Run, judge: Judge | None) -> None:
+    """Check that a folded run still leads to its trial.
+
+    Raises:
+        ConflictError: It leads to another one; the message has the differences.
+    """
+    if run.begun.problem != item.problem:
+        raise ConflictError(f"the run is not about the problem {recorded.item}")
+    trial = trial_of(item, recorded.strategy, run, result_of(recorded.run_id, "", run), judge)
+    was, now = asdict(recorded), asdict(trial)
+    differ = [f"{name} {was[name]!r:.80} → {now[name]!r:.80}" for name in was if was[name] != now[name]]
+    if differ:
+        raise ConflictError(f"{recorded.strategy} comes out differently: {', '.join(differ)}")
