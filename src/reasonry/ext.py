@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from .app.app import App as App
+from .app.run_test import replay as replay
 from .blocks.answers import (
     AnswerOptions as AnswerOptions,
     AnswerReply as AnswerReply,

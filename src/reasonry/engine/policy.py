@@ -130,6 +130,17 @@ class Performers(Struct, frozen=True):
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
+    def check_used(self, run: Run) -> None:
+        """Check that a run has used up its scripts and recordings, unless a limit or its user ended it early.
+
+        Raises:
+            ModelError: `script_left_over`: lines are left over.
+        """
+        ended = run.snapshot.conclusion
+        if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
+            for model in self.models:
+                getattr(model, "check_used", lambda: None)()
+
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     """Tell models that keep a place in a file the questions of the run that they have answered."""

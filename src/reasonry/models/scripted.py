@@ -32,6 +32,7 @@ from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from ..system import read_regular_file
+from ..text import first_difference, nearest_text
 
 L = TypeVar("L", bound=Struct)
 
@@ -114,11 +115,10 @@ class ScriptedModel(Model):
         """
         index = self._first(question.stage, self._used)
         if index is None:
-            raise ModelError(
-                f"{self.name} has no line left for stage {question.stage}",
-                code="script_exhausted",
-                stage=question.stage,
-            )
+            left = next((line.stage for line in self._left), "")
+            near = f"; its next unused line is for stage {left}" * (left != "")
+            message = f"{self.name} has no line left for stage {question.stage}{near}"
+            raise ModelError(message, code="script_exhausted", stage=question.stage)
         self._used[index], line = True, self._lines[index]
         await asyncio.sleep(line.delay_ms / 1000)
         if isinstance(line.error, str):
@@ -155,9 +155,28 @@ class ScriptedModel(Model):
                 if not answered or not line.retryable or line.error is UNSET:
                     break
 
+    def check_used(self) -> None:
+        """Check that no line is left over.
+
+        Raises:
+            ModelError: `script_left_over` names the stages of the unused lines.
+        """
+        _check_none_left(self.name, [line.stage for line in self._left])
+
+    @property
+    def _left(self) -> list[ScriptLine]:
+        return [line for line, used in zip(self._lines, self._used, strict=True) if not used]
+
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
         return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
+
+
+def _check_none_left(name: str, stages: Sequence[str]) -> None:
+    if stages:
+        lines = "1 line" if len(stages) == 1 else f"{len(stages)} lines"
+        message = f"{name} has {lines} that no question used, for stage {', '.join(stages[:10])}"
+        raise ModelError(message, code="script_left_over", stages=stages)
 
 
 def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
@@ -203,6 +222,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True):
     """The digest of the whole question."""
     sample: int
     answer: Answered
+    text: str
 
 
 def digest(question: Question) -> str:
@@ -225,6 +245,7 @@ class Recorder:
         self.rewind: Callable[[Sequence[tuple[str, bool]]], None] = getattr(
             model, "rewind", lambda asked: None
         )
+        self.check_used: Callable[[], None] = getattr(model, "check_used", lambda: None)
         try:
             # Others on the machine may not read it: replies may be confidential.
             self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
@@ -238,8 +259,8 @@ class Recorder:
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
         answer = await self.model.answer(question, on_text)
-        kept = replace(answer, text=SECRETS.mask(answer.text))
-        line = Recording(question.stage, digest(question), question.ask.sample, kept)
+        kept, text = replace(answer, text=SECRETS.mask(answer.text)), SECRETS.mask(question.prompt)
+        line = Recording(question.stage, digest(question), question.ask.sample, kept, text)
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         return answer
@@ -267,7 +288,9 @@ class RecordedModel(Model):
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
-        for recording in read_lines(path, Recording, "recording"):
+        self._lines = read_lines(path, Recording, "recording")
+        self._left = {id(recording): recording.stage for recording in self._lines}
+        for recording in self._lines:
             key = recording.stage, recording.digest, recording.sample
             self._answers.setdefault(key, []).append(recording)
 
@@ -279,12 +302,19 @@ class RecordedModel(Model):
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
-            raise ModelError(
-                f"{self.name} has no answer for this question at stage {question.stage}",
-                code="script_exhausted",
-                stage=question.stage,
-            )
+            message = f"{self.name} has no answer for this question at stage {question.stage}"
+            alike = [line.text for line in self._lines if line.stage == question.stage]
+            near = nearest_text(question.prompt, alike or [line.text for line in self._lines])
+            if near is not None:
+                place, was, now = first_difference(near, question.prompt)
+                message += f"; the nearest one differs at character {place}. Recorded: {was} Asked: {now}"
+            raise ModelError(message, code="script_exhausted", stage=question.stage)
         recording = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        self._left.pop(id(recording), None)
         if on_text is not None:
             on_text(recording.answer.text)
         return replace(recording.answer, model=self.name)
+
+    def check_used(self) -> None:
+        """As `ScriptedModel.check_used`."""
+        _check_none_left(self.name, [*self._left.values()])
