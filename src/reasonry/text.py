@@ -133,29 +133,24 @@ def clip(text: str, width: int) -> str:
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
-_BEFORE: Final = 60
-"""The characters that two texts have in common, shown before their first difference."""
-_SHOWN: Final = 300
+def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
+    """Return the place where a text differs from the nearest one of others, and from shortly before it a line of each.
 
-
-def first_difference(first: str, second: str) -> tuple[int, str, str]:
-    """Return the place where two texts differ, counted from 1, and from shortly before it a line of each."""
-    pairs = enumerate(zip(first, second, strict=False))
-    place = next((n for n, (a, b) in pairs if a != b), min(len(first), len(second)))
-    start = max(0, place - _BEFORE)
-    was, now = (f"{'…' if start else ''}{clip(text[start:], _SHOWN)}" for text in (first, second))
-    return place + 1, was, now
-
-
-def nearest_text(text: str, others: Iterable[str]) -> str | None:
-    """Return the text that has most of another text in it. None if there is none."""
+    The line of the other text comes first.
+    """
     matcher = difflib.SequenceMatcher(b=text, autojunk=False)
 
     def likeness(other: str) -> float:
         matcher.set_seq1(other)
         return matcher.quick_ratio()
 
-    return max(others, key=likeness, default=None)
+    near = max(others, key=likeness, default="")
+    place = next(
+        (n for n, (a, b) in enumerate(zip(near, text, strict=False)) if a != b), min(len(near), len(text))
+    )
+    start = max(0, place - 60)
+    was, now = (f"{'…' if start else ''}{clip(each[start:], 300)}" for each in (near, text))
+    return place + 1, was, now
 
 
 def without_surrogates(text: str) -> str:

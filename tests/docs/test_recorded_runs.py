@@ -85,7 +85,7 @@ def room_of(name: str) -> str:
 
 def used_in(file: Path) -> list[str]:
     """Return the strategies of a run."""
-    begun = json.loads(file.read_text("utf-8").partition("\n")[0])["entry"]
+    begun = json.loads(file.read_text("utf-8").partition("\n")[0])["reply"]
     inner = begun[3].get("over") or getattr(reasonry.STRATEGIES[begun[1]].options(), "over", None)
     return [begun[1], *filter(None, [inner])]
 
@@ -107,6 +107,6 @@ def test_a_replay_takes_less_than_a_second(exported: Path) -> None:
 
 def test_a_line_of_a_test_is_a_question(exported: Path) -> None:
     _, *lines = map(json.loads, (exported / "react.jsonl").read_text("utf-8").splitlines())
-    kinds = [line["reply"]["type"] for line in lines if "reply" in line]
+    kinds = [line["reply"][2]["type"] for line in lines if "reply" in line]
     assert {*kinds} == {"answered", "tool_returned"}
     assert all({"stage", "text", "digest"} <= {*line} for line in lines)

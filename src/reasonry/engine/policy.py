@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ..core.effects import Ask
 from ..core.pending import Pending
-from ..errors import UsageError
+from ..errors import ModelError, UsageError
 from ..text import repeats_itself
 from .journal import ParticipantNames
 from .ports import Model, Verifier
@@ -131,15 +131,24 @@ class Performers(Struct, frozen=True):
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
     def check_used(self, run: Run) -> None:
-        """Check that a run has used up its scripts and recordings, unless a limit or its user ended it early.
+        """Check that a run that ended by itself has left no line of its scripts over.
 
         Raises:
-            ModelError: `script_left_over`: lines are left over.
+            ModelError: `script_left_over` names the lines and their stages.
         """
-        ended = run.snapshot.conclusion
-        if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
-            for model in self.models:
-                getattr(model, "check_used", lambda: None)()
+        ended, left = run.snapshot.conclusion, dict[str, dict[int, str]]()
+        if not ended or not ended.answer or ended.certainty == "best_so_far" or run.snapshot.closing:
+            return
+        for model in self.models:
+            # Models with the same script share its lines.
+            lines: dict[int, str] = getattr(model, "left_over", {})
+            left[model.name] = {n: stage for n, stage in left.get(model.name, lines).items() if n in lines}
+        for name, lines in left.items():
+            if lines:
+                shown = ", ".join(f"line {n} ({stage})" for n, stage in lines.items())
+                raise ModelError(
+                    f"no question used {shown} of {name}", code="script_left_over", lines=[*lines]
+                )
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:

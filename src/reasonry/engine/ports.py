@@ -76,7 +76,7 @@ class Model(Protocol):
     - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
     - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
     - `rewind`: it keeps its place in a file; see `models.scripted`.
-    - `check_used`: raises ModelError if a run that it answered alone has left a part of its file unused.
+    - `left_over`: the stages of the lines of its file that no question has used, by their numbers.
 
     A model that draws several samples in one request is a `SamplingModel`.
 

@@ -126,7 +126,9 @@ class _Replay:
         self.head = placed.head
 
 
-def told(thoughts: Sequence[Document], strategy: Strategy[Any, Any]) -> Iterator[tuple[str, Document]]:
+def guidance_after(
+    thoughts: Sequence[Document], strategy: Strategy[Any, Any]
+) -> Iterator[tuple[str, Document]]:
     """Yield the stage of each exported thought, and the text about it that its agent gets.
 
     Raises:

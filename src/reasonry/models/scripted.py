@@ -32,7 +32,7 @@ from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from ..system import read_regular_file
-from ..text import first_difference, nearest_text
+from ..text import nearest_difference
 
 L = TypeVar("L", bound=Struct)
 
@@ -115,9 +115,9 @@ class ScriptedModel(Model):
         """
         index = self._first(question.stage, self._used)
         if index is None:
-            left = next((line.stage for line in self._left), "")
-            near = f"; its next unused line is for stage {left}" * (left != "")
-            message = f"{self.name} has no line left for stage {question.stage}{near}"
+            message = f"{self.name} has no line left for stage {question.stage}"
+            if left := next(iter(self.left_over.values()), None):
+                message += f"; its next unused line is for stage {left}"
             raise ModelError(message, code="script_exhausted", stage=question.stage)
         self._used[index], line = True, self._lines[index]
         await asyncio.sleep(line.delay_ms / 1000)
@@ -155,28 +155,14 @@ class ScriptedModel(Model):
                 if not answered or not line.retryable or line.error is UNSET:
                     break
 
-    def check_used(self) -> None:
-        """Check that no line is left over.
-
-        Raises:
-            ModelError: `script_left_over` names the stages of the unused lines.
-        """
-        _check_none_left(self.name, [line.stage for line in self._left])
-
     @property
-    def _left(self) -> list[ScriptLine]:
-        return [line for line, used in zip(self._lines, self._used, strict=True) if not used]
+    def left_over(self) -> dict[int, str]:
+        """The stages of the unused lines, by their numbers."""
+        return {n: line.stage for n, line in enumerate(self._lines, 1) if not self._used[n - 1]}
 
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
         return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
-
-
-def _check_none_left(name: str, stages: Sequence[str]) -> None:
-    if stages:
-        lines = "1 line" if len(stages) == 1 else f"{len(stages)} lines"
-        message = f"{name} has {lines} that no question used, for stage {', '.join(stages[:10])}"
-        raise ModelError(message, code="script_left_over", stages=stages)
 
 
 def read_lines(path: str, kind: type[L], noun: str) -> list[L]:
@@ -245,7 +231,6 @@ class Recorder:
         self.rewind: Callable[[Sequence[tuple[str, bool]]], None] = getattr(
             model, "rewind", lambda asked: None
         )
-        self.check_used: Callable[[], None] = getattr(model, "check_used", lambda: None)
         try:
             # Others on the machine may not read it: replies may be confidential.
             self._file = open(path, "ab", opener=lambda path, flags: os.open(path, flags, 0o600))  # noqa: SIM115
@@ -255,6 +240,11 @@ class Recorder:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise UsageError(f"the recording {path!r} cannot be written: {why}", option="record") from None
+
+    @property
+    def left_over(self) -> dict[int, str]:
+        """See `ScriptedModel.left_over`."""
+        return getattr(self.model, "left_over", {})
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
@@ -289,7 +279,7 @@ class RecordedModel(Model):
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
         self._lines = read_lines(path, Recording, "recording")
-        self._left = {id(recording): recording.stage for recording in self._lines}
+        self._used = set[int]()
         for recording in self._lines:
             key = recording.stage, recording.digest, recording.sample
             self._answers.setdefault(key, []).append(recording)
@@ -302,19 +292,23 @@ class RecordedModel(Model):
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
-            message = f"{self.name} has no answer for this question at stage {question.stage}"
             alike = [line.text for line in self._lines if line.stage == question.stage]
-            near = nearest_text(question.prompt, alike or [line.text for line in self._lines])
-            if near is not None:
-                place, was, now = first_difference(near, question.prompt)
-                message += f"; the nearest one differs at character {place}. Recorded: {was} Asked: {now}"
-            raise ModelError(message, code="script_exhausted", stage=question.stage)
+            place, was, now = nearest_difference(
+                question.prompt, alike or [line.text for line in self._lines]
+            )
+            raise ModelError(
+                f"{self.name} has no answer for this question at stage {question.stage}; the nearest one differs at "
+                f"character {place}. Recorded: {was} Asked: {now}",
+                code="script_exhausted",
+                stage=question.stage,
+            )
         recording = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-        self._left.pop(id(recording), None)
+        self._used.add(id(recording))
         if on_text is not None:
             on_text(recording.answer.text)
         return replace(recording.answer, model=self.name)
 
-    def check_used(self) -> None:
-        """As `ScriptedModel.check_used`."""
-        _check_none_left(self.name, [*self._left.values()])
+    @property
+    def left_over(self) -> dict[int, str]:
+        """See `ScriptedModel.left_over`."""
+        return {n: line.stage for n, line in enumerate(self._lines, 1) if id(line) not in self._used}

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 
 from ...app.app import App
 from ...app.run_head import RunHead
-from ...app.run_test import Line, run_test, session_test
+from ...app.run_test import ExportedLine, run_test, session_test
 from ...app.runs import coach_take_over, continue_paused, delete_run, list_runs, set_limits
 from ...compare.trial_table import TrialTable
 from ...engine.coach import Coach
@@ -26,10 +26,10 @@ from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.session_documents import instant
 from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, shorten_ids
 from ...supervisor import Supervisor
-from ...text import clip, first_difference
+from ...text import clip, nearest_difference
 from .. import present
 from ..run_report import report_answer, report_head, report_work
-from ..web.find_page import find_run
+from ..web.find_page import find_page
 from .coach import Brief, show_coached
 from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record, write_text
 from .pages import check_report, write_report
@@ -381,48 +381,43 @@ def delete_(
     return common.show(document, f"deleted run {document['run_id']} and its session")
 
 
-# -- tests
-
-_TEST = '''"""Replays {name}.jsonl, which `reasonry runs export` wrote."""
-
-from pathlib import Path
+_TEST = """from pathlib import Path
 
 from reasonry.ext import replay
 
 
 def test_{name}() -> None:
     replay(Path(__file__).with_name("{name}.jsonl"))
-'''
+"""
 
 
-def export_(target: str, /, *, as_test: Path, name: str | None = None, common: Common = Common()) -> int:
-    """Write a run as a test that replays it offline: test_NAME.py and NAME.jsonl.
+def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = Common()) -> int:
+    """Write a run, a session or a comparison as tests that replay it offline: test_NAME.py and NAME.jsonl.
 
-    The test fails where a changed prompt, option, tool or strategy asks something else. Of a comparison, each run
-    becomes a test.
+    A test fails where a changed prompt, option, tool or strategy asks something else.
 
     Args:
         target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
-        as_test: The folder to write to; existing files are an error.
-        name: The name of the test. Default: the strategy; before it stands NAME in a comparison.
+        as_test: The folder to write to; a file that exists is an error.
+        name: The name of the test, instead of the strategy's; or the beginning of the names in a comparison.
     """
 
-    async def work(app: App) -> dict[str, list[Line]]:
-        found, row = await find_run(app, target)
-        if found.startswith(COMPARISON):
-            trials = (await TrialTable(app.store, found).read())[0].trials
-            runs = {"_".join(filter(None, (name, each.strategy, each.item))): each.run_id for each in trials}
-        elif row is None:
-            session = await app.sessions().export({"session_id": found})
+    async def work(app: App) -> dict[str, list[ExportedLine]]:
+        page = await find_page(app, target)
+        if page.id.startswith(COMPARISON):
+            trials = (await TrialTable(app.store, page.id).read())[0].trials
+            runs = {f"{name}_{each.strategy}_{each.item}": each.run_id for each in trials}
+        elif page.kind == "session":
+            session = await app.sessions().export({"session_id": page.id})
             return {name or session.get("strategy", "session"): session_test(session, app.strategies)}
         else:
-            runs = {name or row.strategy: row.run_id}
-        sources = {key: await app.engine.recorded_run(run_id) for key, run_id in runs.items()}
-        return {key: run_test(each.row.run_id, each.entries, app.strategies) for key, each in sources.items()}
+            runs = {name or page.strategy: page.id}
+        found = {key: await app.engine.recorded_run(run_id) for key, run_id in runs.items()}
+        return {key: run_test(each.row.run_id, each.entries, app.strategies) for key, each in found.items()}
 
     texts = dict[Path, str]()
     for key, lines in common.do(work).items():
-        plain = re.sub(r"\W+", "_", key).strip("_")
+        plain = re.sub(r"[\W_]+", "_", key).strip("_")
         texts[as_test / f"test_{plain}.py"] = _TEST.format(name=plain)
         texts[as_test / f"{plain}.jsonl"] = "".join(
             f"{msgspec.json.encode(line).decode()}\n" for line in lines
@@ -548,7 +543,7 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
 
 def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
     """Print both texts from shortly before their first difference."""
-    _, a, b = first_difference(*(_diff_text(sides[side]) for side in ("a", "b")))
+    _, a, b = nearest_difference(_diff_text(sides["b"]), [_diff_text(sides["a"])])
     print_line(heading, f"  A: {a}", f"  B: {b}")
 
 

@@ -25,18 +25,13 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
         UsageError: Several ids begin with the text; `choices` has them.
         StoreError: The record is damaged.
     """
-    found_id, row = await find_run(app, text)
+    found_id = await find_id(text, "run or session", partial(_ids, app), partial(_last, app))
+    row = await _run_row(app, found_id)
     if row is not None:
         return await page_of_view(app, await app.engine.view(row.run_id), bounds)
     session = await app.sessions().export({"session_id": found_id, "format": "json"})
     strategy = app.strategies.get(str(session.get("strategy") or ""))
     return await asyncio.to_thread(lambda: session_page(session, strategy, bounds))
-
-
-async def find_run(app: App, text: str) -> tuple[str, RunRow | None]:
-    """Return the id of a run or a session, and the run, if it is one or was written by one; raises as `find_page`."""
-    found_id = await find_id(text, "run or session", partial(_ids, app), partial(_last, app))
-    return found_id, await _run_row(app, found_id)
 
 
 async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOUNDS) -> PageDocument:
