@@ -46,7 +46,7 @@ async def test_each_ask_takes_the_first_unused_line_of_its_stage() -> None:
 async def test_a_stage_without_a_line_is_told_which_line_is_next() -> None:
     model = ScriptedModel.of({"stage": "a", "reply": "1"}, {"stage": "b", "reply": "2"})
     await texts(model, "a")
-    with pytest.raises(ModelError, match="no line left for stage a; its next unused line is for stage b"):
+    with pytest.raises(ModelError, match=r"no line left for stage a; the next unused one is reply 2 \(b\)"):
         await texts(model, "a")
 
 
@@ -58,10 +58,10 @@ CHECKED = [
 
 def test_an_answered_run_fails_if_lines_are_left_over() -> None:
     with pytest.raises(
-        ModelError, match=r"^no question used line 2 \(answer_verification\) of scripted"
+        ModelError, match=r"^no question used reply 2 \(answer_verification\) of scripted"
     ) as error:
         solved(*CHECKED, check=False)
-    assert (error.value.code, error.value.details["lines"]) == ("script_left_over", [2])
+    assert error.value.code == "script_left_over"
     assert solved(*CHECKED, check=True).answer == "42"
 
 
@@ -71,8 +71,8 @@ def test_a_script_that_several_models_play_is_used_up_together() -> None:
     result = solve_sync("17 + 25?", strategy="refine", model=writer, judge_model=judge, store="memory")
     assert (result.answer, writer.left_over, judge.left_over) == (
         "42",
-        {2: "answer_check"},
-        {1: "sequential_reasoning"},
+        ["reply 2 (answer_check)"],
+        ["reply 1 (sequential_reasoning)"],
     )
 
 
@@ -104,7 +104,7 @@ def test_the_command_line_fails_if_a_file_has_lines_left_over(tmp_path: Path, ki
     words[5] = "check=false"
     done = call_command(words, env=env, cwd=tmp_path)
     assert done.returncode == 8
-    assert f"no question used line 2 (answer_verification) of {kind}:{file}" in done.stderr
+    assert f"no question used reply 2 (answer_verification) of {kind}:{file}" in done.stderr
 
 
 async def test_usage_and_errors_are_the_line_s() -> None:

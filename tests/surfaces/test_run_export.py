@@ -84,7 +84,7 @@ def test_a_driven_run_passes_and_fails_with_another_prompt_option_or_limit(store
     ):
         replay(file, options={"check": True})
     shorter = with_stage("chain_of_thought", "sequential_reasoning", max_output_tokens=99)
-    with pytest.raises(AssertionError, match="differs from the record in form, role, tools or limits"):
+    with pytest.raises(AssertionError, match="differs from the record in stage, form, role, tools or limits"):
         replay(file, strategies=shorter)
     with pytest.raises(UsageError, match="has no option 'checks'"):
         replay(file, options={"checks": True})

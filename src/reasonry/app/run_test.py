@@ -94,12 +94,14 @@ def replay(
             if (was := then.get(now.id, ExportedLine())) != replace(now, reply=was.reply):
                 texts = [was.text] if was.id else [line.text for line in then.values()]
                 place, *shown = nearest_difference(now.text, texts)
-                how = " in stage, form, role, tools or limits, not" * (was.text == now.text)
-                how = f"differs from the record{how}" if was.id else "is new; the nearest text differs"
-                lines = f"  recorded: {shown[0]}\n  now:      {shown[1]}"
-                raise AssertionError(
-                    f"{name}: {now.id} of stage {now.stage} {how} at character {place}\n{lines}"
+                where = (
+                    "in stage, form, role, tools or limits"
+                    if was.text == now.text
+                    else f"at character {place}"
                 )
+                how = "differs from the record" if was.id else "is new; the nearest text differs"
+                lines = f"  recorded: {shown[0]}\n  now:      {shown[1]}"
+                raise AssertionError(f"{name}: {now.id} of stage {now.stage} {how} {where}\n{lines}")
     except ReasonryError as error:
         was = next(iter(left.values()), ExportedLine())
         fault = f"stage {was.stage} does not ask {was.id} any more: {error.message}\n  recorded: {was.text}"

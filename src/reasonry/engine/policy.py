@@ -136,19 +136,13 @@ class Performers(Struct, frozen=True):
         Raises:
             ModelError: `script_left_over` names the lines and their stages.
         """
-        ended, left = run.snapshot.conclusion, dict[str, dict[int, str]]()
-        if not ended or not ended.answer or ended.certainty == "best_so_far" or run.snapshot.closing:
-            return
-        for model in self.models:
-            # Models with the same script share its lines.
-            lines: dict[int, str] = getattr(model, "left_over", {})
-            left[model.name] = {n: stage for n, stage in left.get(model.name, lines).items() if n in lines}
-        for name, lines in left.items():
-            if lines:
-                shown = ", ".join(f"line {n} ({stage})" for n, stage in lines.items())
-                raise ModelError(
-                    f"no question used {shown} of {name}", code="script_left_over", lines=[*lines]
-                )
+        ended = run.snapshot.conclusion
+        if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
+            for name in {model.name for model in self.models}:
+                # Models with the same script share its lines.
+                unused = [getattr(model, "left_over", ()) for model in self.models if model.name == name]
+                if left := [line for line in unused[0] if all(line in lines for lines in unused)]:
+                    raise ModelError(f"no question used {', '.join(left)} of {name}", code="script_left_over")
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:

@@ -116,8 +116,7 @@ class ScriptedModel(Model):
         index = self._first(question.stage, self._used)
         if index is None:
             message = f"{self.name} has no line left for stage {question.stage}"
-            if left := next(iter(self.left_over.values()), None):
-                message += f"; its next unused line is for stage {left}"
+            message += f"; the next unused one is {self.left_over[0]}" if self.left_over else ""
             raise ModelError(message, code="script_exhausted", stage=question.stage)
         self._used[index], line = True, self._lines[index]
         await asyncio.sleep(line.delay_ms / 1000)
@@ -156,9 +155,9 @@ class ScriptedModel(Model):
                     break
 
     @property
-    def left_over(self) -> dict[int, str]:
-        """The stages of the unused lines, by their numbers."""
-        return {n: line.stage for n, line in enumerate(self._lines, 1) if not self._used[n - 1]}
+    def left_over(self) -> list[str]:
+        """The unused replies, each with its number and its stage."""
+        return [f"reply {n} ({line.stage})" for n, line in enumerate(self._lines, 1) if not self._used[n - 1]]
 
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
@@ -242,9 +241,9 @@ class Recorder:
             raise UsageError(f"the recording {path!r} cannot be written: {why}", option="record") from None
 
     @property
-    def left_over(self) -> dict[int, str]:
+    def left_over(self) -> list[str]:
         """See `ScriptedModel.left_over`."""
-        return getattr(self.model, "left_over", {})
+        return getattr(self.model, "left_over", [])
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
@@ -309,6 +308,7 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     @property
-    def left_over(self) -> dict[int, str]:
+    def left_over(self) -> list[str]:
         """See `ScriptedModel.left_over`."""
-        return {n: line.stage for n, line in enumerate(self._lines, 1) if id(line) not in self._used}
+        lines = enumerate(self._lines, 1)
+        return [f"reply {n} ({line.stage})" for n, line in lines if id(line) not in self._used]

@@ -33,17 +33,7 @@ from ..web.find_page import find_page
 from .coach import Brief, show_coached
 from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record, write_text
 from .pages import check_report, write_report
-from .parameters import (
-    Count,
-    Filters,
-    Options,
-    PageSize,
-    RunChoice,
-    RunId,
-    Status,
-    WholeNumber,
-    read_pairs,
-)
+from .parameters import Count, Filters, Options, PageSize, RunChoice, RunId, Status, WholeNumber, read_pairs
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 from .submit import note_who_drives
