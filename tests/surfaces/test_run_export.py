@@ -39,7 +39,8 @@ def two_drafts(problem: str) -> Loop:
 
 def export(store: Path, target: str, *more: str, code: int = 0) -> str:
     """Export into the folder `tests` beside a store; return the output, or the error."""
-    words = ["runs", "export", target, "--as-test", str(store.parent / "tests"), *more]
+    folder = () if "--as-test" in more else ("--as-test", str(store.parent / "tests"))
+    words = ["runs", "export", target, *folder, *more]
     done = call_command(words, env={**os.environ, "REASONRY_STORE": str(store)}, cwd=store.parent)
     assert done.returncode == code, done.stderr
     return done.stderr if code else done.stdout
@@ -224,7 +225,7 @@ def test_a_session_of_an_agent_is_a_test_of_what_it_is_told(store: Path) -> None
 def test_each_run_of_a_comparison_is_a_test(store: Path) -> None:
     rows = (
         '{"problem": "Use 3, 3, 8 and 8 to make 24", "id": "a b"}',
-        '{"problem": "Use 1, 2 to make 3", "id": 2}',
+        '{"problem": "Use 1, 2 to make 3", "id": "a_b"}',
     )
     (store.parent / "rows.jsonl").write_text("\n".join(rows), "utf-8")
     words = ["compare", "rows.jsonl", "--strategies", "tree_of_thoughts,best_of_n(tree_of_thoughts, n=2)"]
@@ -238,9 +239,9 @@ def test_each_run_of_a_comparison_is_a_test(store: Path) -> None:
     folder = store.parent / "tests"
     assert {file.stem for file in folder.glob("*.jsonl")} == {
         "sums_tree_of_thoughts_a_b",
-        "sums_tree_of_thoughts_2",
+        "sums_tree_of_thoughts_a_b_",
         "sums_best_of_n_tree_of_thoughts_n_2_a_b",
-        "sums_best_of_n_tree_of_thoughts_n_2_2",
+        "sums_best_of_n_tree_of_thoughts_n_2_a_b_",
     }
     passed = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.", "."],
@@ -257,6 +258,8 @@ def test_a_file_that_exists_is_an_error_and_stays(store: Path) -> None:
     file.write_text("mine", "utf-8")
     (file.parent / "test_it.py").unlink()
     assert "it.jsonl exists; choose another --name or folder" in export(store, "last", "--name", "it", code=2)
+    (store.parent / "file").touch()
+    assert "cannot be made" in export(store, "last", "--as-test", str(store.parent / "file" / "in"), code=2)
     assert [path.name for path in file.parent.iterdir()] == ["it.jsonl"]
     assert file.read_text("utf-8") == "mine"
 

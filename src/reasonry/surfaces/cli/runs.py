@@ -408,13 +408,18 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
     texts = dict[Path, str]()
     for key, lines in common.do(work).items():
         plain = re.sub(r"[\W_]+", "_", key).strip("_")
+        while as_test / f"{plain}.jsonl" in texts:
+            plain += "_"
         texts[as_test / f"test_{plain}.py"] = _TEST.format(name=plain)
         texts[as_test / f"{plain}.jsonl"] = "".join(
             f"{msgspec.json.encode(line).decode()}\n" for line in lines
         )
     if there := [path for path in texts if path.exists()]:
         raise UsageError(f"{there[0]} exists; choose another --name or folder", option="name")
-    as_test.mkdir(parents=True, exist_ok=True)
+    try:
+        as_test.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{as_test} cannot be made: {error.strerror}", option="as_test") from None
     for path, text in texts.items():
         write_text(path, text)
     return common.show({"files": [*map(str, texts)]}, lambda: print_line(*map(str, texts)))
