@@ -15,22 +15,10 @@ import msgspec
 
 from .core import machine
 from .core.codec import dump_snapshot, load_snapshot
-from .core.effects import (
-    Ask as Ask,
-    CallTool as CallTool,
-    Effect as Effect,
-    RunStrategy as RunStrategy,
-    Verify as Verify,
-)
-from .core.events import (
-    Answered as Answered,
-    Closing as Closing,
-    Event as Event,
-    Failed as Failed,
-    Stopped as Stopped,
-    ToolReturned as ToolReturned,
-    Verified as Verified,
-)
+from .core.effects import Ask as Ask, CallTool as CallTool, Effect as Effect, RunStrategy as RunStrategy
+from .core.effects import Verify as Verify
+from .core.events import Answered as Answered, Closing as Closing, Event as Event, Failed as Failed
+from .core.events import Stopped as Stopped, ToolReturned as ToolReturned, Verified as Verified
 from .core.machine import Step as Step
 from .core.pending import Pending as Pending, Snapshot as Snapshot
 from .core.options import read_options

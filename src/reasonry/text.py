@@ -133,6 +133,26 @@ def clip(text: str, width: int) -> str:
     return line if len(line) <= width else line[: max(width - 1, 0)] + "…"
 
 
+def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
+    """Return the place where a text differs from the nearest one of others, and from shortly before it a line of each.
+
+    The line of the other text comes first.
+    """
+    matcher = difflib.SequenceMatcher(b=text, autojunk=False)
+
+    def likeness(other: str) -> float:
+        matcher.set_seq1(other)
+        return matcher.quick_ratio()
+
+    near = max(others, key=likeness, default="")
+    place = next(
+        (n for n, (a, b) in enumerate(zip(near, text, strict=False)) if a != b), min(len(near), len(text))
+    )
+    start = max(0, place - 60)
+    was, now = (f"{'…' if start else ''}{clip(each[start:], 300)}" for each in (near, text))
+    return place + 1, was, now
+
+
 def without_surrogates(text: str) -> str:
     """Make a text encodable: surrogate pairs are joined, lone surrogates replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -50,6 +50,35 @@ async def test_a_recording_gives_the_same_answers_to_the_same_questions(tmp_path
     assert (error.value.code, error.value.retryable) == ("script_exhausted", False)
 
 
+async def test_a_question_that_is_not_in_the_recording_is_shown_beside_the_nearest_one(
+    tmp_path: Path,
+) -> None:
+    path = str(tmp_path / "answers.jsonl")
+    asked = [
+        question("a", "Add 17 and 25, please."),
+        question("a", "Name a fruit."),
+        question("b", "Add them."),
+    ]
+    await record(path, script("42", "Fig", "1"), *asked)
+    with pytest.raises(ModelError) as error:
+        await RecordedModel(path).answer(question("a", "Add 17 and 26, please."))
+    differs = "the nearest one differs at character 13. Recorded: Add 17 and 25, please. Asked: Add 17 and 26, please."
+    assert error.value.message.endswith(differs)
+    with pytest.raises(ModelError, match=r"Recorded: Name a fruit\. Asked: Name a fig\."):
+        await RecordedModel(path).answer(question("c", "Name a fig."))
+
+
+async def test_the_lines_of_a_recording_that_no_question_used_are_left_over(tmp_path: Path) -> None:
+    path = str(tmp_path / "answers.jsonl")
+    await record(path, script("1", "2", "3"), question("a"), question("a"), question("b"))
+    again = RecordedModel(path)
+    assert again.left_over == ["reply 1 (a)", "reply 2 (a)", "reply 3 (b)"]
+    await again.answer(question("a"))
+    await again.answer(question("b"))
+    await again.answer(question("b"))
+    assert again.left_over == ["reply 2 (a)"]
+
+
 async def test_a_question_asked_again_gets_the_next_answer_and_then_the_last_for_good(tmp_path: Path) -> None:
     path = str(tmp_path / "answers.jsonl")
     await record(path, script("first", "second"), question("a"), question("a"))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reasonry import Budget, Result, solve_sync
 from reasonry.core.effects import Ask
 from reasonry.core.events import Usage
 from reasonry.engine.ports import Question
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.scripted import ScriptedModel
+from tests.in_process import call_command
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +41,70 @@ async def test_each_ask_takes_the_first_unused_line_of_its_stage() -> None:
         await texts(model, "a")
     assert error.value.code == "script_exhausted"
     assert error.value.details["stage"] == "a"
+
+
+async def test_a_stage_without_a_line_is_told_which_line_is_next() -> None:
+    model = ScriptedModel.of({"stage": "a", "reply": "1"}, {"stage": "b", "reply": "2"})
+    await texts(model, "a")
+    with pytest.raises(ModelError, match=r"no line left for stage a; the next unused one is reply 2 \(b\)"):
+        await texts(model, "a")
+
+
+CHECKED = [
+    {"stage": "sequential_reasoning", "reply": "<answer>42</answer>"},
+    {"stage": "answer_verification", "reply": {"reason": "so", "correct": True}},
+]
+
+
+def test_an_answered_run_fails_if_lines_are_left_over() -> None:
+    with pytest.raises(
+        ModelError, match=r"^no question used reply 2 \(answer_verification\) of scripted"
+    ) as error:
+        solved(*CHECKED, check=False)
+    assert error.value.code == "script_left_over"
+    assert solved(*CHECKED, check=True).answer == "42"
+
+
+def test_a_script_that_several_models_play_is_used_up_together() -> None:
+    judged = {"stage": "answer_check", "reply": {"reason": "so", "ratings": {"A": 10}}}
+    writer, judge = (ScriptedModel.of(CHECKED[0], judged) for _ in range(2))
+    result = solve_sync("17 + 25?", strategy="refine", model=writer, judge_model=judge, store="memory")
+    assert (result.answer, writer.left_over, judge.left_over) == (
+        "42",
+        ["reply 2 (answer_check)"],
+        ["reply 1 (sequential_reasoning)"],
+    )
+
+
+def test_a_run_that_a_limit_ended_may_leave_lines_over() -> None:
+    assert solved(*CHECKED, CHECKED[0], check=True, budget=Budget(calls=1)).answer == "42"
+
+
+def solved(*lines: dict[str, Any], check: bool, budget: Budget | None = None) -> Result:
+    return solve_sync(
+        "17 + 25?",
+        strategy="chain_of_thought",
+        model=ScriptedModel.of(*lines),
+        options={"check": check},
+        budget=budget,
+        store="memory",
+    )
+
+
+@pytest.mark.parametrize("kind", ["scripted", "recorded"])
+def test_the_command_line_fails_if_a_file_has_lines_left_over(tmp_path: Path, kind: str) -> None:
+    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
+    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true", "--model"]
+    lines = "\n".join(map(json.dumps, CHECKED))
+    (tmp_path / "script.jsonl").write_text(lines, "utf-8")
+    call_command([*words, "scripted:script.jsonl", "--record", "recording.jsonl"], env=env, cwd=tmp_path)
+    file = "script.jsonl" if kind == "scripted" else "recording.jsonl"
+    words[-1:] = ["--model", f"{kind}:{file}"]
+    assert call_command(words, env=env, cwd=tmp_path).returncode == 0
+    words[5] = "check=false"
+    done = call_command(words, env=env, cwd=tmp_path)
+    assert done.returncode == 8
+    assert f"no question used reply 2 (answer_verification) of {kind}:{file}" in done.stderr
 
 
 async def test_usage_and_errors_are_the_line_s() -> None:

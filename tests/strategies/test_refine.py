@@ -29,7 +29,7 @@ def test_a_revision_of_a_draft_that_its_review_refuted_is_the_answer_even_where_
         {"stage": DRAFT, "reply": {"steps": ["1854 / 2 = 927."], "answer": "927"}},
         {"stage": REVIEW, "reply": {"reason": "The symmetry is false; it is 905.", "ratings": {"A": 2}}},
         {"stage": DRAFT, "reply": {"steps": ["1280 / 2 + 265 = 905."], "answer": "905"}},
-        *[{"stage": REVIEW, "reply": last}] * 3,
+        *[{"stage": REVIEW, "reply": last}] * 2,
     ]
     result = refine(script)
     lost = "a reply was taken in part: answer_check: it has no score from 1 to 10 for candidate B"
@@ -53,7 +53,7 @@ def test_where_the_last_review_cannot_be_read_the_middle_decides(rating: float, 
         {"stage": DRAFT, "reply": "1854 / 2 = 927.\n\n<answer>927</answer>"},
         {"stage": REVIEW, "reply": {"reason": "Look again.", "ratings": {"A": rating}}},
         {"stage": DRAFT, "reply": "1280 / 2 + 265 = 905.\n\n<answer>905</answer>"},
-        *[{"stage": REVIEW, "reply": "I find both of them very fine."}] * 3,
+        *[{"stage": REVIEW, "reply": "I find both of them very fine."}] * 2,
     ]
     result = refine(script)
     assert result.answer == answer

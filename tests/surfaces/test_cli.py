@@ -361,7 +361,6 @@ def test_the_doctor_says_what_would_be_used(shell: Shell) -> None:
 def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> None:
     model = shell.script(
         {"stage": "approach_exploration", "reply": {"thoughts": ["\x1b[31mred\x1b[0m \x9b2J \u202eback"]}},
-        {"stage": "branch_evaluation", "reply": {"scores": {"1": 1.0}}},
     )
     options = ["--option", "max_depth=1", "--option", "min_depth=0", "--option", "formulate_answer=false"]
     done = shell.run("solve", "x", *TREE, "--model", model, *options)

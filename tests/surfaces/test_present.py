@@ -170,7 +170,7 @@ def test_thoughts_side_by_side_are_shown_by_their_beginnings(capsys: pytest.Capt
         max_depth=1,
     )
     draft = {"stage": "reasoning_path_execution", "reply": {"reasoning": LONG, "answer": "42"}}
-    samples = shown_while("self_consistency", draft, draft, draft, capsys=capsys, samples=3)
+    samples = shown_while("self_consistency", draft, draft, capsys=capsys, samples=3)
     for shown in (tree, samples):
         assert LONG[:120] in shown
         assert LONG not in shown

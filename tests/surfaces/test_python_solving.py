@@ -279,7 +279,7 @@ async def test_tools_take_models_bounds_methods_and_partials(tool: Any) -> None:
         "actions": [{"tool": "area", "arguments": {"box": {"w": 2, "h": 3}, "scale": 2}}],
     }
     model = ScriptedModel.of(
-        {"stage": "action_planning", "reply": call},
+        {"stage": "initial_reasoning", "reply": call},
         {"stage": "*", "reply": {"thought": "Now I know.", "answer": "12"}},
     )
     result = await reasonry.solve("Which area?", strategy="react", tools=[tool], model=model, store="memory")

@@ -17,7 +17,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = [
     {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
     {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
-    {"stage": "branch_development", "reply": {"thoughts": ["In May she is free."]}},
     {"stage": "continuation_decision", "reply": {"answer": "In May."}},
 ]
 

@@ -251,7 +251,9 @@ class App:
     ) -> Result:
         """Accept a run or a fork, and drive it to its end."""
         async with self.engine.begin(order, performers, fork) as opened:
-            return await opened.drive(performers, observer)
+            result = await opened.drive(performers, observer)
+        performers.check_used(opened.run)
+        return result
 
     async def resume(
         self,

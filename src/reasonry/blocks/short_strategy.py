@@ -144,7 +144,9 @@ def _run(function: Callable[[str], Loop[Any]], state: LoopState) -> Body:
         state = replace(state, replies=state.replies[:-1], objection=objection)
         return state.repair_or_fail(can_ask=can_ask)
     objection = f"\n\n{state.objection}" if state.objection else ""
-    asks = [replace(prompt.ask, prompt=prompt.ask.prompt + objection) for prompt in prompts]
+    # Equal prompts side by side are independent draws.
+    numbered = enumerate(prompts)
+    asks = [replace(each.ask, prompt=each.ask.prompt + objection, sample=n) for n, each in numbered]
     replies = yield request(state, *asks)
     values = tuple(each.value for each in replies)
     steps = [

@@ -73,7 +73,7 @@ def _open_question(run: Run, effect_id: str | None) -> Recording:
     for pending in run.open_effects:
         if pending.id == effect_id and isinstance(pending.effect, Ask):
             asked = Question(pending.id, pending.stage, pending.effect.spelled_out())
-            return Recording(asked.stage, digest(asked), asked.ask.sample, Answered(""), asked.id)
+            return Recording(asked.stage, digest(asked), asked.ask.sample, Answered(""), id=asked.id)
     raise ConflictError(f"the run does not ask the question {effect_id}")
 
 

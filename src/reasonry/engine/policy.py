@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ..core.effects import Ask
 from ..core.pending import Pending
-from ..errors import UsageError
+from ..errors import ModelError, UsageError
 from ..text import repeats_itself
 from .journal import ParticipantNames
 from .ports import Model, Verifier
@@ -129,6 +129,20 @@ class Performers(Struct, frozen=True):
         """Return the model that plays a role: the writer, the judge, the drafter or a seat."""
         seats = {f"seat-{number}": model for number, model in enumerate(self.seats, 1)}
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
+
+    def check_used(self, run: Run) -> None:
+        """Check that a run that ended by itself has left no line of its scripts over.
+
+        Raises:
+            ModelError: `script_left_over` names the lines and their stages.
+        """
+        ended = run.snapshot.conclusion
+        if ended and ended.answer and ended.certainty != "best_so_far" and not run.snapshot.closing:
+            for name in {model.name for model in self.models}:
+                # Models with the same script share its lines.
+                unused = [getattr(model, "left_over", ()) for model in self.models if model.name == name]
+                if left := [line for line in unused[0] if all(line in lines for lines in unused)]:
+                    raise ModelError(f"no question used {', '.join(left)} of {name}", code="script_left_over")
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:

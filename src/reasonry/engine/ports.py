@@ -76,6 +76,7 @@ class Model(Protocol):
     - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
     - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
     - `rewind`: it keeps its place in a file; see `models.scripted`.
+    - `left_over`: the lines of its file that no question has used; see `models.scripted`.
 
     A model that draws several samples in one request is a `SamplingModel`.
 

@@ -8,7 +8,7 @@ Rule 2: a run passes through stages without a thought. A path then leads to the 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,7 +26,7 @@ from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode
 from .placement import shortest_path, submit
 from .session_calls import read_call, read_thought
-from .session_documents import thought_document
+from .session_documents import resumed_document, thought_document
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall
 from .tool_arguments import plain_json, read_text
@@ -117,6 +117,20 @@ class _Replay:
         seq, record = len(self.view.rows) + 1, encode(placed.record)
         self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
         self.head = placed.head
+
+
+def guidance_after(
+    thoughts: Sequence[Document], strategy: Strategy[Any, Any]
+) -> Iterator[tuple[str, Document]]:
+    """Yield the stage of each exported thought, and the text about it that its agent gets.
+
+    Raises:
+        ReasonryError: A thought breaks a rule of the strategy.
+    """
+    replay = _Replay(strategy, SessionSettings(), 0)
+    for thought in thoughts:
+        replay.add(thought)
+        yield replay.head.stage, resumed_document(strategy, replay.head, ())
 
 
 def _check_count(kind: str, count: int, limit: int) -> None:

@@ -32,6 +32,7 @@ from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
 from ..masking import SECRETS
 from ..system import read_regular_file
+from ..text import nearest_difference
 
 L = TypeVar("L", bound=Struct)
 
@@ -114,11 +115,9 @@ class ScriptedModel(Model):
         """
         index = self._first(question.stage, self._used)
         if index is None:
-            raise ModelError(
-                f"{self.name} has no line left for stage {question.stage}",
-                code="script_exhausted",
-                stage=question.stage,
-            )
+            message = f"{self.name} has no line left for stage {question.stage}"
+            message += f"; the next unused one is {self.left_over[0]}" if self.left_over else ""
+            raise ModelError(message, code="script_exhausted", stage=question.stage)
         self._used[index], line = True, self._lines[index]
         await asyncio.sleep(line.delay_ms / 1000)
         if isinstance(line.error, str):
@@ -154,6 +153,11 @@ class ScriptedModel(Model):
                 line = self._lines[index]
                 if not answered or not line.retryable or line.error is UNSET:
                     break
+
+    @property
+    def left_over(self) -> list[str]:
+        """The unused replies, each with its number and its stage."""
+        return [f"reply {n} ({line.stage})" for n, line in enumerate(self._lines, 1) if not self._used[n - 1]]
 
     def _first(self, stage: str, used: Sequence[bool]) -> int | None:
         wanted = (stage, "*")
@@ -195,11 +199,14 @@ def _check_line(read: Callable[[], L], number: int, source: str, **details: Any)
 # -- recordings
 
 
-class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="answer"):
+class Recording(
+    Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="line", tag="answer"
+):
     """An answer, stored under the digest of its question.
 
     Attributes:
         digest: The digest of the whole question.
+        text: The question; empty in a recorded table.
         id: In a recorded table, the question in its run.
         seal: In a recorded table, the digest of this line and all lines before it.
     """
@@ -208,6 +215,7 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
     digest: str
     sample: int
     answer: Answered
+    text: str = ""
     id: str = ""
     seal: str = ""
 
@@ -252,11 +260,16 @@ class Recorder:
             why = error.strerror if isinstance(error, OSError) else error
             raise UsageError(f"the recording {path!r} cannot be written: {why}", option="record") from None
 
+    @property
+    def left_over(self) -> list[str]:
+        """See `ScriptedModel.left_over`."""
+        return getattr(self.model, "left_over", [])
+
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as the model does."""
         answer = await self.model.answer(question, on_text)
-        kept = replace(answer, text=SECRETS.mask(answer.text))
-        line = Recording(question.stage, digest(question), question.ask.sample, kept)
+        kept, text = replace(answer, text=SECRETS.mask(answer.text)), SECRETS.mask(question.prompt)
+        line = Recording(question.stage, digest(question), question.ask.sample, kept, text)
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         return answer
@@ -284,9 +297,10 @@ class RecordedModel(Model):
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
-        for recording in read_lines(path, RecordingLine, "recording"):
-            if isinstance(recording, TableLine):
-                continue
+        lines = read_lines(path, RecordingLine, "recording")
+        self._lines = [line for line in lines if isinstance(line, Recording)]
+        self._used = set[int]()
+        for recording in self._lines:
             key = recording.stage, recording.digest, recording.sample
             self._answers.setdefault(key, []).append(recording)
 
@@ -298,12 +312,24 @@ class RecordedModel(Model):
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
+            alike = [line.text for line in self._lines if line.stage == question.stage]
+            place, was, now = nearest_difference(
+                question.prompt, alike or [line.text for line in self._lines]
+            )
             raise ModelError(
-                f"{self.name} has no answer for this question at stage {question.stage}",
+                f"{self.name} has no answer for this question at stage {question.stage}; the nearest one differs at "
+                f"character {place}. Recorded: {was} Asked: {now}",
                 code="script_exhausted",
                 stage=question.stage,
             )
         recording = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        self._used.add(id(recording))
         if on_text is not None:
             on_text(recording.answer.text)
         return replace(recording.answer, model=self.name)
+
+    @property
+    def left_over(self) -> list[str]:
+        """See `ScriptedModel.left_over`."""
+        lines = enumerate(self._lines, 1)
+        return [f"reply {n} ({line.stage})" for n, line in lines if id(line) not in self._used]

@@ -25,7 +25,7 @@ _EXITS: Mapping[int, str] = {
     6: "store_unavailable store_busy store_full store_corrupt store_newer",
     7: "budget_exceeded overloaded rate_limited deadline_exceeded",
     8: "provider_error provider_timeout provider_auth context_overflow reply_too_long model_refused output_invalid "
-    "script_exhausted",
+    "script_exhausted script_left_over",
     9: "tool_error tool_timeout sandbox_unavailable sandbox_timeout sandbox_memory sandbox_denied",
     130: "cancelled",
 }
@@ -49,7 +49,7 @@ _STATUSES: Mapping[int, str] = {
     500: "internal_error store_corrupt store_newer",
     501: "extra_missing",
     502: "provider_error provider_auth context_overflow reply_too_long model_refused output_invalid script_exhausted "
-    "tool_error",
+    "script_left_over tool_error",
     503: "overloaded store_unavailable store_busy store_full",
     504: "deadline_exceeded provider_timeout tool_timeout",
 }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,9 @@ from cyclopts import Parameter
 
 from ...app.app import App
 from ...app.run_head import RunHead
+from ...app.run_test import ExportedLine, run_test, session_test
 from ...app.runs import coach_take_over, continue_paused, delete_run, list_runs, set_limits
+from ...compare.trial_table import TrialTable
 from ...engine.coach import Coach
 from ...engine.journal import Steered
 from ...engine.record import Record, rungs_of
@@ -22,25 +24,16 @@ from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.session_documents import instant
-from ...records import ANSWERED, JobOptions, RunRow, shorten_ids
+from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, shorten_ids
 from ...supervisor import Supervisor
-from ...text import clip
+from ...text import clip, nearest_difference
 from .. import present
 from ..run_report import report_answer, report_head, report_work
+from ..web.find_page import find_page
 from .coach import Brief, show_coached
-from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record
+from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record, write_text
 from .pages import check_report, write_report
-from .parameters import (
-    Count,
-    Filters,
-    Options,
-    PageSize,
-    RunChoice,
-    RunId,
-    Status,
-    WholeNumber,
-    read_pairs,
-)
+from .parameters import Count, Filters, Options, PageSize, RunChoice, RunId, Status, WholeNumber, read_pairs
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 from .submit import note_who_drives
@@ -378,6 +371,60 @@ def delete_(
     return common.show(document, f"deleted run {document['run_id']} and its session")
 
 
+_TEST = """from pathlib import Path
+
+from reasonry.ext import replay
+
+
+def test_{name}() -> None:
+    replay(Path(__file__).with_name("{name}.jsonl"))
+"""
+
+
+def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = Common()) -> int:
+    """Write a run, a session or a comparison as tests that replay it offline: test_NAME.py and NAME.jsonl.
+
+    A test fails where a changed prompt, option, tool or strategy asks something else.
+
+    Args:
+        target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
+        as_test: The folder to write to; a file that exists is an error.
+        name: The name of the test, instead of the strategy's; or the beginning of the names in a comparison.
+    """
+
+    async def work(app: App) -> dict[str, list[ExportedLine]]:
+        page = await find_page(app, target)
+        if page.id.startswith(COMPARISON):
+            trials = (await TrialTable(app.store, page.id).read())[0].trials
+            runs = {f"{name}_{each.strategy}_{each.item}": each.run_id for each in trials}
+        elif page.kind == "session":
+            session = await app.sessions().export({"session_id": page.id})
+            return {name or session.get("strategy", "session"): session_test(session, app.strategies)}
+        else:
+            runs = {name or page.strategy: page.id}
+        found = {key: await app.engine.recorded_run(run_id) for key, run_id in runs.items()}
+        return {key: run_test(each.row.run_id, each.entries, app.strategies) for key, each in found.items()}
+
+    texts = dict[Path, str]()
+    for key, lines in common.do(work).items():
+        plain = re.sub(r"[\W_]+", "_", key).strip("_")
+        while as_test / f"{plain}.jsonl" in texts:
+            plain += "_"
+        texts[as_test / f"test_{plain}.py"] = _TEST.format(name=plain)
+        texts[as_test / f"{plain}.jsonl"] = "".join(
+            f"{msgspec.json.encode(line).decode()}\n" for line in lines
+        )
+    if there := [path for path in texts if path.exists()]:
+        raise UsageError(f"{there[0]} exists; choose another --name or folder", option="name")
+    try:
+        as_test.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{as_test} cannot be made: {error.strerror}", option="as_test") from None
+    for path, text in texts.items():
+        write_text(path, text)
+    return common.show({"files": [*map(str, texts)]}, lambda: print_line(*map(str, texts)))
+
+
 # -- all runs of the filters together
 
 
@@ -435,9 +482,6 @@ def _do_on_all(
 # -- the difference between two runs
 
 
-_AROUND = 60
-"""The common characters shown before the first difference of two texts."""
-_SHOWN = 300
 _WHATS: Mapping[str, str] = {
     "question": "the runs ask different questions",
     "outcome": "the answers differ",
@@ -494,11 +538,8 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
 
 def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
     """Print both texts from shortly before their first difference."""
-    a, b = (_diff_text(sides[side]) for side in ("a", "b"))
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
-    start = max(0, same - _AROUND)
-    shown = [f"{'…' if start else ''}{clip(text[start:], _SHOWN)}" for text in (a, b)]
-    print_line(heading, f"  A: {shown[0]}", f"  B: {shown[1]}")
+    _, a, b = nearest_difference(_diff_text(sides["b"]), [_diff_text(sides["a"])])
+    print_line(heading, f"  A: {a}", f"  B: {b}")
 
 
 def _diff_text(value: Any) -> str:

@@ -72,6 +72,7 @@ def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: Run
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
             async with app.engine.begin(order, performers) as opened:
                 ending = await await_drive(opened, performers, watch)
+        performers.check_used(opened.run)
         if report is not None:
             write_report(report, opened.record, app.strategies)
         return ending
