@@ -41,8 +41,8 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"notes": 75, "answer": 240}
-"""Characters that a page shows of a note and the answer; of all else, 150."""
+LONGEST = {"notes": 75, "answer": 240, "why": 300}
+"""Characters that a page shows of a note, the answer and its reason; of all else, 150."""
 TEXT = 40
 """Characters that a page shows of a text within a reply of JSON."""
 
@@ -191,6 +191,7 @@ def _end(result: Result, usage: Usage) -> Iterator[str]:
     for warning in result.warnings:
         yield from _said("warning", warning)
     yield from _said("answer", str(result.answer))
+    yield from _said("why", result.why.text if result.why else "")
 
 
 def _cost(usage: Usage) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,10 +14,12 @@ import msgspec
 
 from reasonry.blocks.reply import read_reply
 from reasonry.core import machine
+from reasonry.core.bodies import Thought
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Usage, Verified
 from reasonry.core.machine import Pending, Snapshot, Step, begin, open_effects
 from reasonry.core.strategy import Strategy
+from reasonry.core.why import Why
 
 from .filling import TEXTS, fill
 
@@ -83,7 +86,7 @@ class Played:
     edges: list[tuple[str, str]]
     events: list[tuple[str | None, Event]]
     snapshots: list[Snapshot]
-    thoughts: int
+    thoughts: list[Thought]
 
 
 def play(
@@ -101,7 +104,7 @@ def play(
         pick: Of n effects waiting, which one is answered next.
     """
     step: Step = begin(strategy, problem, options, strategies=strategies, prompts=prompts)
-    played = Played(step.snapshot, list(step.edges), [], [step.snapshot], len(step.thoughts))
+    played = Played(step.snapshot, list(step.edges), [], [step.snapshot], list(step.thoughts))
     while step.snapshot.status == "active":
         assert len(played.events) < MAX_EVENTS, (
             f"{strategy.name} does not end; it stands in {step.snapshot.stage}"
@@ -114,7 +117,7 @@ def play(
         played.events.append((one.id, event))
         played.edges += step.edges
         played.snapshots.append(step.snapshot)
-        played.thoughts += len(step.thoughts)
+        played.thoughts += step.thoughts
     played.snapshot = step.snapshot
     return played
 
@@ -122,3 +125,31 @@ def play(
 def stop(strategy: Strategy[Any, Any], snapshot: Snapshot, strategies: Mapping[str, Any]) -> Snapshot:
     """Stop a run where it stands."""
     return advance(strategy, snapshot, None, Stopped("max_calls", "limit"), strategies=strategies).snapshot
+
+
+def check_reason(why: Why | None, thoughts: Sequence[Thought], *sources: Any) -> None:
+    """Check a reason: short, without JSON and broken words, and its numbers are those of thoughts that it names.
+
+    Args:
+        sources: All that it may quote beside the thoughts.
+    """
+    assert why is not None
+    assert 0 < len(why.text) <= 300, why.text
+    assert not [*filter(_begins_json, why.text.replace("[", "\n[").replace("{", "\n{").split("\n"))], why.text
+    lists = re.findall(r"[Tt]houghts? ((?:\d+(?:, | and )?)+)", why.text)
+    assert {*map(str, why.thoughts)} <= {*re.findall(r"\d+", " ".join(lists))}, why
+    assert all(1 <= number <= len(thoughts) for number in why.thoughts), why
+    said = f"{msgspec.to_builtins([thoughts, sources])}".replace("\\n", " ").split()
+    whole = {word.strip("'\",()[]{}") for word in said}
+    for word in re.findall(r"(\S+)…", why.text):
+        assert word.strip("'\",()[]{}“") in whole, why.text
+
+
+def _begins_json(text: str) -> bool:
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) or (
+        isinstance(value, list) and value != [] and not isinstance(value[0], int)
+    )

@@ -26,11 +26,12 @@ from reasonry.core.machine import Pending, Snapshot, begin, open_effects, run_st
 from reasonry.core.options import read_options
 from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import Strategy
+from reasonry.core.why import explain
 from reasonry.errors import UsageError
 from reasonry.reading.form import read_form
 from reasonry.strategies import STRATEGIES
 
-from .playing import Played, World, advance, play, stop
+from .playing import Played, World, advance, check_reason, play, stop
 
 DRIVEN = [one for one in STRATEGIES.values() if one.is_driven]
 each = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
@@ -278,6 +279,24 @@ def test_every_run_ends_in_a_hostile_world(strategy: Strategy[Any, Any], seed: i
     for concluded in (played.snapshot.conclusion, strategy.conclude(played.snapshots[0].state)):
         details = msgspec.to_builtins(concluded.document)
         assert msgspec.convert(details, strategy.details) == details
+
+
+@each_driven
+@few
+@given(seeds, st.sampled_from([0.0, 0.1, 1.0]))
+def test_every_run_ended_or_stopped_says_why(
+    strategy: Strategy[Any, Any], seed: int, hostility: float
+) -> None:
+    played = play(strategy, world(strategy, seed, hostility), STRATEGIES, options(strategy, seed))
+    stopped = [stop(strategy, snapshot, STRATEGIES) for snapshot in played.snapshots[-9:-1]]
+    for snapshot in (played.snapshot, *stopped):
+        end = snapshot.conclusion
+        assert end is not None
+        why = explain(end, played.thoughts, snapshot.options)
+        check_reason(why, played.thoughts, end)
+        assert explain(end, played.thoughts, snapshot.options) == why
+        has_answer = end.answer is not None and end.certainty != "best_so_far"
+        assert has_answer is not why.text.startswith(("There is no answer", "The run was stopped"))
 
 
 @each_driven

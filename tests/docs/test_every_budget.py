@@ -26,6 +26,7 @@ from reasonry.strategies import DEFAULT_STRATEGY
 from reasonry.surfaces.cli.settings import RunSettings
 
 from ..filling import fill
+from ..playing import check_reason
 
 sys.path.append("docs")
 from worked import ROOT, command_of
@@ -72,7 +73,10 @@ async def run_page(command: str, budget: Budget, answer: str = "") -> Result:
         participants = await app.equip(request.participants)
         chosen, performers = app.order(replace(request, budget=budget, participants=participants))
         model = WithLastQuestion(performers.model, answer) if answer else performers.model
-        return await app.solve(chosen, structs.replace(performers, model=model))
+        result = await app.solve(chosen, structs.replace(performers, model=model))
+        record = await app.engine.record(result.run_id)
+        check_reason(result.why, [*record.thoughts()], result)
+        return result
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

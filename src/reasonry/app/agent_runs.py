@@ -42,7 +42,9 @@ _BATCH = 100
 _OPEN, _OTHERS = "open.", "other."
 """The prefix of a list's cursor: the part of the list in which the page ended."""
 _MAX_NAMED_RUNS = 5
-_OF_HEADS = ("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "usage")
+_OF_HEADS = (
+    *("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "why", "usage"),
+)
 """Members of a page that come unchanged from the run's record."""
 _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 """Members of guided thoughts that are meaningless for a run's thoughts."""

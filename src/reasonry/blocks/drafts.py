@@ -220,9 +220,12 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         if best is None:
             return Conclusion(document=document)
         certainty, detail = "proved" if best.status == "proved" else "given", "; ".join(warnings)
-        return Conclusion(
+        conclusion = Conclusion(
             best.answer, detail=detail, document=document, short=best.short or None, certainty=certainty
         )
+        agree = next((len(each.voters) for each in self.candidates if best.number in each.voters), 0)
+        why = f"{agree} of {len(self.drafts)} drafts agree" if agree and len(self.drafts) > 1 else ""
+        return conclusion.because(why, "answer_selection")
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:

@@ -6,9 +6,10 @@ core reads no clock; the creator of the event does.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 UNREADABLE = "output_invalid"
 """Failure code of a question without a readable reply."""
@@ -140,6 +141,8 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     """The result of a run, or before its end the best so far.
 
     `document` is the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
+    `why` is the reason for the answer, where it is more than the thought that ends in it. `rests_on` names the
+    thoughts behind the reason, by their stages or their `node_id`.
     """
 
     answer: str | None = None
@@ -150,6 +153,12 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     """The bare answer for votes to compare, if `answer` says more."""
     certainty: Literal["best_so_far", "given", "proved"] = "given"
     """`best_so_far`: a budget or a person ended the run before its answer; `proved`: a verifier proved the answer."""
+    why: str = ""
+    rests_on: tuple[str, ...] = ()
+
+    def because(self, why: str = "", *rests_on: str) -> Self:
+        """Add the reason, and the stages or the `node_id` of the thoughts behind it."""
+        return replace(self, why=why, rests_on=rests_on)
 
 
 class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_only=True):

@@ -241,7 +241,7 @@ def differences(row: RunRow, run: Run) -> list[str]:
 
     def part(record: Record, name: str) -> bytes:
         end = record.result
-        outcome = (end.status, end.termination, end.answer, end.best_answer, end.details)
+        outcome = (end.status, end.termination, end.answer, end.best_answer, end.why, end.details)
         return encode(outcome if name == "outcome" else [*record.read_list(name)])
 
     now = record_of_run(row, run)

@@ -17,6 +17,7 @@ from ..core.events import Answered, Event, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
+from ..core.why import Why, explain
 from ..errors import SandboxError, WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words
@@ -57,6 +58,7 @@ class Result(Struct, Generic[T], frozen=True):
         warnings: Problems that did not end the run but may matter to its result.
         best_answer: The best answer so far of a run that is neither solved nor answered.
         output_type: The type of `output`. None for the answer as text.
+        why: The reason for the result, of an ended run.
     """
 
     answer: str | None
@@ -74,6 +76,7 @@ class Result(Struct, Generic[T], frozen=True):
     warnings: tuple[str, ...] = ()
     best_answer: str | None = None
     output_type: Any = None
+    why: Why | None = None
 
     @property
     def output(self) -> T:
@@ -109,6 +112,7 @@ class Result(Struct, Generic[T], frozen=True):
         return {
             "answer": self.answer,
             "outcome": self.outcome,
+            "why": msgspec.to_builtins(self.why),
             "status": self.status,
             "termination": {"reason": self.termination.reason, "detail": self.termination.detail}
             | ({"code": self.termination.code} if self.termination.code else {})
@@ -162,6 +166,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         details=_details(conclusion.document, run),
         warnings=tuple(_warnings(run, conclusion)),
         best_answer=None if is_answered else _best_of(run),
+        why=explain(conclusion, run.thoughts, snapshot.options) if snapshot.status != "active" else None,
     )
 
 

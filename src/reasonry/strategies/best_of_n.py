@@ -48,6 +48,7 @@ from ..core.strategy import (
     final_response,
     problem_reception,
 )
+from ..core.why import quote
 from ..text import first_words
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \
@@ -150,8 +151,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(each for each in found if is_first or among.intersection(each.voters))
 
     def name(self, number: int) -> str:
-        """Return the name of a given candidate."""
-        return list(self.options.by_name)[number - 1]
+        """Return the name of a candidate."""
+        return list(self.options.by_name)[number - 1] if self.options.candidates else f"draft {number}"
 
     @property
     def tournament(self) -> Tournament:
@@ -359,9 +360,22 @@ def conclude(state: State) -> Conclusion:
         details["ranking"] = _rank_given(state)
     is_unread = bool(verdicts) and not any(verdict.ratings for verdict in verdicts)
     if not (is_unread and state.proved):
-        return state.conclude(details, NOT_JUDGED if is_unread else "", "drafts")
+        conclusion = state.conclude(details, NOT_JUDGED if is_unread else "", "drafts")
+        why = _preference(state, chosen, verdicts)
+        return conclusion.because(why, "comparison") if why else conclusion
     warning = f"{len(state.rivals)} candidates passed, and no judge compared them: the first is taken"
     return state.conclude(details, "", "", [warning])
+
+
+def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> str:
+    """Return the judge's last reason for the chosen draft, and the runner-up."""
+    for each in reversed(verdicts):
+        reason = quote(each.reason, before="")
+        if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:
+            others = [s.name(number) for number in each.shown if number != chosen.number]
+            liked = " to ".join([s.name(chosen.number), *(others if len(others) == 1 else [])])
+            return f"the judge prefers {liked}: {_with_names(s, replace(each, reason=reason))}"
+    return ""
 
 
 def _rank_given(s: State) -> list[dict[str, Any]]:

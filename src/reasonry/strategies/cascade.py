@@ -133,8 +133,11 @@ def conclude(state: State) -> Conclusion:
         "doubts": list(state.doubts),
         "share_up": round(taken / (steps - 1), 3),
     }
-    why = f": {state.doubts[-1]}" if taken else ""
-    return replace(state.conclude(details), detail=f"{taken} of {steps - 1} steps up{why}")
+    doubt = f": {state.doubts[-1]}" if taken else ""
+    conclusion = replace(state.conclude(details), detail=f"{taken} of {steps - 1} steps up{doubt}")
+    model = (state.best.number - 1) // state.options.samples if state.best else 0
+    name = state.options.models[model] if state.options.models else model + 1
+    return conclusion.because(f"model {name} answered after {conclusion.detail}", "answer_check")
 
 
 CASCADE: Strategy[State, Options] = Strategy(

@@ -32,6 +32,7 @@ from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..core.why import quote
 from ..text import cut
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \
@@ -175,9 +176,16 @@ def conclude(state: State) -> Conclusion:
         "scores": state.scores,
         "models": list(state.options.models),
     }
-    return state.conclude(
+    conclusion = state.conclude(
         details, state.lost and f"no answer could be written from all: {state.lost}", "members"
     )
+    best, differences = state.best, quote(state.differences, 200)
+    why, stage = f"the members differed{differences}" if differences else "", "synthesis"
+    if details["agreed"]:
+        why, stage = f"all {len(members)} members gave the same answer", "member_answers"
+    elif best and (share := state.scores.get(best.id)):
+        why, stage = f"the members rank {best.id} above {share:.0%} of the other answers", "peer_review"
+    return conclusion.because(why, stage) if why else conclusion
 
 
 COUNCIL: Strategy[State, Options] = Strategy(

@@ -159,7 +159,8 @@ class Profile(Struct, frozen=True):
         """Return the answer, or else the draft or the points so far."""
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
-        return state.conclude(document, so_far=state.joined if self.joins else state.draft)
+        conclusion = state.conclude(document, so_far=state.joined if self.joins else state.draft)
+        return conclusion.because("", self._names[0], self._names[-3])
 
     def _task(self, row: int) -> str:
         """Return the question of a stage: its guidance."""

@@ -181,7 +181,10 @@ def conclude(state: State) -> Conclusion:
         details["program"] = best.steps[0]
     is_idle = best is not None and best.id in idle and best.status != "proved"
     unchecked = "the program states its answer and computes nothing" if is_idle else ""
-    return state.conclude(details, unchecked, "programs" if state.options.programs > 1 else "")
+    conclusion = state.conclude(details, unchecked, "programs" if state.options.programs > 1 else "")
+    votes = next((len(each.voters) for each in state.candidates if best and best.number in each.voters), 1)
+    why = f"{votes} of {len(state.drafts)} programs printed the answer" if best and best.steps else ""
+    return conclusion.because(why, "execution")
 
 
 _WRITING: dict[str, Any] = {

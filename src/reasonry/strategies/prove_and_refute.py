@@ -63,6 +63,7 @@ from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
 from ..core.readings import Unreadable
 from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
+from ..core.why import quote
 from ..puzzles.equations import false_equations, is_true_equation
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS
@@ -387,8 +388,11 @@ def _is_quoted(text: str, quote: str) -> bool:
 def record(s: State) -> Move:
     """V_1 … V_n, each recorded as a thought."""
     thoughts = [
-        Thought(f"{claim.text}: {claim.verdict}. {claim.reason}", data={"verdict": claim.verdict})
-        for claim in s.claims
+        Thought(
+            f"{claim.text}: {claim.verdict}. {claim.reason}",
+            data={"verdict": claim.verdict, "node_id": f"claim-{at}"},
+        )
+        for at, claim in enumerate(s.claims, 1)
     ]
     return go(s, "final_response", *thoughts)
 
@@ -503,7 +507,10 @@ def _conclude_proofs(state: State) -> Conclusion:
         return Conclusion(document=document)
     best = state.ranking[0]
     certainty = "proved" if best.status == "proved" else "given"
-    return Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
+    holds = len(_sides(best.votes)[1])
+    why = f"{holds} of {len(best.votes)} readers found no fault in proof {best.number}"
+    conclusion = Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
+    return conclusion.because(why, "proof_attack")
 
 
 def _conclude_claims(state: State) -> Conclusion:
@@ -525,7 +532,13 @@ def _conclude_claims(state: State) -> Conclusion:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
     lines = [f"{claim.verdict}: {claim.place}{claim.text} ({claim.reason})" for claim in claims]
     is_judged = any(claim.verdict for claim in claims)
-    return Conclusion("\n".join(lines) if is_judged else None, document=document)
+    conclusion = Conclusion("\n".join(lines) if is_judged else None, document=document)
+    if not is_judged:
+        return conclusion
+    first, count = claims[0], sum(claim.verdict == claims[0].verdict for claim in claims)
+    found = f"{quote(first.text, 90)}{quote(first.reason, before='; ')}"
+    why = f"{count} of {len(claims)} claims {first.verdict}{found}"
+    return conclusion.because(why, f"claim-{state.claims.index(first) + 1}")
 
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(

@@ -49,6 +49,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
+from ..core.why import quote
 from ..reading.form import read_form
 from ..reading.vote import tally
 from ..text import cut
@@ -296,7 +297,14 @@ def conclude(state: State) -> Conclusion:
             "repeated_actions",
             f"the same action came {STUCK} times; the answer rests on the results so far",
         )
-    return state.conclude(document, cut=cut if state.answered_at_limit else None)
+    pairs = (pair for turn in state.turns for pair in zip(turn.actions, turn.observations, strict=False))
+    results = [
+        (action.tool, text.partition("\n")[0]) for action, text in pairs if not text.startswith("Error: ")
+    ]
+    tool, result = results[-1] if results else ("", "")
+    why = f"the answer follows the last result of {tool}{quote(result)}" if tool else ""
+    conclusion = state.conclude(document, cut=cut if state.answered_at_limit else None)
+    return conclusion.because(why, "observation_reception")
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

@@ -238,7 +238,7 @@ def conclude(state: State) -> Conclusion:
     rounds = zip(state.programs, state.outputs, strict=False)
     programs = [{"program": program, "output": output} for program, output in rounds]
     details = {"programs": programs, "questions_asked": state.asked} | state.final.document
-    return state.conclude(details)
+    return state.conclude(details).because("", "exploration", "sub_questions")
 
 
 RECURSIVE: Strategy[State, Options] = Strategy(

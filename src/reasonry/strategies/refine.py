@@ -25,10 +25,11 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from ..blocks.drafts import Draft, DraftState, Group, answer_selection
-from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
 from ..blocks.tournament import MIDDLE, seeded_order
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..core.why import quote
 from ..text import cut
 
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \
@@ -68,6 +69,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     compared: tuple[int, ...] = ()
     """The drafts in the last review: the new drafts and the best earlier one. Ratings of two reviews do not compare."""
     feedback: str = ""
+    reason: str = ""
     lost: str = ""
     """The reason why the last review was unreadable."""
 
@@ -147,7 +149,10 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
     feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), DIGEST_CHARS)
     thought = Thought(verdict.reason, data={"ratings": rated_now})
     ratings = {**s.ratings, **rated_now}
-    return replace(s, ratings=ratings, compared=tuple(shown), feedback=feedback, lost=""), (thought,)
+    reviewed = replace(
+        s, ratings=ratings, compared=tuple(shown), feedback=feedback, reason=verdict.reason, lost=""
+    )
+    return reviewed, (thought,)
 
 
 def _objections(s: State) -> str:
@@ -166,7 +171,15 @@ class RefineDetails(DraftsDetails):
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, its rating, and the number of rounds."""
     details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
-    return state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
+    conclusion = state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
+    best = state.best
+    rating = best and state.ratings.get(str(best.number))
+    if not best or not rating or best.number not in state.compared:
+        return conclusion
+    names = zip(labels_of(len(state.compared)), state.compared, strict=True)
+    legend = ", ".join(f"{label} is draft {number}" for label, number in names)
+    reason = quote(state.reason) + (f" ({legend})" if len(state.compared) > 1 else "")
+    return conclusion.because(f"draft {best.number} is rated {rating:g} of 10{reason}", "answer_check")
 
 
 REFINE: Strategy[State, Options] = Strategy(

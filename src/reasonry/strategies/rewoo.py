@@ -44,6 +44,7 @@ from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import all_required, inlined_schema
+from ..core.why import quote
 from ..reading.form import read_form
 from ..text import cut
 
@@ -219,7 +220,9 @@ class RewooDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, the plan and the evidence."""
     calls = [asdict(call) | {"failed": state.failed.get(call.id)} for call in state.calls]
-    return state.conclude({"plan": calls, "evidence": state.evidence})
+    name, value = next(reversed(state.evidence.items()), ("", ""))
+    why = f"the answer follows the evidence up to {name}{quote(evidence_text(value))}" if name else ""
+    return state.conclude({"plan": calls, "evidence": state.evidence}).because(why, "working_phase")
 
 
 def _cards(state: State) -> tuple[ToolCard, ...]:

@@ -185,7 +185,7 @@ def conclude(state: State) -> Conclusion:
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None
-    return state.conclude(document, cut=cut)
+    return state.conclude(document, cut=cut).because("", "iterative_calculation")
 
 
 def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:

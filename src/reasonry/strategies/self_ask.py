@@ -195,7 +195,7 @@ def conclude(state: State) -> Conclusion:
     document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"
     cut = None if state.question is None else ("max_questions", detail)
-    return state.conclude(document, cut=cut)
+    return state.conclude(document, cut=cut).because("", "sub_question_answering")
 
 
 def _follow_up(state: State, reply: FollowUp, to: str) -> Move:

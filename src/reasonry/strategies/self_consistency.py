@@ -49,6 +49,7 @@ from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
+from ..core.why import quote
 from ..reading import form
 from ..reading.vote import Vote, is_settled, options_in, tally, tidy
 from ..text import cut, lazy_pattern
@@ -374,11 +375,16 @@ def conclude(state: State) -> Conclusion:
     share = thin or (f"{leads} of {count} samples agree" if count > 1 else "")
     without = f", {len(lost)} without an answer that could be read" if lost else ""
     drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
-    return Conclusion(
+    second = f"second: {quote(votes[1].answer, 60, before='')} ({votes[1].count})" if len(votes) > 1 else ""
+    first = f"sample-{min(groups[0].voters)}" if groups else ""
+    conclusion = Conclusion(
         state.leader,
         detail="; ".join(filter(None, (few, share, drawing))),
         document=document,
         certainty="proved" if proved else "given",
+    )
+    return conclusion.because(
+        "; ".join(filter(None, (few, share, second, drawing))), first, "majority_selection"
     )
 
 

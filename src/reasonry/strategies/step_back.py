@@ -145,7 +145,7 @@ class StepBackDetails(AnswerDetails):
 def conclude(state: State) -> Conclusion:
     """Return the answer, its principle and its check."""
     document = {"principle": state.principle or None, "steps": list(state.steps), **state.final.document}
-    return state.conclude(document)
+    return state.conclude(document).because("", "principle_identification")
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

@@ -56,10 +56,11 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the answer, or the reason why it is missing with the best so far."""
+    """Return the answer and its reason, or the reason why it is missing with the best so far."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
-    blocks: list[Block] = [Heading("Answer"), Prose(text)]
+    why = [Heading("Why"), Prose(trace["why"]["text"])] if trace.get("why") else []
+    blocks: list[Block] = [Heading("Answer"), Prose(text), *why]
     return [*blocks, Heading("Best so far, not an answer"), Prose(best)] if best else blocks
 
 

@@ -222,6 +222,11 @@ def tree() -> Document:
         title="Use 4, 9, 10 and 13 to make 24",
         problem="Use 4, 9, 10 and 13 to make 24",
         answer="(10 - 4) * (13 - 9) = 24",
+        why={
+            "text": "Thought 14 ends in the answer and rests on thoughts 1, 7 and 12; no check was asked for",
+            "thoughts": [1, 7, 12, 14],
+            "nodes": ["node_1", "node_1.1", "node_1.1.1", "gone"],
+        },
         warnings=["2 replies could not be read at first and were asked for again."],
         table=TREE_TABLE,
         path=[
@@ -324,6 +329,11 @@ def vote() -> Document:
         answer="42",
         termination={"detail": "4 of 8 samples agree and no other answer can reach them"},
         duration_ms=2500,
+        why={
+            "text": "4 of 6 samples agree; second: 41 (1) (thoughts 1 and 9)",
+            "thoughts": [1, 9],
+            "nodes": ["s0", "root"],
+        },
         votes=[
             {"answer": "42", "count": 4, "nodes": ["s0", "s1", "s3", "s5"], "leads": True},
             {"answer": "41", "count": 1, "nodes": ["s2"], "leads": False},

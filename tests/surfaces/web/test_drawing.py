@@ -420,19 +420,58 @@ def test_dropped_branches_beside_the_path_are_one_row_until_it_is_opened(show: S
     page.locator("[role=treeitem][aria-selected=true][data-id='lost-13']").wait_for()
 
 
-def test_the_head_says_why(show: Shown) -> None:
-    why = show(tree()).inner_text("#why")
-    assert "10 - 4 = 6 (0.90) → " in why
-    assert "second: " in why
-    votes = show(EVERY["vote"]()).inner_text("#why")
-    assert "4 of 6 votes" in votes
-    tied: Document = {**EVERY["vote"](), "answer": "41"}
-    tied["votes"] = [{**vote, "count": 1, "leads": vote["answer"] == "41"} for vote in tied["votes"]]
-    assert show(tied).inner_text("#why").startswith("Why41: 1 of 3 votessecond: 42 (1)")
-    compared = show({**tied, "confidence": None})
-    assert "vote" not in compared.inner_text("#why")
-    assert not compared.locator("#votes li").count(), "drafts that a judge compares do not vote"
-    assert "accepted" in show(EVERY["analysis"]()).inner_text("#why")
+def test_the_head_says_why_with_each_thought_as_a_link(show: Shown) -> None:
+    page = show(tree())
+    why = page.locator("#why")
+    assert why.inner_text() == "Why" + tree()["why"]["text"]
+    assert why.locator("button").all_inner_texts() == ["1", "7", "12"], "the node of 14 is gone"
+    why.locator("button").nth(1).click()
+    assert selected(page) == "node_1.1"
+    assert show(EVERY["vote"]()).locator("#why button").all_inner_texts() == ["1", "9"]
+    assert not show(tree() | {"why": None}).is_visible("#why")
+
+
+def test_a_page_opens_at_what_matters(show: Shown) -> None:
+    assert selected(show(EVERY["vote"]() | {"nodes": _without_answer(EVERY["vote"]())})) == "s0", (
+        "the winner's row"
+    )
+    page = show(tree() | {"outcome": "error", "answer": None})
+    failed = page.locator("#detail .question[open] summary strong", has_text="failed")
+    assert failed.count() == 1, "the failed question"
+    verdicts = [
+        node("root", None, "A plan", "on_path", kind="problem"),
+        node("t1", "root", "It takes 2 s: confirmed.", "on_path", data={"verdict": "confirmed"}),
+        node("t2", "t1", "It is safe: refuted.", "on_path", data={"verdict": "refuted"}),
+        node("t3", "t2", "It is cheap: confirmed.", "answer", data={"verdict": "confirmed"}),
+    ]
+    said = "refuted: It is safe. (No.)\nconfirmed: It takes 2 s. (Yes.)"
+    page = show(document(verdicts, [], problem="A plan", answer=said))
+    assert selected(page) == "t2", "the first refuted claim"
+    assert page.locator("#outcome li.refuted").inner_text() == "× refuted It is safe. (No.)"
+    page.locator("[data-id=root]").first.click()
+    assert not page.locator("#detail .prose").count(), "the problem stands in the head"
+
+
+def _without_answer(made: Document) -> list[Document]:
+    return [one | {"state": "on_path"} if one["state"] == "answer" else one for one in made["nodes"]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        ("27", "p.answer.word", "27"),
+        ("It takes a week, or two at most.", "p.answer:not(.word)", "It takes a week, or two at most."),
+        ("```python\nprint(1)\nprint(2)\n```", "pre.answer.code", "print(1)\nprint(2)"),
+        ("- one\n- two", "ul.answer.list", "one\ntwo"),
+        ("1. one\n2. two", "ol.answer.list", "one\ntwo"),
+        ("one\n- two", "p.answer:not(.word)", "one\n- two"),
+    ],
+)
+def test_the_answer_stands_by_its_kind(show: Shown, answer: str, kind: str, said: str) -> None:
+    page = show(tree() | {"answer": answer, "answer_is_code": kind == "pre.answer.code"})
+    assert page.locator("#outcome .answer").count() == 1
+    assert page.inner_text(f"#outcome {kind}") == said
+    assert page.is_visible("#outcome button.copy")
 
 
 def test_what_was_sent_and_what_came_back_is_open(show: Shown) -> None:

@@ -15,6 +15,7 @@ from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.readings import AROUND, Unreadable
 from ...core.strategy import AnswerDetails
+from ...core.why import quote
 from ...reading.form import read_form
 from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
@@ -285,7 +286,10 @@ def conclude(state: State) -> Conclusion:
     stands_in = made is None or str(made.answer) == accepted_text(state)
     is_cut = (reason == "cost_limit" and stands_in) or (answer is None and state.is_broke)
     certainty = "best_so_far" if is_cut else proved
-    return Conclusion(answer, reason, detail, document(state), certainty=certainty)
+    conclusion = Conclusion(answer, reason, detail, document(state), certainty=certainty)
+    found = quote(made.headline or made.final_answer) if made else ""
+    tasks = f"{len(state.accepted)} of {len(state.tasks)} tasks were accepted{found and '; the synthesis says'}{found}"
+    return conclusion.because(tasks if state.tasks else "", "quality_evaluation", "synthesis")
 
 
 class AnalysisDetails(AnswerDetails):

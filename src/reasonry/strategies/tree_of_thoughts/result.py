@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from ...core.bodies import Conclusion
 from ...core.strategy import Details
+from ...core.why import quote
 from .state import ROOT, Node, State, candidate_document, path_to
 
 
@@ -28,7 +29,10 @@ def conclude(state: State) -> Conclusion:
     if not state.no_answer and answer is None and chosen is not None:
         answer = chosen.content
     certainty = "proved" if state.proved else "given"
-    return Conclusion(
+    path = [] if chosen is None else [step.id for step in path_to(state.nodes, chosen.id)[1:]]
+    rival = next((each for each in state.candidates if each.id not in path and each.score), None)
+    second = f"; second: {quote(rival.content, 60, before='')} ({rival.score:.2f})" if rival else ""
+    conclusion = Conclusion(
         # The root has no text, which is no answer.
         answer or None,
         state.reason or "unfinished",
@@ -36,6 +40,7 @@ def conclude(state: State) -> Conclusion:
         _document(state),
         certainty=certainty,
     )
+    return conclusion.because(_detail(state) + second, *path)
 
 
 def _detail(state: State) -> str:

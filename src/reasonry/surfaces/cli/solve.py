@@ -129,6 +129,8 @@ def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
     print_blocks(blocks, sys.stderr)
     if blocks:
         print_note("")
+    if why := document.get("why"):
+        print_note(f"why: {why['text']}")
     print_note(present.end_text(document))
     if "usage" in document:
         print_note(f"{present.spend(document)} · run {document['run_id']}")

@@ -18,6 +18,7 @@ from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...core.budget import Budget
 from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
+from ...core.why import Why
 from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun
 from ...engine.engine import RunView
@@ -122,6 +123,7 @@ class UsageDocument(HeadUsage):
 class RunDocument(RunMembers):
     """A run. Its strategy adds members."""
 
+    why: Why | None
     best_answer: NotRequired[str]
     options: Document
     budget: Budget

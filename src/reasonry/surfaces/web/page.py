@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field, structs
 
+from ...core.why import Why
 from ...records import Outcome
 from ...text import inert
 from ..run_report import Block
@@ -127,6 +128,12 @@ class PageVote(Struct, kw_only=True):
     leads: bool
 
 
+class PageWhy(Why, frozen=True, kw_only=True):
+    """The reason for the result, with the node of each of its thoughts."""
+
+    nodes: list[str]
+
+
 class PageCuts(Struct):
     """Omissions: the number of shortened texts, their omitted characters, and the omitted entries of each list."""
 
@@ -163,7 +170,9 @@ class PageDocument(DrawnCounts, kw_only=True):
     stage: str = ""
     termination: dict[str, Any] = field(default_factory=dict[str, Any])
     answer: str | None = None
+    answer_is_code: bool = False
     best_answer: str | None = None
+    why: PageWhy | None = None
     warnings: list[str] = field(default_factory=list[str])
     created_at_ms: int
     ended_at_ms: int | None

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import structs
 
 from ...app.run_thoughts import thought_rows
+from ...blocks.programs import code_in
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...engine.journal import CALLER
@@ -33,6 +34,7 @@ from .page import (
     PageNote,
     PageQuestion,
     PageReason,
+    PageWhy,
     cost_of_dropped,
     finish_page,
     mark_path,
@@ -78,6 +80,9 @@ def run_page(
         strategy_title=strategy.title if strategy else result.strategy,
         mode="coached" if result.model == CALLER else "driven",
         termination=document["termination"],
+        answer_is_code=code_in(result.answer or "") is not None,
+        why=(why := result.why)
+        and PageWhy(why.text, why.thoughts, nodes=[maker.homes[number - 1] for number in why.thoughts]),
         created_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
         table=table_of(strategy),
@@ -132,6 +137,7 @@ class _Maker:
         if self.is_chain:
             self._add_chain()
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
+        self.homes = list[str]()  # the node of each thought
         self.sources = defaultdict[str, list[bool]](list)
         """For each node, whether each of its effects was copied from the forked run."""
         self.texts, self.questions = dict[str, int](), list[PageQuestion]()
@@ -164,8 +170,9 @@ class _Maker:
             own.round = self.effects.get(origin, {}).get("round")
             own.text, own.origin = own.text or text, origin
             self._note_source(own, origin)
+        node = own or self._node_of(origin)
+        self.homes.append(node.id)
         if own is None or text != own.text:
-            node = own or self._node_of(origin)
             note = PageNote(id=name, node=node.id, stage=thought.stage, text=text, score=score, origin=origin)
             self.notes.append(note)
 

@@ -33,7 +33,7 @@ export function drawDetail(host, record, id, opened, page) {
       breadcrumbs(record, id, page),
       title(record, node),
       ...dropped(node),
-      element("div", { class: node.text?.length > LONG_TEXT ? "prose long" : "prose" }, node.text || "—"),
+      ...(node.kind === "problem" ? [] : [element("div", { class: node.text?.length > LONG_TEXT ? "prose long" : "prose" }, node.text || "—")]),
       brief(record, node),
       ...questions(record, asked, isOpen, page),
       ...calls(record, called, isOpen, page),

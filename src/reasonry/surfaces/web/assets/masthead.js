@@ -1,9 +1,8 @@
 // The problem, the answer, the strategy and model, and the warnings.
 
+import { LONG, answerOfKind } from "./answer.js";
 import { byId, copyButton, element, show } from "./dom.js";
 import { count, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, scoreOf, whenWords } from "./wording.js";
-
-const LONG = 160; // characters
 
 /**
  * @param {import("./record.js").Recorded} record
@@ -53,8 +52,7 @@ function outcome(page) {
   const isRun = page.kind === "run";
   const made = [element("span", { class: "status", "data-status": page.paused ? "active" : word }, outcomeWord(word))];
   if (page.answer) {
-    const size = page.answer.length > LONG ? "answer long" : "answer";
-    made.push(element("p", { class: size }, page.answer), copyButton(page.answer, "the answer"));
+    made.push(answerOfKind(page), copyButton(page.answer, "the answer"));
   } else if (isRun && (page.best_answer || bestSoFar(page))) {
     const said = page.status === "active" ? "Best so far: " : "Best so far, not an answer: ";
     made.push(element("p", { class: "answer partial" }, element("small", {}, said), page.best_answer || bestSoFar(page)));

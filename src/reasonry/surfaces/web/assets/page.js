@@ -63,19 +63,19 @@ export function makePage(host, around) {
     if (first || !record.nodes.has(selected)) openFirst();
     else drawTree();
     // Who has chosen nothing is shown the answer when it comes.
-    const answer = isChosen ? undefined : answerOf(record);
-    if (answer && answer.id !== selected) select(answer.id, { quiet: true });
+    const goal = isChosen ? {} : goalOf(record);
+    if (goal.id !== undefined && goal.id !== selected) select(goal.id, { ...goal, quiet: true });
     if (!first && known.size !== record.nodes.size) say(`${count(countThoughts(record, record.order), "thought")} now`);
   }
 
   function openFirst() {
     const linked = nodeAt(around.at());
-    const answer = answerOf(record);
+    const goal = linked === null ? goalOf(record) : { id: linked };
     selected = null;
     drawTree();
-    const id = linked ?? answer?.id ?? record.roots[0];
+    const id = goal.id ?? record.roots[0];
     isChosen = linked !== null;
-    if (id !== undefined) select(id, { open: isChosen, quiet: true });
+    if (id !== undefined) select(id, { ...goal, open: isChosen, quiet: true });
     if (isChosen) tree.reveal(id);
   }
 
@@ -231,10 +231,15 @@ export function makePage(host, around) {
   return { render, select, goTo, close };
 }
 
-/** Where a run that is over led to: its answer, else the end of the best path. */
-function answerOf({ page, nodes, order }) {
-  const answer = [...nodes.values()].findLast(({ state }) => state === "answer");
-  if (answer || page.status === "active" || page.votes?.length) return answer;
-  const best = order.map((id) => nodes.get(id)).filter(({ state }) => state === "on_path");
-  return page.kind === "run" ? best.at(-1) : undefined;
+/** Where to look first: at the failed question, the first refuted claim, the winner's row, the answer, or the end of the best path. */
+function goalOf({ page, nodes, order, questions }) {
+  const listed = order.map((id) => nodes.get(id));
+  const failed = page.outcome === "error" && [...questions.values()].findLast(({ status }) => status === "failed");
+  if (failed) return { id: failed.node, question: failed.id };
+  const answer = listed.findLast(({ state }) => state === "answer");
+  const refuted = answer?.data?.verdict && listed.find(({ data }) => data?.verdict === "refuted");
+  if (answer || page.status === "active") return { id: (refuted || answer)?.id };
+  const winner = page.votes?.find(({ leads }) => leads)?.nodes.find((id) => nodes.has(id));
+  const best = listed.filter(({ state }) => state === "on_path");
+  return { id: winner ?? (page.kind === "run" ? best.at(-1)?.id : undefined) };
 }

@@ -18,8 +18,12 @@ export function laySkeleton(host, tools) {
       element("div", { id: "page-tools", class: "tools" }, ...tools),
     ),
     element("h1", { id: "problem" }, "Reading …"),
-    element("div", { id: "outcome", class: "outcome" }),
-    element("p", { id: "why", class: "reasons", hidden: true }),
+    element(
+      "div",
+      { class: "result" },
+      element("div", { id: "outcome", class: "outcome" }),
+      element("p", { id: "why", class: "reasons", hidden: true }),
+    ),
     element("p", { id: "spend", class: "spend", "aria-label": "Usage", hidden: true }),
     element("ul", { id: "warnings", class: "warnings", hidden: true }),
   );

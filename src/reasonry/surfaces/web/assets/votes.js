@@ -8,7 +8,7 @@ import { count, duration } from "./wording.js";
 const SHOWN = 300; // of the votes in the order they came in
 
 /** The votes of a page, where samples voted: of drafts that a judge compared, each stands alone. */
-export function votesOf({ votes = [], confidence }) {
+function votesOf({ votes = [], confidence }) {
   return Number.isFinite(confidence) || votes.some((vote) => vote.count > 1) ? votes : [];
 }
 

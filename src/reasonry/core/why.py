@@ -1,0 +1,79 @@
+"""The reason for a result: a sentence for people, with the numbers of the thoughts that it rests on.
+
+Rule 1: a reason is a pure function of a run's conclusion, thoughts and options, so a replay gives the same.
+Rule 2: a reason names its thoughts as "thought 2" or "thoughts 2, 3 and 5", which a page can link.
+Rule 3: of a text by a model, only the field of a form is quoted, and of a tool its result; both end with a whole word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ..text import first_words, lazy_pattern
+from .bodies import Conclusion, Thought
+
+MAX_REASON_CHARS: Final = 300
+_MAX_NAMED: Final = 4
+_JSON: Final = lazy_pattern(r"\A\s*[\[{]|[\[{]\s*[\"{\[]")
+
+
+class Why(Struct, frozen=True):
+    """The reason for a result, and the numbers of the thoughts that it rests on."""
+
+    text: str
+    thoughts: tuple[int, ...] = ()
+
+
+def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
+    """Shorten a field of a reply or a result of a tool, for the end of a sentence; empty if it is or has JSON."""
+    line = first_words(str(text or ""), limit).removesuffix(".")
+    return f"{before}{line}" if line and not _JSON.search(line) else ""
+
+
+def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, Any]) -> Why:
+    """Return the reason of an ended run: the conclusion's, or that of a chain, which is its last thought."""
+    last, numbered = len(thoughts), [*enumerate(thoughts, 1)]
+    behind = [n for n, each in numbered if {each.stage, str(each.data.get("node_id"))} & {*end.rests_on}]
+    if end.answer is None or end.certainty == "best_so_far":
+        missing = "There is no answer" if end.answer is None else "The run was stopped before its answer"
+        latest = f"the last thought is thought {last}" if last else "no thought was recorded"
+        return Why(f"{missing} ({end.reason.replace('_', ' ')}); {latest}", (last,) * bool(last))
+    if end.why and end.certainty != "proved":
+        named = f" ({_name(behind)})" if behind else ""
+        text = first_words(end.why, MAX_REASON_CHARS - len(named))
+        return Why(f"{text[0].upper()}{text[1:]}{named}", tuple(behind[-_MAX_NAMED:]))
+    giving = [n for n, each in numbered if each.data.get("answer") is not None]
+    same = [n for n in giving if thoughts[n - 1].data["answer"] == end.answer]
+    number = (same[:1] or giving[-1:] or [last])[0]
+    found = [n for n in behind if n < number][-_MAX_NAMED:]
+    rests = f" and rests on {_name(found)}" if found else ""
+    checked, check = _check_of(end, numbered[number:], options)
+    start = f"Thought {number} ends in the answer{rests}" if number else "No thought was recorded"
+    return Why(
+        first_words(f"{start}; {checked}", MAX_REASON_CHARS), tuple(n for n in (*found, number, check) if n)
+    )
+
+
+def _check_of(
+    end: Conclusion, later: Sequence[tuple[int, Thought]], options: Mapping[str, Any]
+) -> tuple[str, int]:
+    """Return the check of a chain's answer, and the number of its thought or 0."""
+    if end.certainty == "proved":
+        return "a verifier confirmed it", 0
+    if unchecked := end.document.get("unchecked"):
+        return f"it is unchecked{quote(unchecked)}", 0
+    for number, thought in reversed(later):
+        holds = thought.data.get("correct", thought.data.get("holds"))
+        if isinstance(holds, bool):
+            verb = "confirms" if holds else "doubts"
+            return f"thought {number} {verb} it{quote(thought.text)}", number
+    is_asked = options.get("verify") or options.get("check")
+    return "its check did not decide" if is_asked else "no check was asked for", 0
+
+
+def _name(numbers: Sequence[int]) -> str:
+    *others, last = map(str, numbers[-_MAX_NAMED:])
+    return f"thoughts {', '.join(others)} and {last}" if others else f"thought {last}"
