@@ -18,7 +18,7 @@ from ..core.effects import Ask
 from ..core.events import Answered, Usage
 from ..core.problem import without_quoted
 from ..engine.ports import Model, OnText, Question
-from ..errors import ModelError
+from ..errors import ModelError, UsageError
 from ..puzzles.reading import read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, final_expression, follow
@@ -50,6 +50,16 @@ class OfflineModel(Model):
         if on_text is not None:
             on_text(text)
         return Answered(text, usage=Usage(usd=0.0), model=self.name, native=True)
+
+
+def check_puzzle(problem: str) -> None:
+    """Check that the model can solve a problem.
+
+    Raises:
+        UsageError: It is not a number puzzle.
+    """
+    if read_puzzle(problem) is None:
+        raise UsageError(_NO_PUZZLE, option="model")
 
 
 _NO_PUZZLE = (

@@ -16,8 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from cyclopts import Parameter, Token
-from cyclopts.validators import Number
+from cyclopts import ArgumentCollection, Parameter, Token, UnknownOptionError
 
 from ...app.app import App
 from ...errors import TooLargeError, UsageError
@@ -89,6 +88,27 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(text.partition(".")[0])
 
 
+class WordAfterDashes(str):
+    """A word after `--`, which is not an option."""
+
+
+def _read_text(_: Any, tokens: Sequence[Token]) -> str:
+    (token,) = tokens
+    if token.keyword is None and re.match("-.", token.value) and not isinstance(token.value, WordAfterDashes):
+        raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
+    return str(token.value)
+
+
+def between(low: int, high: float = math.inf) -> Parameter:
+    """Return the check that a number is within bounds."""
+
+    def check(_: Any, value: float | None) -> None:
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"It must be at least {low}{f', at most {high}' * (high < math.inf)}.")
+
+    return Parameter(validator=check)
+
+
 def _check_above_0(_: Any, value: float | None) -> None:
     if value is not None and not 0 < value < math.inf:
         raise ValueError("It must be above 0.")
@@ -98,7 +118,7 @@ WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
 """A whole number such as `30` or `30.0`. Other numbers are refused, not rounded."""
 ABOVE_0: Final = Parameter(validator=_check_above_0)
 Count = Annotated[WholeNumber, ABOVE_0]
-PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
+PageSize = Annotated[WholeNumber, between(1, 500)]
 Status = Literal["active", "done", "failed", "cancelled"]
 RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]
 SessionId = Annotated[
@@ -112,8 +132,8 @@ Strategy = Annotated[
     ),
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
-Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""A text that may begin with a hyphen."""
+Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
+"""A text; `-` alone is one too. As an argument it begins with a hyphen only after `--`."""
 Problem = Annotated[
     Text | None,
     Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from cyclopts import Group, Parameter
-from cyclopts.validators import Number
 from msgspec import Struct
 
 from ...app.app import App
@@ -31,7 +30,7 @@ from ...system import read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
-from .parameters import Options, Prompts, Strategy, Text, WholeNumber, read_instant
+from .parameters import Options, Prompts, Strategy, Text, WholeNumber, between, read_instant
 from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
 
@@ -67,7 +66,7 @@ class Waiting:
         queue: The queue to wait in: workers with this name in --queues take its runs.
     """
 
-    priority: Annotated[WholeNumber | None, Parameter(validator=Number(gte=0, lte=MAX_PRIORITY))] = None
+    priority: Annotated[WholeNumber | None, between(0, MAX_PRIORITY)] = None
     at: str | None = None
     queue: str | None = None
 
@@ -187,7 +186,7 @@ def start_(
 
     begun = settings.do(work)
     if isinstance(begun, Result):
-        return show_result(begun, False, settings.common, shown)
+        return show_result(begun, False, settings, shown)
     return settings.common.show({"run_id": begun}, begun)
 
 
