@@ -18,7 +18,7 @@ from ..core.effects import Ask
 from ..core.events import Answered, Usage
 from ..core.problem import without_quoted
 from ..engine.ports import Model, OnText, Question
-from ..errors import ModelError, UsageError
+from ..errors import ModelError
 from ..puzzles.reading import read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, final_expression, follow
@@ -52,23 +52,13 @@ class OfflineModel(Model):
         return Answered(text, usage=Usage(usd=0.0), model=self.name, native=True)
 
 
-def check_puzzle(problem: str) -> None:
-    """Check that the model can solve a problem.
-
-    Raises:
-        UsageError: It is not a number puzzle.
-    """
-    if read_puzzle(problem) is None:
-        raise UsageError(_NO_PUZZLE, option="model")
-
-
-_NO_PUZZLE = (
+NO_PUZZLE = (
     "the offline model only solves number puzzles of 2 to 6 numbers, such as “Use 4, 9, 10 and 13 to make 24”; name "
     "another model"
 )
 
 
-def _refusal(why: str = _NO_PUZZLE) -> ModelError:
+def _refusal(why: str = NO_PUZZLE) -> ModelError:
     return ModelError(why, code="model_refused")
 
 

@@ -136,6 +136,7 @@ def _command_line() -> App:
 
 
 app = _command_line()
+_BOUNDS = {">": "least", "<": "most"}
 
 
 def call(arguments: list[str]) -> int:
@@ -183,7 +184,8 @@ def _usage_error(error: CycloptsError) -> UsageError:
     command, unused = list(error.command_chain or ()), list(error.unused_tokens or ())
     _, apps, _ = app.parse_commands(command)
     if isinstance(error, UnknownCommandError):
-        fault = f"unknown command {unused[0][:100]!r}.{did_you_mean(unused[0], _subcommands(command), 'Commands')}"
+        names = (name for name in apps[-1] if name[0] != "-")
+        fault = f"unknown command {unused[0][:100]!r}.{did_you_mean(unused[0], names, 'Commands')}"
     elif isinstance(error, UnknownOptionError):
         fault = _unknown_option(
             (error.token.keyword or error.token.value).partition("=")[0], command, apps[-1]
@@ -192,17 +194,11 @@ def _usage_error(error: CycloptsError) -> UsageError:
         quote = "; put the problem in quotes" * (len(unused) > 1)
         fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}."
     else:
-        fault = str(error).strip()
+        fault = re.sub(
+            r"Must be (>|<)= ", lambda sign: f"It must be at {_BOUNDS[sign[1]]} ", str(error).strip()
+        )
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault[:1].lower() + fault[1:])} Usage: {usage}; --help says more.")
-
-
-def _subcommands(group: list[str]) -> list[str]:
-    return list(
-        dict.fromkeys(
-            name.split()[len(group)] for name in COMMANDS if name.split()[:-1][: len(group)] == group
-        )
-    )
 
 
 def _unknown_option(written: str, command: list[str], app: App) -> str:

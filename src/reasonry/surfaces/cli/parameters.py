@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import ArgumentCollection, Parameter, Token, UnknownOptionError
+from cyclopts.validators import Number
 
 from ...app.app import App
 from ...errors import TooLargeError, UsageError
@@ -99,16 +100,6 @@ def _read_text(_: Any, tokens: Sequence[Token]) -> str:
     return str(token.value)
 
 
-def between(low: int, high: float = math.inf) -> Parameter:
-    """Return the check that a number is within bounds."""
-
-    def check(_: Any, value: float | None) -> None:
-        if value is not None and not low <= value <= high:
-            raise ValueError(f"It must be at least {low}{f', at most {high}' * (high < math.inf)}.")
-
-    return Parameter(validator=check)
-
-
 def _check_above_0(_: Any, value: float | None) -> None:
     if value is not None and not 0 < value < math.inf:
         raise ValueError("It must be above 0.")
@@ -118,7 +109,7 @@ WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
 """A whole number such as `30` or `30.0`. Other numbers are refused, not rounded."""
 ABOVE_0: Final = Parameter(validator=_check_above_0)
 Count = Annotated[WholeNumber, ABOVE_0]
-PageSize = Annotated[WholeNumber, between(1, 500)]
+PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
 Status = Literal["active", "done", "failed", "cancelled"]
 RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]
 SessionId = Annotated[

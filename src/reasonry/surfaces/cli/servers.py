@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from ...app.app import App
 from ...engine.policy import Policy
@@ -21,7 +23,7 @@ from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
 from ..signals import on_ending
 from .output import print_note
-from .parameters import Count, WholeNumber, between
+from .parameters import Count, WholeNumber
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
 
@@ -57,7 +59,7 @@ def serve(
     usd_a_day: str | None = None,
     requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber = MAX_RUNS,
-    concurrency: Annotated[WholeNumber, between(0)] = CONCURRENCY,
+    concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
     open: bool = False,
     listed: Listed = Listed(),

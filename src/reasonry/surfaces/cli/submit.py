@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 from msgspec import Struct
 
 from ...app.app import App
@@ -30,7 +31,7 @@ from ...system import read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
-from .parameters import Options, Prompts, Strategy, Text, WholeNumber, between, read_instant
+from .parameters import Options, Prompts, Strategy, Text, WholeNumber, read_instant
 from .settings import RunSettings, Shown
 from .solve import read_problem, show_result
 
@@ -66,7 +67,7 @@ class Waiting:
         queue: The queue to wait in: workers with this name in --queues take its runs.
     """
 
-    priority: Annotated[WholeNumber | None, between(0, MAX_PRIORITY)] = None
+    priority: Annotated[WholeNumber | None, Parameter(validator=Number(gte=0, lte=MAX_PRIORITY))] = None
     at: str | None = None
     queue: str | None = None
 
