@@ -181,8 +181,8 @@ def test_on_a_phone_a_row_has_two_lines(live: Live, server: Serving) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     row = page.locator(".rows tbody tr:not(.day)").first
     row.wait_for()
-    assert row.bounding_box()["height"] <= 56
-    assert row.locator(".title").bounding_box()["width"] > 300
+    assert row.evaluate("(item) => item.offsetHeight") <= 56
+    assert row.locator(".title").evaluate("(item) => item.offsetWidth") > 300
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 1440, "height": 900})
 
