@@ -12,6 +12,8 @@ from types import ModuleType
 
 HEADING = re.compile(r"^## (.+?)\s*$", re.MULTILINE)
 RELEASED = re.compile(r"(\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?) \(\d{4}-\d{2}-\d{2}\)")
+SOURCE = re.compile(r'src(?:set)?="(?![a-z]+:)')
+HINT = " Put the address of this repository in place of `REPOSITORY_URL`."
 LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)\s]+)\)")
 
 
@@ -87,7 +89,8 @@ def _changelog(root: Path, version: str) -> list[str]:
 
 
 def link_to_repository(readme: str, repository: str, version: str) -> str:
-    """Return the README with links that work on a package index: they lead to the files of this version."""
+    """Return the README with the repository's address, and links that lead to the files of this version."""
+    readme = readme.replace(HINT, "").replace("REPOSITORY_URL", repository)
     raw = repository.replace("https://github.com/", "https://raw.githubusercontent.com/")
 
     def absolute(link: re.Match[str]) -> str:
@@ -97,4 +100,4 @@ def link_to_repository(readme: str, repository: str, version: str) -> str:
         place = f"{raw}/v{version}" if picture else f"{repository}/blob/v{version}"
         return f"{picture}[{text}]({place}/{target})"
 
-    return LINK.sub(absolute, readme)
+    return SOURCE.sub(rf"\g<0>{raw}/v{version}/", LINK.sub(absolute, readme))

@@ -600,11 +600,16 @@ def may_be_short(text: str) -> bool:
     return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
 
 
-def no_session(session_id: str) -> NotFoundError:
-    """Return the error for a session that does not exist."""
+def no_session(session_id: str, near: Sequence[str] = ()) -> NotFoundError:
+    """Return the error for a session that does not exist.
+
+    Args:
+        near: The nearest ids, if known.
+    """
     shown = session_id[:100]
-    message = f"there is no session {shown!r}; list the sessions to see which there are"
-    return NotFoundError(message, session_id=shown)
+    meant = f". Did you mean {' or '.join(near)}?" if near else "; `sessions list` shows them"
+    details = {"choices": [*near]} if near else {}
+    return NotFoundError(f"no session {shown!r}{meant}", session_id=shown, **details)
 
 
 async def find_id(

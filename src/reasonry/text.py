@@ -221,10 +221,16 @@ def closest_names(written: str, names: Iterable[str], maximum: int = 3) -> list[
     return sorted(filter(akin.get, akin), key=lambda name: -akin[name])[:maximum]
 
 
-def did_you_mean(written: str, names: Iterable[str]) -> str:
-    """Return a suggestion to append to an error about a name, with a leading space; empty if no name is near."""
-    found = closest_names(written, names)
-    return f" Did you mean {' or '.join(found)}?" if found else ""
+def did_you_mean(written: str, names: Iterable[str], heading: str = "") -> str:
+    """Return a suggestion to append to an error about a name, with a leading space; empty if no name is near.
+
+    Args:
+        heading: Words for all names, such as `Its options`; they are listed if no name is near.
+    """
+    known = [*names]
+    if found := closest_names(written, known):
+        return f" Did you mean {' or '.join(found)}?"
+    return f" {heading}: {', '.join(known) or 'none'}." if heading else ""
 
 
 def _stems(name: str) -> set[str]:

@@ -65,7 +65,7 @@ async def test_an_option_named_twice_or_an_inner_strategy_where_none_fits_is_ref
     for strategy, options, why in (
         ("self_consistency(react, samples=2)", {"samples": 3}, "named twice"),
         ("react(react)", {}, "takes no inner strategy"),
-        ("self_consistency(reakt)", {}, "There is no strategy 'reakt'"),
+        ("self_consistency(reakt)", {}, "there is no strategy 'reakt'"),
         ("self_consistency(react(tree=1))", {}, "react has no option 'tree'"),
         ("self_consistency(" * 7 + "react" + ")" * 7, {}, "at most 5"),
     ):

@@ -145,6 +145,11 @@ def test_the_blocks_that_set_up_a_clone_come_first_and_are_those() -> None:
         assert all(text.startswith("python3 -m venv .boot") and text.count("\n") == 1 for text in first)
 
 
+def test_the_chart_is_drawn_from_what_was_measured() -> None:
+    measured = (DOCS / "measured.txt").read_text("utf-8")
+    assert load("pictures").draw(measured) == (DOCS / "chart.svg").read_text("utf-8")
+
+
 def test_commands_in_code_blocks_are_commands_there_are() -> None:
     known = {" ".join(tokens) for tokens in load("reference").commands()}
     groups = {name.split(" ")[0] for name in known if " " in name}

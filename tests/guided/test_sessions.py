@@ -105,7 +105,7 @@ REFUSED = [
     ({"merge_branch": "nope"}, "no branch 'nope'"),
     ({"stage": "final_response"}, "Invalid transition from problem_reception to final_response"),
     ({"strategy": "rewoo"}, "thinks by react"),
-    ({"strategy": "no_such"}, "There is no strategy 'no_such'"),
+    ({"strategy": "no_such"}, "there is no strategy 'no_such'"),
     ({"data": "text"}, "data must be an object with the stage's fields"),
     ({"data": {"x": float("nan")}}, "plain JSON"),
     ({"data": {"x": complex(1, 1)}}, "plain JSON"),
@@ -645,7 +645,7 @@ async def test_a_refused_call_with_an_expired_id_says_first_that_it_has_expired(
         ({"total_thoughts": None}, "total thoughts is missing"),
         ({"thought_number": "none yet"}, "thought number must be a whole number"),
         ({"thought": "x" * 100_001}, "thought has 100,001 characters"),
-        ({"strategy": "no such"}, "There is no strategy"),
+        ({"strategy": "no such"}, "there is no strategy"),
         ({"totalThoughts": 9}, "total thoughts is there twice"),
     ],
 )

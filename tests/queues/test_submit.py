@@ -89,7 +89,7 @@ def test_all_lines_that_cannot_be_run_are_named_by_their_place_and_nothing_is_be
     unknown = json.dumps({"problem": "x", "strategy": "nope"})
     error = refused(good, "", unknown, '{"problem": "x", "options": {"nope": 1}}')
     assert error["lines"] == [3, 4]
-    assert "There is no strategy 'nope'" in error["message"]
+    assert "there is no strategy 'nope'" in error["message"]
     file.write_text(good, encoding="utf-8")
     assert (
         run(["submit", str(file), "--model", "offline", "--results", str(folder / "no" / "x"), *common]) == 2

@@ -96,8 +96,16 @@ def test_the_wheel_has_the_package_and_what_it_needs(built: Path) -> None:
     assert not [name for name in files if "test" in Path(name).parts]
     metadata = files[f"{INFO}/METADATA"].decode()
     assert f"<!-- mcp-name: io.github.{OWNER}/reasonry -->" in metadata
-    assert f"](https://raw.githubusercontent.com/{OWNER}/reasonry/v{VERSION}/docs/page.png)" in metadata
+    pictures = f"https://raw.githubusercontent.com/{OWNER}/reasonry/v{VERSION}/docs"
+    for picture in (
+        f"]({pictures}/chart.svg)",
+        f'src="{pictures}/page.png"',
+        f'srcset="{pictures}/page-dark.png"',
+    ):
+        assert picture in metadata
     assert f"](https://github.com/{OWNER}/reasonry/blob/v{VERSION}/docs/mcp.md)" in metadata
+    assert f"\ngit clone https://github.com/{OWNER}/reasonry reasonry && cd reasonry\n" in metadata
+    assert "REPOSITORY_URL" not in metadata
 
 
 def test_two_builds_of_one_commit_are_the_same(project: Path, built: Path, tmp_path: Path) -> None:

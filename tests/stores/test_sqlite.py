@@ -70,7 +70,7 @@ def print_of(path: Path) -> tuple[str, int]:
 
 class TestTheFile:
     async def test_everything_is_the_owners_alone_whatever_the_umask(self, tmp_path: Path) -> None:
-        path = tmp_path / "new" / "folder" / "store.db"
+        path = tmp_path / "folder" / "store.db"
         before = os.umask(0)
         try:
             store = SqliteStore(path)
@@ -85,11 +85,10 @@ class TestTheFile:
             os.umask(before)
         await store.close()
         assert modes == {
-            "new": 0o700,
-            "new/folder": 0o700,
-            "new/folder/store.db": 0o600,
-            "new/folder/store.db-wal": 0o600,
-            "new/folder/store.db-shm": 0o600,
+            "folder": 0o700,
+            "folder/store.db": 0o600,
+            "folder/store.db-wal": 0o600,
+            "folder/store.db-shm": 0o600,
         }
 
     async def test_nothing_but_the_store_is_left_after_closing(self, store: SqliteStore, path: Path) -> None:

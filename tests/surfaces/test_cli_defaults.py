@@ -94,7 +94,7 @@ def test_resuming_says_that_it_reopens(shell: Shell) -> None:
     [
         (["think"], "reasonry think [OPTIONS] THOUGHT"),
         (["runs", "show", "last", "--jsn"], "reasonry runs show [OPTIONS] RUN_ID"),
-        (["runs", "shw"], 'Did you mean "show"?'),
+        (["runs", "shw"], "Did you mean show?"),
         (["coach"], "Usage: reasonry coach COMMAND"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.in_process import run
 from .test_answer_text import Terminal
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+SEARCH = ["solve", PUZZLE, "--model", "offline", "--strategy", "tree_of_thoughts"]
 ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
 
 
@@ -82,8 +84,28 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["slove", PUZZLE], 'Did you mean "solve"?'),
-        (["runs", "shwo"], 'Did you mean "show"?'),
+        (["slove", PUZZLE], "unknown command 'slove'. Did you mean solve? Usage"),
+        (["runs", "shwo"], "Did you mean show?"),
+        (
+            ["runs", "compare", "last"],
+            "Commands: list, show, resume, fork, replay, cancel, delete, stats, start, ",
+        ),
+        (["solve", "--fulll", "--model", "offline"], "unknown option --fulll. Did you mean --full?"),
+        (["solve", "--file", "x"], "unknown option --file. A text that begins with - goes after --."),
+        (["think", "-5 + 3"], "unknown option -5 + 3."),
+        (["solve", "--", "--quiet", "--model", "offline"], "--model stands after --"),
+        (["coach", "start", PUZZLE, "--model", "offline"], "a coached run takes no --model: you answer"),
+        (["solve", PUZZLE, "--model", "gpt-4o"], "no model 'gpt-4o'. Did you mean openai:gpt-4o?"),
+        (["solve", PUZZLE, "--model", "offlin"], "no model 'offlin'. Did you mean offline?"),
+        (["solve", PUZZLE, "--model", "nope"], "no model 'nope'; --model takes openai:NAME, "),
+        (["mcp", "--model", "nope"], "--model: there is no model 'nope'"),
+        (["setup", "cursor", "--models", "nope"], "--models: there is no model 'nope'"),
+        ([*SEARCH, "--option", "branching=4"], "no option 'branching'. Did you mean branching_factor?"),
+        ([*SEARCH, "--option", "xyz=4"], "no option 'xyz'. Its options: branching_factor, "),
+        (["solve", PUZZLE, "--strategy", "tree-of-thougts"], "Did you mean tree_of_thoughts?"),
+        (["solve", PUZZLE, "--strategy", "xyz"], "no strategy 'xyz'. The strategies: linear, "),
+        (["runs", "list", "--limit", "0"], "It must be at least 1.."),
+        (["runs", "list", "--limit", "many"], "expected a whole number, got 'many'."),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
         (["plugins", "list"], "unexpected argument 'list'."),
         (["runs", "list", "--status", "doen"], "Did you mean done?"),
@@ -94,6 +116,68 @@ def test_a_slip_is_answered_with_the_word_that_was_meant(
 ) -> None:
     assert run(command) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_text_after_two_dashes_may_begin_with_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["think", "--new", "--json", "--", "--quiet is an option"]) == 0
+    assert run(["sessions", "search", "--", "--quiet"]) == 0
+    assert "--quiet is an option" in capsys.readouterr().out
+
+
+def test_the_word_help_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "runs", "diff"]) == 0
+    assert "Show where two runs differ" in capsys.readouterr().out
+
+
+def test_a_session_has_the_name_that_the_user_gave(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        assert run(["think", f"thought {number}", "--session", "demo"]) == 0
+        assert "session demo" in capsys.readouterr().out
+    assert run(["think", "fresh", "--session", "demo", "--clear"]) == 0
+    assert "session demo" in capsys.readouterr().out
+    assert run(["sessions", "show", "demo", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [thought["thought"] for thought in shown["thoughts"]] == ["fresh"]
+
+
+@pytest.mark.parametrize("name", ["dead", "DEADBEEF", "abc", "last"])
+def test_an_id_that_no_session_has_starts_none(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["think", "one", "--session", name]) == 3
+    assert run(["sessions", "list"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_nearest_ids_are_named_for_an_id_that_no_session_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["think", "one", "--json"]) == 0
+    session_id = json.loads(capsys.readouterr().out)["session_id"]
+    assert run(["think", "two", "--session", f"{session_id[:6]}-ffff"]) == 3
+    assert f"Did you mean {session_id}?" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_offline_model_refuses_before_a_run_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", "Plan a trip", "--model", "offline"]) == 2
+    assert "only solves number puzzles" in capsys.readouterr().err
+    assert run(["runs", "list"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_the_line_to_resume_a_run_is_complete(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "a b.txt").write_text("The tower is 330 m high.", "utf-8")
+    (home / "script.jsonl").write_text('{"stage": "*", "reply": "no form"}\n', "utf-8")
+    command = ["solve", "How high is it?", "--strategy", "react", "--model", "scripted:script.jsonl"]
+    assert run([*command, "--context", "a b.txt", "--store", "mine.db"]) == 8
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("resume with")]
+    resume = shlex.split(line.partition("reasonry ")[2])
+    assert resume[3:] == ["--context", "a b.txt", "--store", "mine.db", "--model", "NAME"]
+    (home / "more.jsonl").write_text('{"stage": "*", "reply": "no form"}\n' * 3, "utf-8")
+    assert run([*resume[:-1], "scripted:more.jsonl"]) != 2
+
+
+def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["think", "one", "--store", "new/mine.db"]) == 0
+    assert run(["think", "one", "--store", "no/such/mine.db"]) == 6
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"there is no folder {home}/no; name another with --store or REASONRY_STORE" in said
 
 
 def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -280,7 +280,7 @@ def test_names_are_whole_and_spelled_as_one_likes() -> None:
         ({"tools": ["faulty-parts/number"]}, "plugin_failed", "neither a tool nor a callable"),
         ({"strategy": "faulty-parts/table"}, "plugin_failed", "leads to 'nowhere'"),
         ({"strategy": "faulty-parts/mute"}, "plugin_failed", "Mute"),
-        ({"strategy": "faulty-parts/x"}, "invalid_request", "There is no strategy"),
+        ({"strategy": "faulty-parts/x"}, "invalid_request", "there is no strategy"),
     ],
 )
 async def test_what_cannot_be_used_is_refused_with_its_reason(

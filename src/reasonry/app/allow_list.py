@@ -55,7 +55,7 @@ class AllowList(Struct, frozen=True):
         """
         models, verifiers, tools, documents = (_entries(environ, argument) for argument in SETTINGS)
         if default := environ.get("REASONRY_MODEL", "").strip():
-            _check_form("model", default)
+            _check_form("model", default, "REASONRY_MODEL")
             names = (name for name, spec in models.items() if spec == default)
             models = {next(names, _short_name(default)): default, **models}
         if models.get(OFFLINE, OFFLINE) != OFFLINE:
@@ -159,7 +159,7 @@ def _entries(environ: Mapping[str, str], argument: str) -> dict[str, str]:
             name = _short_name(spec) if argument == "model" else spec
         if not name:
             continue
-        _check_form(argument, spec)
+        _check_form(argument, spec, setting)
         if entries.setdefault(name, spec) != spec:
             message = f"{setting}: {name[:60]} stands for two things; name one of them: NAME={name[:60]}"
             raise UsageError(message, option=setting)
@@ -170,7 +170,7 @@ def _short_name(model: str) -> str:
     return model.rpartition("#")[2] if "://" in model else model
 
 
-def _check_form(argument: str, spec: str) -> None:
+def _check_form(argument: str, spec: str, setting: str) -> None:
     from ..models.choose import check_model_form
     from ..tools.catalog import split_tools
     from ..tools.verifiers import check_verifier_form
@@ -184,5 +184,5 @@ def _check_form(argument: str, spec: str) -> None:
     try:
         checks[argument](spec)
     except UsageError as error:
-        details: dict[str, Any] = {**error.details, "option": SETTINGS[argument]}
-        raise UsageError(f"{SETTINGS[argument]}: {error.message}", **details) from None
+        details: dict[str, Any] = {**error.details, "option": setting}
+        raise UsageError(f"{setting}: {error.message}", **details) from None

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from ..errors import UsageError
-from ..text import clip
+from ..text import clip, did_you_mean
 from .strategy import Strategy
 from .type_schema import describe_schema, inlined_schema
 
@@ -39,9 +39,9 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         name = written.replace("-", "_")
         name = other_names.get(name, name)
         if name not in fields:
-            known, shown = ", ".join(fields) or "none", written[:60]
+            shown, near = written[:60], did_you_mean(name, fields, "Its options")
             raise UsageError(
-                f"{strategy.name} has no option {shown!r}. Its options: {known}.",
+                f"{strategy.name} has no option {shown!r}.{near}",
                 option=shown,
                 choices=list(fields),
             )

@@ -113,11 +113,12 @@ def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, An
         return found
     names = strategy_names(strategies)
     others = [whole for whole in names if "/" in whole]
-    near = did_you_mean(name, [*_names(strategies_at_hand(strategies)), *others])
+    known = [*_names(strategies_at_hand(strategies)), *others]
+    near = did_you_mean(name, known) or f" The strategies: {', '.join(names)}."
     # The bare name, without the plugin's package.
     if same := [whole for whole in others if find_name(name.strip(), [whole.rpartition("/")[2]])]:
         near = f" Did you mean {' or '.join(same[:3])}?"
-    message = f"There is no strategy {show_value(name)}.{near} The strategies: {', '.join(names)}."
+    message = f"there is no strategy {show_value(name)}.{near}"
     raise UsageError(message, choices=names, **(details or {"option": "strategy"}))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Unpack
@@ -20,12 +21,15 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
+    LAST,
+    MIN_PREFIX_CHARS,
     SessionChange,
     SessionFilters,
     SessionView,
     Store,
     ThoughtRow,
     may_be_short,
+    no_session,
     now_ms,
 )
 from ..records import (
@@ -56,6 +60,7 @@ _MAIN_LINE = ("branch_id",)
 _MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
 """Arguments with which a revision may be on another line than the revised thought."""
+_ID = re.compile("[0-9a-fA-F-]+")
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions that default to the caller's current session."""
 _CHANGING = ("delete", "pin", "resume")
@@ -251,7 +256,8 @@ class Sessions:
     ) -> tuple[Document, str | None]:
         """Submit a thought of a command, which may omit its numbers and the session.
 
-        It continues the named session, else the session last used in this directory.
+        It continues the named session, or starts one under that name; without a name, it continues the session last
+        used in this directory.
 
         Args:
             begins: Whether to start a new session.
@@ -259,7 +265,12 @@ class Sessions:
 
         Returns:
             The reply, and the beginning of a continued session that the command did not name.
+
+        Raises:
+            NotFoundError: The name can only be an id or the beginning of an id, and no session has it.
         """
+        name = call.get("session_id")
+        exact_id = name if name is not None and await self._is_free_name(name) else None
         found = await self._find_here(call, begins=begins)
         revised = str(call.get("revises_thought"))
         if found and revised.isdecimal() and not call.keys() & _ON_A_LINE:
@@ -275,8 +286,22 @@ class Sessions:
         open_here = [] if "session_id" in call else found if "thought_number" in call else found[:1]
         purposes = {row.session_id: row.purpose for row, _ in open_here}
         completed = calls.complete_call(call, found[0][1] if found else None)
-        reply = await self.think(completed, thinker=Thinker([*purposes], seen=None), refuter=refuter)
+        thinker = Thinker([*purposes], seen=None)
+        reply = await self.think(completed, thinker=thinker, exact_id=exact_id, refuter=refuter)
         return reply, purposes.get(reply["session_id"])
+
+    async def _is_free_name(self, name: str) -> bool:
+        """Whether a name is a user's own, rather than an id; raises if it can only be an id, and no session has it."""
+        if name != LAST and not _ID.fullmatch(name):
+            return name.isprintable() and not {"/", "\\"} & {*name}
+        found = await self.stored.find_id(name.lower(), guided=True)
+        if found in await self.store.session_ids(found, 1):
+            return False
+        near: Sequence[str] = ()
+        for end in range(len(name) - 1, MIN_PREFIX_CHARS - 1, -1):
+            if near := await self.store.session_ids(name[:end].lower(), 3):
+                break
+        raise no_session(name, near)
 
     async def _find_here(self, call: Arguments, *, begins: bool) -> Sequence[Unfinished]:
         """Find the named session, else the sessions of this directory that a command may continue."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -161,8 +162,21 @@ def check_model_form(spec: str) -> tuple[str, str]:
 def _no_such_form(kind: str, rest: str) -> UsageError:
     # The text after the colon may hold a key, so it is not shown.
     shown = repr(kind[:40] + ":" if rest else kind[:40])
-    message = f"there is no model {shown}; --model takes {', '.join(FORMS)}"
-    return UsageError(message, option="model", choices=list(FORMS))
+    near = "" if rest else _with_its_maker(kind)
+    near = near or did_you_mean(kind, (form.partition(":")[0] for form in FORMS if form[0].islower()))
+    near = f".{near}" if near else f"; --model takes {', '.join(FORMS)}"
+    return UsageError(f"there is no model {shown}{near}", option="model", choices=list(FORMS))
+
+
+def _with_its_maker(name: str) -> str:
+    """Return a suggestion for the bare name of a provider's model, if the price list has it; else an empty text."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    with contextlib.suppress(LookupError):
+        maker = get_snapshot().find_provider(name, None, None).id
+        if any(provider.name == maker for provider in PROVIDERS):
+            return f" Did you mean {maker}:{name}?"
+    return ""
 
 
 def _open_over_http(kind: str, rest: str, environ: Mapping[str, str]) -> Model:

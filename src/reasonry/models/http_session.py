@@ -122,6 +122,8 @@ class HttpSession:
     def _failure(self, error: Exception) -> ModelError:
         import aiohttp
 
+        from .choose import OLLAMA_PORT
+
         proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]
         match error:
             case aiohttp.ConnectionTimeoutError():
@@ -141,9 +143,10 @@ class HttpSession:
                 message = f"cannot find the host of {self.server}; check the URL"
                 if number and number > 0:
                     reason = os.strerror(number)
-                    message = (
-                        f"no connection to {self.server}: {reason}; check the URL, and that the server runs"
-                    )
+                    step = "check the URL, and that the server runs"
+                    if self.server.endswith(f":{OLLAMA_PORT}"):
+                        step = "start Ollama: ollama serve"
+                    message = f"no connection to {self.server}: {reason}; {step}"
                 return ModelError(message, retryable=True)
             case aiohttp.InvalidURL() | UnicodeError():
                 return ModelError(f"no connection to {self.server}: the address is not valid; check the URL")

@@ -52,13 +52,13 @@ class OfflineModel(Model):
         return Answered(text, usage=Usage(usd=0.0), model=self.name, native=True)
 
 
-_NO_PUZZLE = (
+NO_PUZZLE = (
     "the offline model only solves number puzzles of 2 to 6 numbers, such as “Use 4, 9, 10 and 13 to make 24”; name "
     "another model"
 )
 
 
-def _refusal(why: str = _NO_PUZZLE) -> ModelError:
+def _refusal(why: str = NO_PUZZLE) -> ModelError:
     return ModelError(why, code="model_refused")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,9 @@ def open_store(spec: str | None = None) -> RowStore:
 
         return MemoryStore()
     path = str(default_path()) if spec is None else spec.removeprefix("sqlite:")
+    if spec is None:
+        with contextlib.suppress(OSError):
+            Path(path).parents[1].mkdir(0o700, parents=True, exist_ok=True)
     if path.startswith(("postgresql://", "postgres://")):
         check_extra("server", "a store in PostgreSQL")
         from .postgres import PostgresStore

@@ -102,7 +102,8 @@ def faults_of(path: Path) -> Generator[None]:
 
 def unusable_error(path: Path, why: str, code: str = "store_unavailable") -> StoreError:
     """Return the error for a path that cannot be used as a store."""
-    return StoreError(f"{path} cannot be the store: {why}", code=code, path=str(path))
+    other = "; name another with --store or REASONRY_STORE" * (code == "store_unavailable")
+    return StoreError(f"{path} cannot be the store: {why}{other}", code=code, path=str(path))
 
 
 class Source:
@@ -380,10 +381,10 @@ def draft_of(path: Path) -> Generator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents, open to their owner alone."""
-    if not folder.exists():
-        make_folder(folder.parent)
-        folder.mkdir(0o700, exist_ok=True)
+    """Create a folder, open to its owner alone."""
+    if not folder.parent.exists():
+        raise FileNotFoundError(0, f"there is no folder {folder.parent}")
+    folder.mkdir(0o700, exist_ok=True)
 
 
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:

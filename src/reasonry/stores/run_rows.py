@@ -89,7 +89,7 @@ class _Stored(NamedTuple):
 def no_run_error(run_id: str) -> NotFoundError:
     """Return the error for a run that does not exist."""
     shown = run_id[:100]
-    message = f"no run {shown!r}; see `reasonry runs list`"
+    message = f"no run {shown!r}; `runs list` shows them"
     return NotFoundError(message, run_id=shown)
 
 

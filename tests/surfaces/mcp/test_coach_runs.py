@@ -77,7 +77,7 @@ def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     assert "choices" not in beyond
     unknown = error(raw, action="start", problem=SUM, sessionId="no-such-session")
     assert unknown["code"] == "not_found"
-    assert "list the sessions" in unknown["message"]
+    assert "`sessions list`" in unknown["message"]
     refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["session_id"]})["error"]
     assert "`coach` with `cancel`" in refused["message"]
     assert "reasonry" not in refused["message"]

@@ -31,7 +31,14 @@ from reasonry.surfaces.setup.agents import (
     read_launch,
     this_installation,
 )
-from reasonry.surfaces.setup.config_file import FileChange, edit_text, find_entry, make_change, read_data
+from reasonry.surfaces.setup.config_file import (
+    FileChange,
+    edit_text,
+    find_entry,
+    make_change,
+    read_config,
+    read_data,
+)
 
 from .fixtures import CLAUDE, CODEX, texts
 
@@ -70,8 +77,8 @@ class Desk:
         return path
 
     def entry(self, agent: Agent, name: str = "reasonry", *, for_project: bool = False) -> Any:
-        text = self.file(agent, for_project=for_project).read_bytes().decode()
-        return find_entry(read_data(agent.format, text), (*agent.keys, name))
+        text = read_config(self.file(agent, for_project=for_project))
+        return find_entry(read_data(agent.format, text or ""), (*agent.keys, name))
 
     def tree(self) -> dict[str, bytes]:
         """Return all files of the user and the project."""
@@ -117,7 +124,9 @@ def test_set_up_and_taken_out_all_is_as_it_was(agent: Agent, tmp_path: Path) -> 
         assert desk.tree() == after, kind
         assert desk.take_out(agent).state == "remove"
         assert desk.entry(agent) is None
-        now, before = (read_data(agent.format, text or "") for text in (path.read_bytes().decode(), text))
+        left = path.read_bytes().decode() if path.exists() else None
+        assert (left is None) == (text is None), kind
+        now, before = (read_data(agent.format, text or "") for text in (left, text))
         assert now == {key: value for key, value in before.items() if value or key not in agent.keys}, kind
         kept = desk.tree()
         assert {Path(name).name for name in kept} <= {path.name, f"{path.name}.reasonry.bak"}

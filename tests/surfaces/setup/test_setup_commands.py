@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_all_that_is_installed_is_set_up_checked_and_taken_out(home: Home) -> No
     assert shown.returncode == 0
     assert "Nothing was written" in shown.stdout
     for title in ("Claude Code", "Codex", "VS Code"):
-        assert f"{title}: add Reasonry to" in shown.stdout
+        assert re.search(rf"^{title} +\+ reasonry in ", shown.stdout, re.MULTILINE)
     assert "sk-secret" not in shown.stdout
     assert home.tree() == before
 
@@ -97,7 +98,7 @@ def test_all_that_is_installed_is_set_up_checked_and_taken_out(home: Home) -> No
         ("claude", "vscode", "codex"), "add"
     )
     after = home.tree()
-    assert "is already in" in home.run("setup", "claude", "codex").stdout
+    assert "already in" in home.run("setup", "claude", "codex").stdout
     assert home.tree() == after
 
     checked = home.run("doctor", "--json")
@@ -107,6 +108,8 @@ def test_all_that_is_installed_is_set_up_checked_and_taken_out(home: Home) -> No
         assert [row["ok"] for row in rows[name]] == [True]
         assert rows[name][0]["tools"][0] == "sequentialthinking"
 
+    assert shown.stdout.count("think-it-through") == 2, "one line for each folder of skills"
+    assert '"command"' not in shown.stdout, "the diff is for a dry run"
     gone = home.run("setup", "all", "--remove")
     assert gone.returncode == 0, gone.stderr
     assert home.tree() == before
@@ -134,7 +137,21 @@ def test_what_is_refused_is_said_and_the_others_are_done(home: Home) -> None:
     document = json.loads(home.run("setup", "emacs", "--json").stdout)
     assert document["error"]["code"] == "not_found"
     assert home.run("setup", "--name", "a b", "cursor").returncode == 2
-    assert home.run("setup").stdout.count("add Reasonry") == 0
+    assert home.run("setup").stdout.count("+ reasonry") == 0
+
+
+def test_a_removal_says_what_failed_and_deletes_what_setup_created(home: Home) -> None:
+    home.write(".zed", "")
+    before = home.tree()
+    assert home.run("setup", "cursor", "codex").returncode == 0
+    assert home.run("setup", "cursor", "--store", "memory").returncode == 0
+    broken = home.write(".gemini/settings.json", "{")
+    gone = home.run("setup", "cursor", "codex", "gemini", "--remove")
+    assert gone.returncode == 2
+    assert "Restart Cursor, Codex. Failed: Gemini CLI." in gone.stdout
+    assert "Done" not in gone.stdout
+    broken.unlink()
+    assert home.tree() == before
 
 
 def test_the_doctor_tells_what_does_not_work_and_what_to_do(home: Home) -> None:

@@ -476,8 +476,44 @@ def test_the_answer_stands_by_its_kind(show: Shown, answer: str, kind: str, said
 
 def test_what_was_sent_and_what_came_back_is_open(show: Shown) -> None:
     page = show(tree(), at="#node_2")
-    assert page.is_visible("#detail .turn.sent pre")
-    assert page.is_visible("#detail .turn.received pre")
+    assert page.is_visible("#detail .turn.sent .saying")
+    assert page.is_visible("#detail .turn.received .saying")
+    made = tree()
+    reply = '{"steps": ["halve it", "add 3"], "answer": "7"}'
+    made["questions"][0] |= {"reply": reply, "prompt": [0, 1]}
+    page = show(made, at=f"#{made['questions'][0]['node']}")
+    said = page.locator("#detail .turn.received .saying >> nth=0")
+    assert [item.strip() for item in said.locator("li").all_inner_texts()] == ["halve it", "add 3"]
+    assert said.locator("strong").inner_text() == "7"
+    raw = page.locator("#detail details.whole", has_text="Raw reply").first
+    assert not raw.locator("pre").is_visible()
+    raw.locator("summary").click()
+    assert raw.locator("pre").inner_text() == reply
+
+
+def test_a_branch_leaves_at_the_thought_it_came_from(show: Shown) -> None:
+    page = show(EVERY["session"]())
+    place = (
+        "(id) => [document.getElementById(id).style].flatMap(({ left, top }) => [left, top].map(parseFloat))"
+    )
+    (_, above), (lane, below) = page.evaluate(place, "node-t2"), page.evaluate(place, "node-t3")
+    lines = page.evaluate(
+        "[...document.querySelectorAll('.edge.parent')].map((path) => path.getAttribute('d'))"
+    )
+    (line,) = [d for d in lines if d.endswith(f"V{below + 0.95:g}") and f" {lane + 0.75:g} " in d]
+    bend = float(line.partition("V")[0].split()[-1])
+    assert bend < above + 3.1, "it is in its own lane before the next row"
+    assert page.inner_text("#node-t3 .branch") == "cache"
+
+
+def test_the_timeline_says_what_its_colours_mean_and_folds_when_short(show: Shown) -> None:
+    page = show(tree())
+    assert page.locator("#timeline .legend > span").count() > 1
+    made = tree()
+    made["questions"], made["calls"] = made["questions"][:2], []
+    assert not show(made).is_visible("#timeline .bars")
+    page.click("text=Show when each was asked")
+    assert page.is_visible("#timeline .bars")
 
 
 def test_a_stopped_run_has_no_answer_and_says_what_it_had(show: Shown) -> None:
@@ -652,21 +688,6 @@ def test_a_question_says_on_demand_what_it_changed(show: Shown) -> None:
     assert "10 - 4 = 6" in changed.inner_text()
     changed.locator("li button >> nth=0").click()
     assert selected(page) == "node_1"
-
-
-def test_many_cards_have_a_map_that_leads_to_any_of_them(show: Shown) -> None:
-    page = show(large(200))
-    assert not page.is_visible(".minimap")
-    page.click("text=Fold all")
-    page.click("text=Unfold all")
-    page.click("#view-cards")
-    assert page.locator(".minimap rect:not(.frame)").count() == 200
-    page.locator(".minimap").click(position={"x": 20, "y": 130})
-    top = page.evaluate("document.querySelector('#tree').scrollTop")
-    page.locator(".minimap").click(position={"x": 20, "y": 10})
-    assert page.evaluate("document.querySelector('#tree').scrollTop") < top
-    page.click("#view-stages") if page.is_visible("#view-stages") else page.click("#view-rows")
-    assert not page.is_visible(".minimap")
 
 
 def test_of_many_questions_side_by_side_each_round_is_a_bar(show: Shown) -> None:

@@ -159,6 +159,8 @@ def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) ->
         problem = f"Use 1, 2, 3, {number + 3} to make {number + 9}"
         assert server.client().post("/api/runs", json={**order, "problem": problem}).status_code == 201
     page = live.open("#/")
+    page.wait_for_selector(".rows .of-answer >> text=10 solved")
+    assert texts(page, ".rows .day")[0] == "Today"
     page.click(".rows .others[title$='of this batch']")
     page.wait_for_selector(".rows .member >> nth=8")
     page.wait_for_selector("[aria-label=Model] option[value=offline]:has-text('(1')", state="attached")
@@ -170,6 +172,33 @@ def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) ->
     page.wait_for_selector("text=Nothing matches these filters.")
     assert "cost=1" in page.url
     live.open("#/")
+
+
+def test_on_a_phone_a_row_has_two_lines(live: Live, server: Serving) -> None:
+    problem = f"What is {'very ' * 30}far?"
+    assert server.client().post("/api/runs", json={"problem": problem, "mode": "coached"}).status_code == 201
+    page = live.open("#/?query=very")
+    page.set_viewport_size({"width": 390, "height": 844})
+    row = page.locator(".rows tbody tr:not(.day)").first
+    row.wait_for()
+    assert row.evaluate("(item) => item.offsetHeight") <= 56
+    assert row.locator(".title").evaluate("(item) => item.offsetWidth") > 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_runs_of_two_problems_show_both_and_compare_no_figures(live: Live, server: Serving) -> None:
+    order = {"strategy": "tree_of_thoughts", "model": "offline", "mode": "driven"}
+    problems = ["Use 3, 3, 8 and 8 to make 24", "Use 4, 9, 10 and 13 to make 24"]
+    begun = [
+        server.client().post("/api/runs", json={**order, "problem": problem}).json() for problem in problems
+    ]
+    for run in begun:
+        live.open(f"#/runs/{run['run_id']}").locator(".status[data-status='solved']").wait_for()
+    page = live.open(f"#/compare/{begun[0]['run_id']}/{begun[1]['run_id']}")
+    page.wait_for_selector("text=The runs solve different problems")
+    assert texts(page, ".side .problem") == problems
+    assert "%" not in page.inner_text("main")
 
 
 def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
@@ -247,13 +276,13 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
 
     session = elsewhere(think(1, None))
     page.wait_for_selector(f"a[href='#/sessions/{session}']", timeout=2_000)
-    assert page.inner_text(f"a[href='#/sessions/{session}'] .title").startswith("<img src=x onerror=")
+    assert page.inner_text(f"a.title[href='#/sessions/{session}']").startswith("<img src=x onerror=")
     assert [one["session_id"] for one in listed(server, "guided=true")] == [session]
     assert all(one["run_id"] for one in listed(server, "guided=false"))
     page.keyboard.press("/")
     page.keyboard.type("onerror")
     page.wait_for_url("**query=onerror**")
-    page.wait_for_selector(".rows tbody tr:only-child")
+    page.wait_for_selector(".rows tbody .day + tr:last-child")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_selector("[role=treeitem]")

@@ -10,12 +10,21 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from cyclopts import App, CoercionError, CycloptsError, Parameter, UnusedCliTokensError
+from cyclopts import (
+    App,
+    CoercionError,
+    CycloptsError,
+    Parameter,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from ...errors import UsageError
 from ...guided.tool_arguments import not_a_choice
-from ...text import inert
+from ...text import did_you_mean, inert
 from .output import print_text
+from .parameters import WordAfterDashes
 
 COMMANDS: Mapping[str, str] = {
     "solve": "Solve a problem with a strategy and a model.",
@@ -32,7 +41,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "Serve the page, the API and MCP over HTTP.",
     "submit": "Queue a file of problems for workers or a server.",
     "worker": "Run a worker on a store in PostgreSQL.",
-    "runs": "List, show, start, pause, resume, fork, compare, export and delete runs.",
+    "runs": "List, show, start, pause, resume, fork, diff, export and delete runs.",
     "runs list": "List runs, newest first.",
     "runs show": "Show one run: its path, questions, events and result.",
     "runs resume": "Resume a run after a crash, a cancellation, a limit or a failure.",
@@ -128,6 +137,7 @@ def _command_line() -> App:
 
 
 app = _command_line()
+_BOUNDS = {">": "least", "<": "most"}
 
 
 def call(arguments: list[str]) -> int:
@@ -136,7 +146,11 @@ def call(arguments: list[str]) -> int:
     Raises:
         UsageError: The command is unknown, or its arguments are wrong.
     """
-    asks_help = not {"--help", "-h"}.isdisjoint(takewhile(lambda word: word != "--", arguments))
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
+    words = [*takewhile(lambda word: word != "--", arguments)]
+    arguments = [*words, *map(WordAfterDashes, arguments[len(words) :])]
+    asks_help = not {"--help", "-h"}.isdisjoint(words)
     command = complete_help(arguments) if asks_help else ""
     try:
         code = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
@@ -168,10 +182,34 @@ def _usage_error(error: CycloptsError) -> UsageError:
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:
         name = (error.token.keyword or (error.argument.name if error.argument else "")).lstrip("-")
         return not_a_choice(name.replace("-", "_"), error.token.value, get_args(error.target_type))
-    unused = (error.unused_tokens or []) if isinstance(error, UnusedCliTokensError) else []
-    quote = "; put the problem in quotes" * (len(unused) > 1)
-    fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}." if unused else str(error)
-    command = list(error.command_chain or ())
+    command, unused = list(error.command_chain or ()), list(error.unused_tokens or ())
     _, apps, _ = app.parse_commands(command)
+    if isinstance(error, UnknownCommandError):
+        names = (name for name in apps[-1] if name[0] != "-")
+        fault = f"unknown command {unused[0][:100]!r}.{did_you_mean(unused[0], names, 'Commands')}"
+    elif isinstance(error, UnknownOptionError):
+        fault = _unknown_option(
+            (error.token.keyword or error.token.value).partition("=")[0], command, apps[-1]
+        )
+    elif isinstance(error, UnusedCliTokensError) and unused:
+        quote = "; put the problem in quotes" * (len(unused) > 1)
+        fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}."
+    else:
+        fault = re.sub(
+            r"Must be (>|<)= ", lambda sign: f"It must be at {_BOUNDS[sign[1]]} ", str(error).strip()
+        )
     usage = str(format_usage(app, command, execution_path=apps)).strip()
-    return UsageError(f"{inert(fault).strip()} Usage: {usage}; --help says more.")
+    return UsageError(f"{inert(fault[:1].lower() + fault[1:])} Usage: {usage}; --help says more.")
+
+
+def _unknown_option(written: str, command: list[str], app: App) -> str:
+    from .settings import RunSettings
+
+    if command[:1] == ["coach"] and written[2:].replace("-", "_") in vars(RunSettings()):
+        return f"a coached run takes no {written}: you answer its questions. `reasonry solve` asks a model."
+    arguments = app.assemble_argument_collection() if app.default_command else ()
+    names = [name for each in arguments for name in each.names if name[:2] == "--"]
+    if written in names:
+        return f"{written} stands after --, where no option is read; put it before."
+    near = did_you_mean(written, names) or " A text that begins with - goes after --."
+    return f"unknown option {written[:100]}.{near}"

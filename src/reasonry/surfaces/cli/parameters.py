@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from cyclopts import Parameter, Token
+from cyclopts import ArgumentCollection, Parameter, Token, UnknownOptionError
 from cyclopts.validators import Number
 
 from ...app.app import App
@@ -89,6 +89,17 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     return int(text.partition(".")[0])
 
 
+class WordAfterDashes(str):
+    """A word after `--`, which is not an option."""
+
+
+def _read_text(_: Any, tokens: Sequence[Token]) -> str:
+    (token,) = tokens
+    if token.keyword is None and re.match("-.", token.value) and not isinstance(token.value, WordAfterDashes):
+        raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
+    return str(token.value)
+
+
 def _check_above_0(_: Any, value: float | None) -> None:
     if value is not None and not 0 < value < math.inf:
         raise ValueError("It must be above 0.")
@@ -112,8 +123,8 @@ Strategy = Annotated[
     ),
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
-Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""A text that may begin with a hyphen."""
+Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
+"""A text; `-` alone is one too. As an argument it begins with a hyphen only after `--`."""
 Problem = Annotated[
     Text | None,
     Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),

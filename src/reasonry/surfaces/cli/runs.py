@@ -211,7 +211,7 @@ def resume_(
 
     if coach:
         settings.refuse_models()
-    return _show_ending(settings.do(work), settings.common, shown)
+    return _show_ending(settings.do(work), settings, shown)
 
 
 def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> int:
@@ -227,9 +227,11 @@ def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> i
     return code
 
 
-def _show_ending(ending: tuple[Result, bool] | dict[str, Any], output: Common, shown: Shown) -> int:
+def _show_ending(ending: tuple[Result, bool] | dict[str, Any], settings: RunSettings, shown: Shown) -> int:
     """Show the state of a driven run, or, as a document, of a coached run."""
-    return show_coached(ending, output) if isinstance(ending, dict) else show_result(*ending, output, shown)
+    if isinstance(ending, dict):
+        return show_coached(ending, settings.common)
+    return show_result(*ending, settings, shown)
 
 
 def fork_(
@@ -267,7 +269,7 @@ def fork_(
 
     if coach:
         settings.refuse_models()
-    return _show_ending(settings.do(work), settings.common, shown)
+    return _show_ending(settings.do(work), settings, shown)
 
 
 def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from cyclopts import Group, Parameter
 from msgspec import structs
 
+from ...app.allow_list import AllowList
 from ...app.app import App
 from ...app.installed import installed_strategies, read_strategies
 from ...app.participants import Participants
@@ -165,8 +167,21 @@ class Listed:
     retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
-        """Return the environment, overridden by the named options."""
-        return overlay(os.environ, vars(self))
+        """Return the environment, overridden by the named options.
+
+        Raises:
+            UsageError: A list has the wrong form.
+        """
+        environ = overlay(os.environ, vars(self))
+        try:
+            AllowList.from_environ(environ)
+        except UsageError as error:
+            setting = str(error.details["option"])
+            name = setting.removeprefix("REASONRY_").lower()
+            message = error.message.replace(setting, f"--{name}" if vars(self).get(name) else setting)
+            error.message, error.details["option"] = message, name
+            raise
+        return environ
 
 
 def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str] | None]) -> dict[str, str]:
@@ -189,13 +204,13 @@ class Shown:
     partial: bool = False
 
 
-@Parameter(name="*", group=Group("Limits", sort_key=3))
+@Parameter(name="*", group=Group("Limits", sort_key=2))
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Hard limits of a run.
 
     Args:
-        max_calls: Requests to models, retries included.
+        max_calls: Requests to models, retries included. Default: 30, if no other limit is named.
         max_tokens: Input and output tokens together.
         max_usd: US dollars.
         max_seconds: Seconds of run time; cuts a call in flight.
@@ -267,8 +282,9 @@ class ProviderRates:
         return rates
 
 
+_REPEATED = ("model", "tools", "mcp", "context", "sandbox", "strategies_dir", "store")
 MODELS = Parameter(group=Group("Models", sort_key=1))
-TOOLS = Parameter(group=Group("Tools", sort_key=2))
+TOOLS = Parameter(group=Group("Tools", sort_key=3))
 
 
 @Parameter(name="*")
@@ -306,6 +322,18 @@ class AnswerSettings:
     def policy(self) -> Policy:
         """Return the policy these options name."""
         return Policy(**self._members_of(Policy))
+
+    def options_again(self) -> str:
+        """Return the options that a later command on the run repeats, since its record does not have them."""
+        named = {**vars(self), **vars(self.common)}
+        if not (named.get("model") or "").startswith(("command:", "openai-compatible:")):
+            named["model"] = None
+        values = {name: [value] if isinstance(value, str) else value or () for name, value in named.items()}
+        return "".join(
+            f" --{name.replace('_', '-')} {shlex.quote(value)}"
+            for name in _REPEATED
+            for value in values[name]
+        )
 
     def _members_of(self, kind: type) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name in kind.__annotations__}
@@ -348,8 +376,8 @@ class RunSettings(CoachSettings):
     """The settings of a run that a model answers, and of the command.
 
     Args:
-        model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, scripted:FILE,
-            recorded:FILE or offline.
+        model: openai:…, anthropic:…, google:…, zai:…, ollama:…, openai-compatible:URL#NAME, command:PROGRAM,
+            scripted:FILE, recorded:FILE or offline. Default: the first that is ready, as `reasonry doctor` shows.
         judge_model: Another model that scores thoughts.
         draft_model: Another model that proposes thoughts.
         record: Record the answers in this file; replay it with --model recorded:FILE. With compare: a table for

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from cyclopts.completion.detect import ShellDetectionError, detect_shell
 from msgspec import structs
 
-from ...app.allow_list import AllowList
 from ...errors import ReasonryError, UsageError
 from ...masking import SECRETS
 from ...stores import open_store
@@ -21,7 +20,7 @@ from ..setup.agents import AGENTS, NAME, Agent, Machine, find_agent, this_instal
 from ..setup.config_file import make_change
 from .output import confirm, print_line, print_note
 from .parameters import AgentName
-from .settings import OutputOptions
+from .settings import Listed, OutputOptions
 
 Shell = Literal["bash", "zsh", "fish", "powershell"]
 _EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
@@ -72,8 +71,8 @@ def setup(
     by_name = _find_agents(machine, agents)
     wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
-    for plan in plans if not output.as_data else ():
-        _show(plan)
+    if not output.as_data:
+        _show(plans, with_diff=dry_run)
     is_asked = not agents and not yes
     may_ask = not output.as_data and any(plan.changes for plan in plans)
     is_done = not dry_run and (not is_asked or (may_ask and confirm("Make these changes?") is True))
@@ -107,7 +106,7 @@ def server_options(
         UsageError: The store's name or a listed model is illegal.
     """
     open_store(store)
-    AllowList.from_environ({"REASONRY_MODEL": model or "", "REASONRY_MODELS": ",".join(models)})
+    Listed(model=model, models=tuple(models)).environ()
     if store not in (None, "memory") and "://" not in store:
         store = str(folder / Path(store.removeprefix("sqlite:")).expanduser())
     options = [("--store", store), ("--model", model), *(("--models", spec) for spec in models)]
@@ -127,35 +126,43 @@ def _carry_out(plan: AgentPlan, *, silent: bool) -> AgentPlan:
 
 
 _STATES = {
-    "add": "add Reasonry to",
-    "update": "replace the entry in",
-    "remove": "remove the entry from",
-    "unchanged": "Reasonry is already in",
-    "absent": "Reasonry is not in",
+    "add": "+ reasonry in",
+    "update": "~ reasonry in",
+    "remove": "- reasonry in",
+    "unchanged": "already in",
+    "absent": "not in",
 }
 
 
-def _show(plan: AgentPlan) -> None:
-    if plan.error is not None:
-        print_note(f"{plan.agent.title}: {plan.error.message}")
-        return
-    new = " (a new file)" if plan.change is not None and plan.change.before is None else ""
-    print_line(f"{plan.agent.title}: {_STATES[plan.state]} {plan.file}{new}")
-    print_line(*(f"  {line}" for line in plan.diff))
-    for skill in plan.skills:
+def _show(plans: Sequence[AgentPlan], *, with_diff: bool) -> None:
+    """Print a line for each agent, and for each skill, since agents share them."""
+    width = max(len(plan.agent.title) for plan in plans)
+    for plan in plans:
+        title = plan.agent.title.ljust(width)
+        if plan.error is not None:
+            print_note(f"{title}  failed: {plan.error.message}")
+            continue
+        change = plan.change
+        new = " (a new file)" if change and change.before is None else ""
+        new = " (and the file, which is empty then)" if change and change.after is None else new
+        print_line(f"{title}  {_STATES[plan.state]} {plan.file}{new}")
+        print_line(*(f"  {line}" for line in plan.diff if with_diff))
+    for skill in {skill.path: skill for plan in plans for skill in plan.skills}.values():
         if skill.state != "unchanged":
-            print_line(f"  skill: {skill.note or f'{skill.state} {skill.path}'}")
+            print_line(f"{'skill'.ljust(width)}  {skill.note or f'{skill.state} {skill.path}'}")
 
 
 def _print_end(plans: list[AgentPlan], *, is_done: bool, is_asked: bool) -> None:
     changed = [plan for plan in plans if plan.error is None and plan.changes]
+    failed = ", ".join(plan.agent.title for plan in plans if plan.error)
+    failed = f" Failed: {failed}." if failed else ""
     if not changed:
-        has_fault = any(plan.error for plan in plans)
-        print_line("Nothing was written." if has_fault else "There is nothing to do.")
+        print_line(f"Nothing was written.{failed}" if failed else "There is nothing to do.")
     elif not is_done:
-        print_line("Nothing was written." + (" The same command with --yes does it." if is_asked else ""))
+        print_line(f"Nothing was written.{' The same command with --yes does it.' * is_asked}{failed}")
     else:
-        print_line(f"Done. Restart {', '.join(plan.agent.title for plan in changed)}.")
+        done = "" if failed else "Done. "
+        print_line(f"{done}Restart {', '.join(plan.agent.title for plan in changed)}.{failed}")
         if any(plan.state in ("add", "update") for plan in changed):
             print_line(f"Then ask it, for example: {_EXAMPLE}")
             print_line("`reasonry doctor` checks that the server starts in each agent.")

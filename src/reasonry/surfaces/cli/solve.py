@@ -11,11 +11,14 @@ from typing import Any
 
 from ...app.app import App
 from ...app.requests import RunRequest, explain_choice
+from ...core.problem import without_quoted
 from ...engine.drive import OpenRun
 from ...engine.journal import CALLER
 from ...engine.observer import Observer
 from ...engine.policy import Performers
 from ...engine.result import Result
+from ...errors import UsageError
+from ...puzzles.reading import read_puzzle
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...text import clip
 from .. import present
@@ -23,16 +26,18 @@ from ..run_report import outline
 from .output import print_note
 from .pages import check_report, write_report
 from .parameters import Context, Criteria, Options, Problem, Prompts, Strategy, Text, read_pairs, read_text
-from .settings import Limits, OutputOptions, RunSettings, Shown
+from .settings import AnswerSettings, Limits, RunSettings, Shown
+
+_FINAL_REFUSALS = ("model_refused", "script_exhausted", "context_overflow")
 
 
 def solve(
     problem: Problem = None,
     /,
     *,
-    session: Context = None,
     strategy: Strategy = DEFAULT_STRATEGY,
     option: Options = (),
+    session: Context = None,
     prompt: Prompts = (),
     report: Path | None = None,
     explain: bool = False,
@@ -61,12 +66,16 @@ def solve(
 
 def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: RunSettings) -> int:
     """Drive a new run in view of the user, and return the exit code."""
+    from ...models.offline import NO_PUZZLE
     from .watch import watching
 
     silent = settings.common.as_data
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(request)
+        is_offline = order.participants.model == "offline" and "candidates" not in request.options
+        if is_offline and read_puzzle(without_quoted(order.problem)) is None:
+            raise UsageError(NO_PUZZLE, option="model")
         with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))
@@ -77,7 +86,7 @@ def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: Run
             write_report(report, opened.record, app.strategies)
         return ending
 
-    return show_result(*settings.do(work), settings.common, shown)
+    return show_result(*settings.do(work), settings, shown)
 
 
 def select(
@@ -114,15 +123,19 @@ async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) 
         return opened.result, True
 
 
-def show_result(result: Result, is_interrupted: bool, output: OutputOptions, shown: Shown) -> int:
+def show_result(result: Result, is_interrupted: bool, settings: AnswerSettings, shown: Shown) -> int:
     """Print a result as a document or with `print_result`, and return the exit code."""
     document = result.document()
-    output.show(document, lambda: print_result(document, shown))
+    settings.common.show(document, lambda: print_result(document, shown, settings.options_again()))
     return present.EXIT_CODES["cancelled"] if is_interrupted else present.exit_code_of(document)
 
 
-def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
-    """Print the outline of a result, its end and its usage, and last the answer, alone on standard output."""
+def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str = "") -> None:
+    """Print the outline of a result, its end and its usage, and last the answer, alone on standard output.
+
+    Args:
+        repeated: The options that a command on the same run repeats.
+    """
     from .draw import print_answer, print_blocks
 
     blocks = outline(document)
@@ -138,18 +151,22 @@ def print_result(document: dict[str, Any], shown: Shown = Shown()) -> None:
     best = document.get("best_answer")
     if best and not shown.partial:
         print_note(f"best so far, not an answer (--partial prints it whole): {clip(best, 400)}")
-    if document["outcome"] in ("stopped", "error"):
-        print_note(f"resume with: {resume_command(document)}")
+    if document["outcome"] in ("stopped", "error") and document["termination"].get("code") != "stage_error":
+        print_note(f"resume with: {resume_command(document, repeated)}")
     answer = best if document["answer"] is None and shown.partial else document["answer"]
     if answer is not None:
         print_answer(answer)
 
 
-def resume_command(document: Mapping[str, Any]) -> str:
-    """Return the command that resumes a run, with the option that raises the reached limit, if any."""
-    reason = document["termination"]["reason"]
-    raised = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
-    return f"reasonry runs resume {document['run_id']}{' --coach' * (document['model'] == CALLER)}{raised}"
+def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
+    """Return the command that resumes a run, with the option that changes the cause of its end, if any."""
+    end = document["termination"]
+    reason = end["reason"]
+    changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)
+    # The same model would refuse the same question again.
+    changed = " --model NAME" if end.get("code") in _FINAL_REFUSALS else changed
+    coach = " --coach" * (document["model"] == CALLER)
+    return f"reasonry runs resume {document['run_id']}{coach}{repeated}{changed}"
 
 
 def read_problem(problem: str | None) -> str | None:

@@ -187,7 +187,7 @@ def start_(
 
     begun = settings.do(work)
     if isinstance(begun, Result):
-        return show_result(begun, False, settings.common, shown)
+        return show_result(begun, False, settings, shown)
     return settings.common.show({"run_id": begun}, begun)
 
 

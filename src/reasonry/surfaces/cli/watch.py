@@ -43,6 +43,7 @@ class Lines(Observer):
     def __init__(self, why: str = "", *, full: bool = False) -> None:
         self.why, self.full = why, full
         self.thoughts = 0
+        self.reason = ""
         self.is_side_by_side = False
         """Whether the run has asked several questions at once, or got several lines of thought from a reply."""
 
@@ -57,7 +58,8 @@ class Lines(Observer):
 
     def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
         """See `Observer`."""
-        print_note(f"{effect_id}: {reason}; again in {delay_s:.1f} s")
+        cause, self.reason = "" if reason == self.reason else f"{reason}; ", reason
+        print_note(f"{effect_id}: {cause}again in {delay_s:.1f} s")
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""

@@ -22,8 +22,8 @@ from .documents import REQUEST_ID, error_reply
 from .metrics import METHODS, UNKNOWN, route_of
 
 CONTENT_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 """Permits only the page's own files. No text of a model can become a script, a style or a request."""
 

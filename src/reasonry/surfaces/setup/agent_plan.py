@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from msgspec import Struct, structs
 
 from ...errors import ConflictError, ReasonryError, UsageError
-from .agents import Agent, Launch, Machine, read_launch, starts_reasonry
+from .agents import Agent, EntryShape, Launch, Machine, read_launch, starts_reasonry
 from .checks import find_entries
-from .config_file import FileChange, edit_text, find_entry, read_config, read_data
+from .config_file import FileChange, backup_of, edit_text, find_entry, read_config, read_data
 
 
 @cache
@@ -94,8 +95,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
     own = wanted.launch.entry(shape, wanted.name)
     try:
         there = find_entry(read_data(agent.format, text or ""), keys)
-        launch = read_launch(there, shape)
-        is_ours = launch is not None and starts_reasonry(launch) and "mcp" in launch.args
+        is_ours = _is_ours(there, shape)
         # Members that Reasonry does not write, such as an environment, stay.
         entry = None if wanted.remove else {**there, **own} if is_ours else own
         if there == entry:
@@ -104,13 +104,31 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
             does = "removes" if wanted.remove else "replaces"
             message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {does} it, "
             raise ConflictError(f"{message}--name sets up another one beside it", file=str(path))
-        change = FileChange(path, text, edit_text(agent.format, text or "", keys, entry))
+        after = edit_text(agent.format, text or "", keys, entry)
+        if (
+            entry is None
+            and "".join(after.split()) in ("", "{}")
+            and _is_own_file(path, agent.format, keys, shape)
+        ):
+            after = None
+        change = FileChange(path, text, after)
     except ValueError as error:
         message = f"{path} cannot be edited as {agent.format.upper()}: {error}; nothing was changed"
         raise UsageError(message, file=str(path)) from None
     shown = "" if wanted.remove else edit_text(agent.format, "", keys, own)
     state = "remove" if wanted.remove else "add" if there is None else "update"
     return AgentPlan(agent, place, state, tuple(f"+ {line}" for line in shown.splitlines()), change)
+
+
+def _is_ours(entry: Any, shape: EntryShape) -> bool:
+    launch = read_launch(entry, shape)
+    return launch is not None and starts_reasonry(launch) and "mcp" in launch.args
+
+
+def _is_own_file(path: Path, form: str, keys: Sequence[str], shape: EntryShape) -> bool:
+    """Whether a setup created a file: it has no backup, or the backup has Reasonry's entry too."""
+    backup = read_config(backup_of(path))
+    return backup is None or _is_ours(find_entry(read_data(form, backup), keys), shape)
 
 
 def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:

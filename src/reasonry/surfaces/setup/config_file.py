@@ -90,8 +90,13 @@ def make_change(change: FileChange) -> None:
         raise WorldError(message, code="config_unwritable", file=str(change.path)) from None
 
 
+def backup_of(path: Path) -> Path:
+    """Return the path of a file's backup."""
+    return path.with_name(path.name + BACKUP_SUFFIX)
+
+
 def _replace(path: Path, before: str | None, after: str) -> None:
-    backup = path.with_name(path.name + BACKUP_SUFFIX)
+    backup = backup_of(path)
     old = path.stat() if before is not None else None
     try:
         _write(backup, after, old)

@@ -47,11 +47,12 @@ def asset_texts() -> Mapping[str, str]:
     """Return all files by their paths in `assets`. The folder `live` holds the frame of a server's page."""
     folder = resources.files("reasonry.surfaces.web").joinpath("assets")
     parts = (("", folder), ("live/", folder.joinpath("live")))
+    font = base64.b64encode(folder.joinpath("inter.woff2").read_bytes()).decode()
     return {
-        prefix + entry.name: entry.read_text(encoding="utf-8")
+        prefix + entry.name: entry.read_text(encoding="utf-8").replace("@@font@@", font)
         for prefix, part in parts
         for entry in sorted(part.iterdir(), key=lambda entry: entry.name)
-        if entry.is_file()
+        if entry.is_file() and not entry.name.endswith(".woff2")
     }
 
 
@@ -99,7 +100,7 @@ def _parts() -> Mapping[str, str]:
     texts = asset_texts()
     style = "\n".join(texts[name] for name in texts if name.endswith(".css") and "/" not in name)
     script = one_script("main.js")
-    sources = f"script-src {_digest(script)}; style-src {_digest(style)}; img-src data:"
+    sources = f"script-src {_digest(script)}; style-src {_digest(style)}; font-src data:; img-src data:"
     policy = f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
     return {"style": style, "script": script, "policy": policy}
 

@@ -1,6 +1,5 @@
-// The summary: headings, prose and lists of the record.
+// The summary of the record.
 
-import { LONG_TEXT } from "./detail.js";
 import { byId, element, show } from "./dom.js";
 
 /** @param {import("./record.js").Recorded} record */
@@ -19,6 +18,6 @@ function block(one) {
     case "bullets":
       return element("ul", {}, ...one.items.map((item) => element("li", {}, item)));
     default:
-      return element("p", { class: one.text?.length > LONG_TEXT ? "prose long" : "prose" }, one.text ?? "");
+      return element("p", { class: "prose" }, one.text ?? "");
   }
 }

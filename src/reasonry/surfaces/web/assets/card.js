@@ -10,13 +10,11 @@ const SHOWN_CHARACTERS = 180;
 /** What a card says of a thought, as data: two that are alike make the same card. */
 export function cardText(record, id) {
   const node = record.nodes.get(id);
-  const isScored = Number.isFinite(node.score);
   return {
     state: node.state,
     label: nodeLabel(node),
     note: note(record, node),
-    score: scoreOf(node),
-    share: isScored ? Math.min(1, Math.max(0, node.score / record.best)) : null,
+    score: node.state === "dropped" && !node.score ? "" : scoreOf(node),
     text: firstLine(node.text).slice(0, SHOWN_CHARACTERS),
     spoken: spoken(record, node),
   };
@@ -30,7 +28,7 @@ export function cardText(record, id) {
  *   folded away; `clear`: the room for lanes before its text, in rem
  */
 export function card(name, id, said) {
-  const { state, folded, share } = said;
+  const { state, folded } = said;
   const sign = mark(state);
   if (said.clear) sign.style.marginInlineEnd = `${said.clear}rem`;
   return element(
@@ -58,7 +56,6 @@ export function card(name, id, said) {
     ),
     said.score && element("span", { class: "score" }, said.score),
     element("span", { class: "text" }, said.text || "—"),
-    share !== null && element("span", { class: "bar" }, element("span", { size: { width: `${share * 100}%` } })),
     folded !== null && element("span", { class: "fold", "aria-hidden": "true" }, folded === 0 ? "−" : `+${folded}`),
   );
 }
@@ -69,8 +66,8 @@ function note(record, node) {
   const revised = record.nodes.get(node.revises);
   if (revised) return ["stage", `revises ${nodeLabel(revised)}`];
   if (node.reused) return ["why", "reused, $0"];
-  const said = (record.page.kind === "session" && node.branch) || node.stage;
-  return said ? ["stage", plainName(said)] : null;
+  if (record.page.kind === "session" && node.branch) return ["branch", node.branch];
+  return node.stage ? ["stage", plainName(node.stage)] : null;
 }
 
 /** What a screen reader says of it. */

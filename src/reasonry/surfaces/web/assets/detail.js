@@ -6,7 +6,6 @@ import { changes, questionItem } from "./question.js";
 import { costWithBelow, nodeLabel, pathTo } from "./record.js";
 import { callName, costLine, count, dotted, duration, plainName, scoreName, scoreOf, stateWord, valueText } from "./wording.js";
 
-export const LONG_TEXT = 400; // characters; of so many it is set as a book is
 const OPENED = 3; // questions, and calls, of a thought that are open at first
 const written = new WeakMap(); // what is drawn in a host, as data: the same is not drawn again
 
@@ -33,7 +32,7 @@ export function drawDetail(host, record, id, opened, page) {
       breadcrumbs(record, id, page),
       title(record, node),
       ...dropped(node),
-      ...(node.kind === "problem" ? [] : [element("div", { class: node.text?.length > LONG_TEXT ? "prose long" : "prose" }, node.text || "—")]),
+      ...(node.kind === "problem" ? [] : [element("div", { class: "prose" }, node.text || "—")]),
       brief(record, node),
       ...questions(record, asked, isOpen, page),
       ...calls(record, called, isOpen, page),

@@ -52,7 +52,7 @@ function acrossCards({ places, box }, { from, to }) {
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
 }
 
-function downRows({ places }, { from, to, kind }) {
+function downRows({ places, isLanes }, { from, to, kind }) {
   const start = places.get(from);
   const end = places.get(to);
   const [x1, y1] = [start.x + MARK.x, start.y + MARK.y];
@@ -64,6 +64,6 @@ function downRows({ places }, { from, to, kind }) {
   if (x1 === x2) return `M${x1} ${y1}V${y2}`;
   const r = Math.min(STUB, Math.abs(y2 - y1) / 2);
   if (kind === "merge") return `M${x1} ${y1}V${y2 - 2 * r}C${x1} ${y2 - r / 2} ${x2} ${y2 - 1.5 * r} ${x2} ${y2}`;
-  if (x2 > x1) return `M${x1} ${y1}V${y2 - r}Q${x1} ${y2} ${Math.min(x1 + r, x2)} ${y2}H${x2}`;
+  if (x2 > x1 && !isLanes) return `M${x1} ${y1}V${y2 - r}Q${x1} ${y2} ${Math.min(x1 + r, x2)} ${y2}H${x2}`;
   return `M${x1} ${y1}C${x1} ${y1 + r} ${x2} ${y1 + r} ${x2} ${y1 + 2 * r}V${y2}`;
 }

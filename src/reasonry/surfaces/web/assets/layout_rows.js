@@ -26,19 +26,21 @@ export function layLanes(shown, record) {
       if (record.nodes.has(merged)) last.set(branchOf(merged), Math.max(last.get(branchOf(merged)), row));
     }
   }
+  const rows = new Map(shown.map((id, row) => [id, row]));
   const lanes = new Map();
   const held = []; // per lane: the branch in it
   shown.forEach((id, row) => {
     const branch = branchOf(id);
     if (!held.includes(branch)) {
-      const free = held.findIndex((other, lane) => lane > 0 && last.get(other) < row - 1);
+      const leaves = rows.get(record.parents.get(id)) ?? row;
+      const free = held.findIndex((other, lane) => lane > 0 && last.get(other) < leaves);
       held[free === -1 ? held.length : free] = branch;
     }
     lanes.set(id, held.indexOf(branch));
   });
   const lines = [...parentEdges(shown, record.parents), ...mergeEdges(shown, record), ...revisions(shown, record)];
   const layout = inRows(shown, lanes, lines);
-  return { ...layout, clear: Math.max(0, ...[...layout.places.values()].map(({ x }) => x)) }; // no text under a lane
+  return { ...layout, isLanes: true, clear: Math.max(0, ...[...layout.places.values()].map(({ x }) => x)) }; // no text under a lane
 }
 
 export function* mergeEdges(shown, record) {

@@ -1,8 +1,8 @@
-// One question as a talk: what was sent, what came back, what went wrong between, at what cost.
+// One question as a talk: sent, received, failed between, and its cost.
 
 import { copyButton, element, listen, quietLine } from "./dom.js";
 import { nodeLabel, promptOf } from "./record.js";
-import { costLine, count, dotted, duration, firstLine, modelName, plainName, scoreOf } from "./wording.js";
+import { costLine, count, dotted, duration, firstLine, modelName, plainName, scoreOf, valueText } from "./wording.js";
 
 /** Its texts are put in when it is open: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
@@ -34,10 +34,10 @@ function turns(record, question) {
   const model = modelName(question.model);
   const hasReply = question.reply !== null && question.reply !== undefined;
   return [
-    ...(prompt ? [turn("sent", "Prompt", prompt, copyButton(prompt, "the prompt"))] : []),
-    ...(question.tried ?? []).map((text, index) => turn("failed", `Try ${index + 1}, not usable`, text)),
-    ...(question.error ? [turn("failed", `Error ${question.error.code ?? ""}`, question.error.text ?? "")] : []),
-    ...(hasReply ? [turn("received", model ? `Reply of ${model}` : "Reply", question.reply)] : []),
+    ...(prompt ? [turn("sent", "Question", [ownText(record, question)], copyButton(prompt, "the prompt")), wholeText("The whole prompt", prompt)] : []),
+    ...(question.tried ?? []).map((text, index) => turn("failed", `Try ${index + 1}, not usable`, [text])),
+    ...(question.error ? [turn("failed", `Error ${question.error.code ?? ""}`, [question.error.text ?? ""])] : []),
+    ...(hasReply ? [turn("received", model ? `Reply of ${model}` : "Reply", replyParts(question.reply)), wholeText("Raw reply", question.reply)] : []),
     ...(told ? [quietLine(told)] : []),
   ];
 }
@@ -55,7 +55,32 @@ export function changes(record, id, page) {
   return [element("details", { class: "changed", "data-id": `changed ${id}` }, words, element("ul", { class: "notes" }, ...items))];
 }
 
+/** What no earlier question asked, without the problem; else the end, which says what to do. */
+function ownText({ page }, { id, prompt }) {
+  const before = page.questions.slice(0, page.questions.findIndex((one) => one.id === id));
+  const earlier = new Set(before.flatMap((one) => one.prompt ?? []));
+  const own = before.length ? prompt.filter((place) => !earlier.has(place) && page.texts[place] !== page.problem) : [];
+  return (own.length ? own : prompt.slice(-1)).map((place) => page.texts[place]).join("\n\n");
+}
+
+/** A reply as its fields; of a text, the marked answer stands out. */
+function replyParts(reply) {
+  if (!/^\s*\{[^]*\}\s*$/.test(reply)) return reply.split(/<\/?answer>/).map((part, index) => (index === 1 ? element("strong", {}, part) : part));
+  try {
+    return Object.entries(JSON.parse(reply)).map(([name, value]) => {
+      const list = Array.isArray(value) && value.length > 1 && element("ol", {}, ...value.map((one) => element("li", {}, valueText(one))));
+      return element("div", {}, element("small", {}, `${plainName(name)} `), list || element(name === "answer" ? "strong" : "span", {}, valueText(value)));
+    });
+  } catch {
+    return [reply];
+  }
+}
+
+function wholeText(title, text) {
+  return element("details", { class: "whole", "data-id": title }, element("summary", { class: "quiet" }, title), element("pre", { tabindex: "0", "aria-label": title }, text));
+}
+
 /** @param {"sent" | "received" | "failed"} kind */
-function turn(kind, title, text, ...tools) {
-  return element("div", { class: `turn ${kind}` }, element("h4", {}, title, " ", ...tools), element("pre", { tabindex: "0", "aria-label": title }, text));
+function turn(kind, title, parts, tool) {
+  return element("div", { class: `turn ${kind}` }, element("h4", {}, title, " ", tool), element("div", { class: "saying", tabindex: "0", "aria-label": title }, ...parts));
 }

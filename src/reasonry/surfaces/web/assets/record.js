@@ -26,7 +26,6 @@ export function readRecord(page) {
   const depths = new Map();
   for (const id of order) depths.set(id, parents.get(id) === null ? 0 : depths.get(parents.get(id)) + 1);
   const questions = new Map((page.questions ?? []).map((question) => [question.id, question]));
-  const scores = [...nodes.values()].map((node) => node.score).filter(Number.isFinite);
   return {
     page,
     nodes,
@@ -44,7 +43,6 @@ export function readRecord(page) {
     noted: byNode(nodes, page.notes ?? []),
     came: byOrigin([...nodes.values(), ...(page.notes ?? [])]),
     spend: spendOf(page),
-    best: Math.max(1, ...scores) > 1 ? (Math.max(...scores) > 10 ? 100 : 10) : 1,
   };
 }
 

@@ -56,5 +56,6 @@ function rolledWords(record, lost) {
   }
   const below = lost.reduce((sum, id) => sum + countBelow(record, id), 0);
   const reasons = [...codes].map(([code, number]) => `${number} ${plainName(code)}`).join(", ");
-  return `${lost.length} dropped: ${reasons}${below ? `; ${count(below, "thought")} below` : ""}`;
+  const said = codes.has("verifier") && codes.size === 1 ? `${lost.length} refuted by the verifier` : `${lost.length} dropped: ${reasons}`;
+  return `${said}${below ? `; ${count(below, "thought")} below` : ""}`;
 }

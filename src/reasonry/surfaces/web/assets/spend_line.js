@@ -11,8 +11,8 @@ export function spendLine(record, axis) {
     .map(({ ended_at_ms: ended, begun_at_ms: begun, cost }) => ({ at: axis.at(ended ?? begun), cost: cost[name] }))
     .sort((a, b) => a.at - b.at);
   if (paid.length < 2) return [];
-  const limit = record.spend.find((one) => one.name === name)?.limit;
-  const total = paid.reduce((sum, { cost }) => sum + cost, 0);
+  const { limit, used } = record.spend.find((one) => one.name === name) ?? {};
+  const total = used || paid.reduce((sum, { cost }) => sum + cost, 0); // what the head says
   const near = Number.isFinite(limit) && limit < total * 3;
   const top = near ? Math.max(limit, total) : total;
   let sum = 0;
@@ -26,26 +26,10 @@ export function spendLine(record, axis) {
     { viewBox: "0 -4 1000 108", preserveAspectRatio: "none", class: "growth", "aria-hidden": "true" },
     drawn("path", { d: `${line}H1000V100Z`, class: "area" }),
     drawn("path", { d: `${line}H1000`, class: "line" }),
-    near && drawn("path", { d: limitPath(record.page, name, limit, axis, (value) => 100 - (100 * Math.min(value, top)) / top), class: "limit" }),
+    near && drawn("path", { d: `M0 ${100 - (100 * limit) / top}H1000`, class: "limit" }),
   );
   const said = near ? `; the dashed line is the limit of ${amount(name, limit)}` : "";
   return [drawing, quietLine(`${amount(name, total)} ${name === "usd" ? "" : `${name} `}in all${said}`)];
-}
-
-/** The limit as it was at each time. */
-function limitPath({ budgets = [] }, name, limit, axis, height) {
-  const steps = budgets.map(([at_ms, budget]) => ({ at_ms, limit: budget[name] ?? null }));
-  let path = "";
-  let isDrawn = false; // up to here
-  for (const one of steps.length ? steps : [{ at_ms: 0, limit }]) {
-    const at = axis.at(one.at_ms) * 1000;
-    if (isDrawn) path += `H${at}`;
-    isDrawn &&= one.limit !== null;
-    if (one.limit === null) continue;
-    path += isDrawn ? `V${height(one.limit)}` : `M${at} ${height(one.limit)}`;
-    isDrawn = true;
-  }
-  return isDrawn ? `${path}H1000` : path;
 }
 
 /** What is nearest to its limit, of what questions cost; without limits: dollars, else tokens, else calls. */

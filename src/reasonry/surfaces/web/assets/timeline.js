@@ -9,6 +9,7 @@ import { callName, count, duration, plainName } from "./wording.js";
 const drawings = new WeakMap(); // by section
 const LANE = 1.5;
 const MOST_LANES = 8; // drawn at first; of more, each round is one bar
+const FEW_BARS = 4; // fewer are folded
 const LEAST_BAR = 0.55; // rem of the middle bar; a long run is drawn wider than its panel and scrolls
 const WIDEST = 260;
 const OPEN_SHARE = 0.06; // of the run time: how long a question without an answer is drawn beyond the present
@@ -50,7 +51,9 @@ export function drawTimeline(record, page) {
   putInOrder(room, [ticks(axis), field, ...spendLine(record, axis)]);
   const section = byId("timeline");
   section.hidden = false;
-  putInOrder(section, [head(record, all, each, parts.toggle), room.parentElement]);
+  const isFew = all.length < FEW_BARS;
+  if (isFew) (parts.few ??= element("details", {}, element("summary", { class: "quiet" }, "Show when each was asked"))).append(room.parentElement);
+  putInOrder(section, [head(record, all, each, parts.toggle), isFew ? parts.few : room.parentElement, barLegend(all, record)]);
 }
 
 /** What stays when the timeline is drawn anew: its field, and the bars that are as they were. */
@@ -73,6 +76,13 @@ function foldButton(parts, redraw) {
     byId("timeline").querySelector(".head button")?.focus();
   };
   return element("button", { "aria-expanded": String(parts.isOpen), on: { click: turn } }, parts.isOpen ? "A bar for each round" : "A bar for each question");
+}
+
+/** What colours mean. */
+function barLegend(spans, { nodes }) {
+  const states = new Set(spans.map(({ one, status }) => (["failed", "unusable"].includes(status) ? "failed" : nodes.get(one.node)?.state?.replace("on_path", "answer"))));
+  const kinds = [["answer", "on the path"], ["dropped", "dropped"], ["failed", "not usable"]].filter(([kind]) => states.has(kind));
+  return element("p", { class: "legend" }, ...kinds.map(([kind, word]) => element("span", {}, element("span", { class: "swatch", "data-state": kind }), word)));
 }
 
 /** Of each round one bar, from its first question to its last answer; what is of no round stays. */

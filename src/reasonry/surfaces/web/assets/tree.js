@@ -6,7 +6,6 @@ import { makeEdges } from "./edges.js";
 import { layLayers } from "./layout_layers.js";
 import { layLanes, layOutline, mergeEdges } from "./layout_rows.js";
 import { inCards, layTree, parentEdges } from "./layout_tree.js";
-import { LEAST_CARDS, makeMinimap } from "./minimap.js";
 import { countBelow, pathTo, visibleIn } from "./record.js";
 import { isRolled, rollDropped, rolledParent } from "./rolled.js";
 import { walkKey } from "./tree_keys.js";
@@ -30,7 +29,6 @@ export function makeTree(host, page, prefix = "node-") {
   const ground = element("div", { class: "ground", role: "none" }, edges.svg);
   const none = element("p", { class: "quiet", role: "none", hidden: true }, "No thought matches.");
   host.replaceChildren(ground, none);
-  const minimap = makeMinimap(host);
 
   /** Draws what the view lets through; scroll, focus and selection stay, and what is new is marked as such. */
   function draw(record, view) {
@@ -60,7 +58,6 @@ export function makeTree(host, page, prefix = "node-") {
     none.hidden = shown.length > 0;
     host.dataset.form = layout.form;
     host.toggleAttribute("data-dense", layout.isDense === true);
-    minimap.draw(layout.form === "cards" && shown.length >= LEAST_CARDS ? layout : null, nodes);
     drawing = { record, view, shown, items, kind };
     choose(items.has(selected) ? selected : null, focused !== null && focused !== document.activeElement);
     return shown.filter((id) => !isRolled(id));
@@ -213,7 +210,7 @@ function rolledCard(record, id, words) {
   const parent = rolledParent(id);
   const number = record.children.get(parent).length;
   const position = { level: record.depths.get(parent) + 2, place: number, siblings: number, folded: Number.parseInt(words, 10), hit: false, clear: 0 };
-  return { ...position, state: "dropped", label: "", note: null, score: "", share: null, text: words, spoken: `${words}, folded` };
+  return { ...position, state: "dropped", label: "", note: null, score: "", text: words, spoken: `${words}, folded` };
 }
 
 /** The parents and the nodes of a record, with rows of rolled branches. */

@@ -65,13 +65,20 @@ function joined(...parts) {
   return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
 }
 
-/** A moment as people say it: today's by its time, another by its day and time. */
+/** A moment as people say it. */
 export function whenWords(at) {
+  return `${dayWord(at)} ${timeWord(at)}`.replace(/^T|^Y/, (letter) => letter.toLowerCase());
+}
+
+export function timeWord(at) {
+  return at.toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
+}
+
+export function dayWord(at) {
   const now = new Date();
-  const time = at.toLocaleTimeString(undefined, { hour: "numeric", minute: "2-digit" });
-  if (at.toDateString() === now.toDateString()) return `today ${time}`;
+  const days = Math.round((new Date(now).setHours(0, 0, 0, 0) - new Date(at).setHours(0, 0, 0, 0)) / 86_400_000);
   const year = at.getFullYear() === now.getFullYear() ? undefined : "numeric";
-  return `${at.toLocaleDateString(undefined, { day: "numeric", month: "short", year })} ${time}`;
+  return ["Today", "Yesterday"][days] ?? at.toLocaleDateString(undefined, { day: "numeric", month: "short", year });
 }
 
 /** What there is to say, in one line. */

@@ -46,24 +46,26 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
 
   function draw(diff, first, second) {
     const pages = { a: first, b: second };
+    const isSame = first.problem === second.problem;
     host.replaceChildren(
-      element("h1", {}, first.problem === second.problem ? first.problem : "Two runs"),
-      element("p", { class: "verdict-line" }, ...verdictOn(first, second, diff.spend)),
-      element("div", { class: "sides" }, ...SIDES.map((side) => head(side, pages[side]))),
-      section("Where they part", [parting(diff)]),
+      element("h1", {}, isSame ? first.problem : "Two problems"),
+      element("p", { class: "verdict-line" }, ...(isSame ? verdictOn(first, second, diff.spend) : ["The runs solve different problems: answers and usage do not compare."])),
+      element("div", { class: "sides" }, ...SIDES.map((side) => head(side, pages[side], !isSame))),
+      ...(isSame ? [section("Where they part", [parting(diff)])] : []),
       terms(diff),
       section("Usage", [spend(diff, pages)]),
       section("Thoughts side by side", [thoughts(diff, readRecord(first), readRecord(second))]),
     );
   }
 
-  function head(side, page) {
+  function head(side, page, hasProblem) {
     const open = element("button", { class: "link", on: { click: () => go(page.id) } }, `Run ${side.toUpperCase()}`);
     const facts = dotted([page.strategy_title, modelName(page.model), page.forked_from && "a fork"]);
     return element(
       "section",
       { class: "side" },
       element("h2", {}, open, element("span", { class: "status", "data-status": page.outcome ?? page.status }, outcomeWord(page.outcome ?? page.status))),
+      hasProblem && element("p", { class: "problem" }, page.problem),
       quietLine(facts),
       element("p", { class: page.answer ? "answer" : "answer none" }, page.answer ?? "No answer"),
       element("p", { class: "reason" }, page.termination.detail || (page.termination.reason === "success" ? "" : plainName(page.termination.reason ?? ""))),
@@ -101,7 +103,8 @@ export function mountCompare(host, { api, a, b, onNavigate }) {
       const number = (value) => (Number.isFinite(value) ? amount(name, value) : "not known");
       return [ROW_WORDS[name] ?? plainName(name), number(mine), number(other), known ? difference(name, mine, other) : "—"];
     });
-    return wide(table("", ["", "Run A", "Run B", "B compared with A"], rows));
+    const isSame = pages.a.problem === pages.b.problem;
+    return wide(table("", ["", "Run A", "Run B", ...(isSame ? ["B compared with A"] : [])], isSame ? rows : rows.map((row) => row.slice(0, 3))));
   }
 
   function thoughts(diff, first, second) {

@@ -1,12 +1,12 @@
 // Runs and sessions as a table: searched, filtered, sorted, and kept up to date while one looks.
 
 import { element, listen, quietLine } from "../dom.js";
-import { modelName, outcomeWord, plainName } from "../wording.js";
+import { dayWord, modelName, outcomeWord, plainName } from "../wording.js";
 import { api } from "./api.js";
 import { choice, countRuns, foldable, makeFilterWords, offer, pick, queueLine } from "./filter_words.js";
 import { walkWithKeys } from "./list_keys.js";
 import { OUTCOMES, loadPage } from "./list_page.js";
-import { COLUMNS, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
+import { COLUMNS, dayRow, entryOf, groupedRows, inOrderOf, listRow, sorting } from "./list_row.js";
 import { repeat } from "./polling.js";
 
 const TYPING_MS = 250;
@@ -117,11 +117,16 @@ export function mountList(main, { query, onNavigate }) {
   function draw() {
     const shown = groupedRows(inOrderOf(entries.values(), wish.sort), opened, !wish.sort && !isFiltered());
     const old = new Map([...rows.children].map((item) => [item.dataset.address, item]));
-    const items = shown.map((entry) => {
+    let last = "";
+    const byDay = wish.sort ? shown : shown.flatMap((entry) => {
+      const day = entry.isMember ? last : dayWord(new Date(entry.at_ms));
+      return day === last ? [entry] : [{ day: (last = day), address: day }, entry];
+    });
+    const items = byDay.map((entry) => {
       const before = old.get(entry.address);
       const said = JSON.stringify(entry);
       if (before?.said === said) return before;
-      const item = listRow(entry, chosen.has(entry.id), { choose, turn });
+      const item = entry.day ? dayRow(entry.day) : listRow(entry, chosen.has(entry.id), { choose, turn });
       item.said = said;
       if (before?.contains(document.activeElement)) {
         const part = document.activeElement.matches("button") ? "button" : "a";

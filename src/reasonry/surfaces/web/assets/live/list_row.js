@@ -1,7 +1,7 @@
 // One row of the list: how it ended, problem and answer, by which strategy and model, cost, time, when.
 
 import { element } from "../dom.js";
-import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, whenWords } from "../wording.js";
+import { amount, count, dollars, duration, firstLine, isAnswered, modelName, outcomeWord, plainName, timeWord } from "../wording.js";
 
 const ROW_CHARACTERS = 300;
 const TOGETHER_MS = 3000; // from one run of a batch to the next
@@ -12,6 +12,7 @@ const OPEN = ["waiting", "active", "paused", "resumable"]; // such a run stands 
 export const COLUMNS = [
   ["outcome", "Outcome", ({ status }) => status ?? ""],
   ["problem", "Problem", ({ title }) => (title ?? "").toLowerCase()],
+  ["answer", "Answer", ({ answer }) => (answer ?? "").toLowerCase()],
   ["strategy", "Strategy", ({ strategy }) => strategy ?? ""],
   ["model", "Model", ({ mode }) => mode ?? ""],
   ["cost", "Cost", ({ usd, calls }) => (usd ?? 0) * 1e9 + (calls ?? 0)],
@@ -26,7 +27,7 @@ export function entryOf(of, found) {
   if (of === "sessions") {
     const thoughts = found.thought_history_length ?? 0;
     const at_ms = Date.parse(found.used_at) || 0;
-    return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status, strategy: found.strategy, mode: id.startsWith("comparison-") ? "comparison" : "guided", said: count(thoughts, "thought") };
+    return { of, id, address, at_ms, title: found.purpose, status: found.ended ? "ended" : found.status === "active" ? "open" : found.status, strategy: found.strategy, mode: id.startsWith("comparison-") ? "comparison" : "guided", said: count(thoughts, "thought") };
   }
   const { usd, calls } = { ...found.usage, ...found };
   const { reason, detail } = { ...found.termination, ...found };
@@ -76,10 +77,19 @@ export function groupedRows(rows, opened, isByTime) {
   return [...groups].flatMap(([key, [first, ...others]]) => {
     if (!others.length) return [first];
     const isOpen = opened.has(key);
-    const members = isOpen ? others.map((row) => ({ ...row, isMember: true })) : [];
-    const among = batches.has(first) ? "of this batch" : "of this problem";
-    return [{ ...first, others: `${count(others.length, "other run")} ${among}`, group: key, isOpen }, ...members];
+    const isBatch = batches.has(first);
+    const members = isOpen ? (isBatch ? [first, ...others] : others).map((row) => ({ ...row, isMember: true })) : [];
+    if (isBatch) return [batchRow(key, [first, ...others], isOpen), ...members];
+    return [{ ...first, others: `${count(others.length, "other run")} of this problem`, group: key, isOpen }, ...members];
   });
+}
+
+function batchRow(group, runs, isOpen) {
+  const ends = new Map();
+  for (const { status } of runs) ends.set(status, (ends.get(status) ?? 0) + 1);
+  const { of, at_ms, strategy, mode, title } = runs[0];
+  const calls = runs.reduce((sum, one) => sum + (one.calls ?? 0), 0);
+  return { of, id: group, address: group, at_ms, strategy, mode, title: `${runs.length} runs: ${title}`, ends: [...ends], said: count(calls, "call"), others: `${runs.length} runs of this batch`, group, isOpen };
 }
 
 /** The batch that a run belongs to: many runs that began together, with one strategy and one model. */
@@ -103,36 +113,38 @@ export function listRow(entry, isChosen, { choose, turn }) {
   const { of, id, address, status } = entry;
   const title = firstLine(entry.title).slice(0, ROW_CHARACTERS) || id;
   const came = firstLine(entry.answer || entry.reason || "").slice(0, ROW_CHARACTERS);
-  const box = of === "runs" && element("input", {
+  const box = of === "runs" && !entry.ends && element("input", {
     type: "checkbox", "aria-label": `Compare ${title}`, title: "Compare", checked: isChosen,
     on: { change: (event) => choose(id, event.target.checked) },
   });
-  const link = element(
-    "a",
-    { href: `#${address}`, title: came ? `${title} — ${came}` : title },
-    element("span", { class: "title" }, title),
-    came && element("span", { class: entry.answer ? "came is" : "came" }, came),
-  );
+  const link = entry.ends ? element("span", { class: "title", title }, title) : element("a", { class: "title", href: `#${address}`, title: came ? `${title} — ${came}` : title }, title);
   const more = entry.others && element("button", {
     class: "others", "aria-expanded": String(entry.isOpen), title: entry.others, "aria-label": entry.others, on: { click: () => turn(entry.group) },
   }, entry.isOpen ? "−" : `+${entry.others.split(" ")[0]}`);
   const mode = entry.mode ?? "";
   const cells = {
     box: box || "",
-    outcome: element("span", { class: "status", "data-status": status }, outcomeWord(status ?? "")),
+    outcome: entry.ends ? element("span", { class: "ends" }, ...entry.ends.map(([end, number]) => element("span", { "data-status": end, size: { flexGrow: String(number) } }))) : element("span", { class: "status", "data-status": status }, outcomeWord(status ?? "")),
     problem: more ? element("div", { class: "grouped" }, link, more) : link,
+    answer: element("span", { class: entry.answer ? "came is" : "came", title: came }, entry.ends ? endsWords(entry.ends) : came),
     strategy: plainName(entry.strategy ?? ""),
-    model: element("span", { title: mode }, mode.split(" at ")[0]),
+    model: element("span", { title: mode }, shortModel(mode)),
     cost: entry.said,
     time: entry.took_ms ? element("span", { title: `${amount("ms", entry.took_ms)} ms` }, duration(entry.took_ms)) : "",
-    when: when(entry.at_ms),
+    when: entry.at_ms ? element("time", { datetime: new Date(entry.at_ms).toISOString(), title: new Date(entry.at_ms).toLocaleString() }, timeWord(new Date(entry.at_ms))) : "",
   };
   const made = Object.entries(cells).map(([name, content]) => element("td", { class: `of-${name}` }, content));
   return element("tr", { "data-address": address, "data-status": status, class: entry.isMember && "member" }, ...made);
 }
 
-function when(at_ms) {
-  if (!at_ms) return "";
-  const at = new Date(at_ms);
-  return element("time", { datetime: at.toISOString(), title: at.toLocaleString() }, ...whenWords(at).split(/(?<=^today )/).map((part) => element("span", { class: part === "today " && "day" }, part)));
+export function dayRow(day) {
+  return element("tr", { class: "day", "data-address": day }, element("th", { colspan: COLUMNS.length + 1, scope: "rowgroup" }, day));
+}
+
+function endsWords(ends) {
+  return ends.map(([status, number]) => `${number} ${outcomeWord(status).toLowerCase()}`).join(", ");
+}
+
+function shortModel(mode) {
+  return mode.split(" at ")[0].split("/").at(-1);
 }
