@@ -192,8 +192,7 @@ def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
 
     strategies = ["direct", "chain_of_thought"]
     what = ("--dataset", "arithmetic:5", "--strategies", ",".join(strategies), "--model", server.model)
-    limits = ("--max-calls", "2", "--max-output-tokens", "16", "--parallel", "1")
-    made = compare(*what, *limits, "--record", "table.jsonl")
+    made = compare(*what, "--max-output-tokens", "16", "--parallel", "1", "--record", "table.jsonl")
     head, *rows = [line.split("\t") for line in made.splitlines()]
     cells = [dict(zip(head, row, strict=True)) for row in rows]
     assert [row["STRATEGY"] for row in cells] == strategies
