@@ -38,7 +38,6 @@ FORMS = (
 """The legal forms of `--model`."""
 
 _PORTS = {"http": 80, "https": 443}
-OLLAMA_PORT = 11434
 PROBE_S = 0.2
 """The time limit for a local Ollama to list its models, in seconds."""
 _MAX_LIST_BYTES = 1_000_000
@@ -324,7 +323,7 @@ def ollama_url(environ: Mapping[str, str]) -> str:
     name = parts.hostname or "127.0.0.1"
     # A server bound to all addresses is reached at the loopback one.
     name = "127.0.0.1" if name in ("0.0.0.0", "::") else f"[{name}]" if ":" in name else name
-    return f"{scheme}://{name}:{parts.port or OLLAMA_PORT}/v1"
+    return f"{scheme}://{name}:{parts.port or 11434}/v1"
 
 
 def installed_models(environ: Mapping[str, str]) -> list[str]:

@@ -122,8 +122,6 @@ class HttpSession:
     def _failure(self, error: Exception) -> ModelError:
         import aiohttp
 
-        from .choose import OLLAMA_PORT
-
         proxy = urlsplit(self._proxy or "").netloc.rpartition("@")[2]
         match error:
             case aiohttp.ConnectionTimeoutError():
@@ -144,7 +142,7 @@ class HttpSession:
                 if number and number > 0:
                     reason = os.strerror(number)
                     step = "check the URL, and that the server runs"
-                    if self.server.endswith(f":{OLLAMA_PORT}"):
+                    if self.server.endswith(":11434"):
                         step = "start Ollama: ollama serve"
                     message = f"no connection to {self.server}: {reason}; {step}"
                 return ModelError(message, retryable=True)

@@ -10,15 +10,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from cyclopts import (
-    App,
-    CoercionError,
-    CycloptsError,
-    Parameter,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, CoercionError, CycloptsError, Parameter
+from cyclopts.exceptions import UnknownCommandError, UnknownOptionError, UnusedCliTokensError
 
 from ...errors import UsageError
 from ...guided.tool_arguments import not_a_choice
@@ -137,7 +130,6 @@ def _command_line() -> App:
 
 
 app = _command_line()
-_BOUNDS = {">": "least", "<": "most"}
 
 
 def call(arguments: list[str]) -> int:
@@ -188,16 +180,14 @@ def _usage_error(error: CycloptsError) -> UsageError:
         names = (name for name in apps[-1] if name[0] != "-")
         fault = f"unknown command {unused[0][:100]!r}.{did_you_mean(unused[0], names, 'Commands')}"
     elif isinstance(error, UnknownOptionError):
-        fault = _unknown_option(
-            (error.token.keyword or error.token.value).partition("=")[0], command, apps[-1]
-        )
+        written = error.token.keyword or error.token.value
+        fault = _unknown_option(written.partition("=")[0], command, apps[-1])
     elif isinstance(error, UnusedCliTokensError) and unused:
         quote = "; put the problem in quotes" * (len(unused) > 1)
         fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}."
     else:
-        fault = re.sub(
-            r"Must be (>|<)= ", lambda sign: f"It must be at {_BOUNDS[sign[1]]} ", str(error).strip()
-        )
+        bounded = str(error).strip().replace("Must be >= ", "It must be at least ")
+        fault = bounded.replace("Must be <= ", "It must be at most ")
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault[:1].lower() + fault[1:])} Usage: {usage}; --help says more.")
 

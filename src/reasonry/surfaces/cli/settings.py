@@ -177,9 +177,8 @@ class Listed:
             AllowList.from_environ(environ)
         except UsageError as error:
             setting = str(error.details["option"])
-            name = setting.removeprefix("REASONRY_").lower()
-            message = error.message.replace(setting, f"--{name}" if vars(self).get(name) else setting)
-            error.message, error.details["option"] = message, name
+            if vars(self).get(name := setting.removeprefix("REASONRY_").lower()):
+                error.message = error.message.replace(setting, f"--{name}")
             raise
         return environ
 
