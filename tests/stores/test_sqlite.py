@@ -600,7 +600,7 @@ class TestGroupCommit:
         first = asyncio.create_task(database.write(lambda tx: release.wait()))
         await asyncio.sleep(0.01)
         waiting = [
-            asyncio.create_task(database.write(lambda tx: tx.change("INSERT INTO note VALUES (1)")))
+            asyncio.create_task(database.write(lambda tx: tx.rows("INSERT INTO note VALUES (1)")))
             for _ in range(100)
         ]
         await asyncio.sleep(0)
