@@ -51,6 +51,7 @@ from .blocks.short_strategy import (
 )
 from .core.strategy import Field as Field, NoOptions as NoOptions, Stage as Stage, Strategy as Strategy
 from .blocks.toolcard import ToolCard as ToolCard
+from .explore import Explored as Explored, explore as explore
 from .engine.observer import Observer as Observer
 from .engine.ports import (
     Model as Model,
