@@ -139,7 +139,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     ) -> Generator[Request, Any, tuple[Self, Thought]]:
         """Draw drafts side by side. Returns the new state, and the thought that lists the drafts.
 
-        A proved draft cancels the rest.
+        A proved draft cancels the rest. A draft that its inner run left unchecked is still to be verified.
 
         Args:
             earlier: For each draft, the draft to improve with its review, or `FRESH`.
@@ -157,10 +157,13 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return any(isinstance(each, Finished) and each.certainty == "proved" for each in brought)
 
         brought = yield request(self, *effects, enough=has_proof)
-        is_checked = bool(drawn_with.get("verify"))
+        is_checked = [
+            bool(drawn_with.get("verify")) and not getattr(each, "document", {}).get("unchecked")
+            for each in brought
+        ]
         drawn = [
-            replace(read_draft(number, each), checked=is_checked, repairs=draft.number if draft else 0)
-            for number, each, (draft, _) in zip(numbers, brought, earlier, strict=True)
+            replace(read_draft(number, each), checked=checked, repairs=draft.number if draft else 0)
+            for number, each, checked, (draft, _) in zip(numbers, brought, is_checked, earlier, strict=True)
         ]
         return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 

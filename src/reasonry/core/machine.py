@@ -22,8 +22,9 @@ Rule 6: a stop loses no answer. You might expect the best result so far in the s
         the snapshot keeps its own state, and the run can continue as if it had never been stopped.
 Rule 7: the machine closes a run (`Closing`) when a limit leaves room for one last question. The state reached as in
         rule 6 goes through the strategy's `close`, the only edge outside the table. Child runs close before their
-        parent. A run in the stage that `close` leads to is not closed: its question is the last one. A later answer
-        counts, with the limit as its reason; without an answer, the limit has stopped the run.
+        parent. A run in the stage that `close` leads to is not closed: its question is the last one, and instead of
+        a further try its reply is lost. A closed run closes again only to end. A later answer counts, with the limit
+        as its reason; without an answer, the limit has stopped the run.
 Rule 8: once a request's `enough` holds, missing answers are settled as in a stop, and the body continues.
 Rule 9: a state with `calls_left` learns, at the entry of a stage, the number of calls left. Only the run's own events
         count, so its questions do not depend on the order of arrival. The number is not a promise.
@@ -560,19 +561,29 @@ class _Execution:
                     self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
         if self.pending is not open_before:
             return self.go_on() if self._take() else self._step()
-        way = self.strategy.close(self._state_if_cut(event)) if self.stage.to and not self.is_closed else None
-        if way is None or way.to == self.stage.name:
+        way = self.strategy.close(self._state_if_cut(event)) if self.stage.to else None
+        is_last = way is not None and way.to == self.stage.name
+        is_lost = any(waiting.tries and waiting.settled is None for waiting in open_before)
+        if way is None or (is_last and not is_lost):
             return None
-        self.cancelled += tuple(waiting.id for waiting in walk_open(self.pending))
-        self.is_closed, self.pending, self.asked, self.has_enough = True, (), 0, False
-        return self._follow(way, is_way_out=True) or self.go_on()
+        was_closed, self.is_closed = self.is_closed, True
+        self.cancelled += tuple(waiting.id for waiting in walk_open(open_before))
+        if is_last:
+            self.pending = tuple(self._cut(waiting, event) for waiting in open_before)
+            self._take()
+            return self.go_on()
+        self.pending, self.asked, self.has_enough = (), 0, False
+        step = self._follow(way, is_way_out=True) or self.go_on()
+        return None if was_closed and step.snapshot.status == "active" else step
 
     def _cut(self, waiting: Pending, event: Stopped | Closing) -> Pending:
         """Settle an effect that is no longer needed, a child run with its best result so far."""
         if waiting.settled is not None:
             return waiting
         if waiting.child is None:
-            lost = Failed(STOPPED, event.detail or event.reason, at_ms=event.at_ms)
+            code = UNREADABLE if self.is_closed and waiting.tries else STOPPED
+            spent, texts = spent_on(waiting.replies), tuple(reply.text for reply in waiting.replies)
+            lost = Failed(code, event.detail or event.reason, event.at_ms, spent, replies=texts)
             return replace(waiting, settled=lost)
         child = _Execution(self.strategies[waiting.child.strategy], waiting.child, self.strategies)
         best = replace(child._best_so_far(event), reason=event.reason, detail=event.detail)
