@@ -78,7 +78,7 @@ def test_the_role_alone_stands_in_system_and_what_to_do_now_comes_last() -> None
         assert ask.system in (PROPOSER, JUDGE, WRITER)
         assert ask.question.endswith(ask.task)
     propose, value, close = walked.asks[0], walked.asks[1], walked.asks[-1]
-    assert propose.task.endswith('{"thoughts": ["first candidate", "second candidate"]}')
+    assert propose.task.endswith('{"thoughts": ["…", …]}')
     assert value.task.endswith('"scores": {"1": 0 to 1, …}}')
     assert (propose.mark, value.mark, close.mark) == ("", "", MARKED_OR_NULL)
     assert close.wants_value

@@ -31,8 +31,8 @@ WRITER = "You write down the answer that the steps of a solution arrive at."
 
 GENERATION_PROMPT = """\
 The candidates differ in substance, not in wording, and repeat no step taken. Each is one short step with its \
-result, and ends with what is left after it: "2 + 8 = 10 (left: 8 10 14)", "Ann sits beside Ben (left: Cleo, Dan)". \
-A step that completes the solution states the result."""
+result, and ends with what is left after it: "2 + 8 = 10 (left: 8 10 14)". A step that completes the solution states \
+the result."""
 """The paper's propose prompt, whose `(left: …)` shows the remaining work."""
 
 EVALUATION_PROMPT = """\
@@ -54,7 +54,7 @@ _SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
 _SCORES = 'Reply with one JSON object:\n{"checks": {"1": "what was found", …}, "scores": {"1": 0 to 1, …}}'
 
 
-WANTED = '{"thoughts": ["first candidate", "second candidate"]}'
+WANTED = '{"thoughts": ["…", …]}'
 SCORED_WANTED = '{"thoughts": [{"thought": …, "score": 0.7}, …]}'
 NO_THOUGHTS = "no thoughts could be read from it; send"
 NOTHING_YET = "it proposes no step; propose a first one"
