@@ -15,6 +15,7 @@ import pytest
 
 import reasonry
 from reasonry.errors import TooLargeError, UsageError
+from reasonry.guided.session_settings import SessionSettings
 from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from reasonry.surfaces.python import tool as thinking
 
@@ -342,9 +343,10 @@ def test_the_schema_says_truly_what_a_call_without_a_session_id_means() -> None:
 async def test_a_ttl_can_be_named_where_the_tool_is_made(minutes: int) -> None:
     """ "PRODUCTION_TTL = 60 * 60 * 1000; TESTING_TTL = 5 * 60 * 1000; DEVELOPMENT_TTL = 30 * 60 * 1000"."""
     store = MemoryStore()
-    reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
-    (opened,) = thinking._sessions[store].values()
-    await assert_expires(Desk(store, opened.stored.settings), minutes)
+    tool = reasonry.thinking_tool(store=store, ttl_s=minutes * 60)
+    written = await store.session((await tool(**step(1)))["sessionId"])
+    assert written.ttl_ms is not None
+    await assert_expires(Desk(MemoryStore(), SessionSettings(ttl_s=written.ttl_ms / 1_000)), minutes)
 
 
 async def test_limits_and_the_history_bound_are_arguments_of_the_tool(store: Store) -> None:
