@@ -608,8 +608,9 @@ def no_session(session_id: str, near: Sequence[str] = ()) -> NotFoundError:
     """
     shown = session_id[:100]
     meant = f". Did you mean {' or '.join(near)}?" if near else "; `sessions list` shows them"
-    details = {"choices": [*near]} if near else {}
-    return NotFoundError(f"no session {shown!r}{meant}", session_id=shown, **details)
+    error = NotFoundError(f"no session {shown!r}{meant}", session_id=shown)
+    error.details |= {"choices": [*near]} if near else {}
+    return error
 
 
 async def find_id(

@@ -104,7 +104,7 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         ([*SEARCH, "--option", "xyz=4"], "no option 'xyz'. Its options: branching_factor, "),
         (["solve", PUZZLE, "--strategy", "tree-of-thougts"], "Did you mean tree_of_thoughts?"),
         (["solve", PUZZLE, "--strategy", "xyz"], "no strategy 'xyz'. The strategies: linear, "),
-        (["runs", "list", "--limit", "0"], "It must be at least 1.."),
+        (["runs", "list", "--limit", "0"], "It must be at least 1."),
         (["runs", "list", "--limit", "many"], "expected a whole number, got 'many'."),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
         (["plugins", "list"], "unexpected argument 'list'."),
