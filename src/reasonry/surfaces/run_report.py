@@ -56,17 +56,17 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the answer and its reason, or the reason why it is missing with the best so far."""
+    """Return the answer, or the reason why it is missing with the best so far."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
-    why = [Heading("Why"), Prose(trace["why"]["text"])] if trace.get("why") else []
-    blocks: list[Block] = [Heading("Answer"), Prose(text), *why]
+    blocks: list[Block] = [Heading("Answer"), Prose(text)]
     return [*blocks, Heading("Best so far, not an answer"), Prose(best)] if best else blocks
 
 
 def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
-    """Return the course of the work: the user's own prompts, outline, warnings, path and thoughts."""
-    blocks, warnings = list[Block](), trace["warnings"]
+    """Return the course of the work: reason, the user's own prompts, outline, warnings, path and thoughts."""
+    why, warnings = trace.get("why"), trace["warnings"]
+    blocks: list[Block] = [Heading("Why"), Prose(why["text"])] if why else []
     for stage, prompt in trace.get("prompts", {}).items():
         blocks += [Heading(f"Prompt of {stage}"), Prose(prompt)]
     blocks += outline(trace)
