@@ -199,9 +199,7 @@ def _check_line(read: Callable[[], L], number: int, source: str, **details: Any)
 # -- recordings
 
 
-class Recording(
-    Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="line", tag="answer"
-):
+class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="answer"):
     """An answer, stored under the digest of its question.
 
     Attributes:
