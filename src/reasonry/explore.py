@@ -36,7 +36,7 @@ _USAGE: Final = Usage(usd=0.01)
 _LOST: Final[dict[str, Event]] = {
     "unreadable": Answered("{{{[", usage=_USAGE),
     "declined": Answered("I decline to answer.", usage=_USAGE, refused=True),
-    "cut off": Answered('{"reasoning": "It goes on and', usage=_USAGE, truncated=True),
+    "cut off": Answered('{"reasoning": "It continues and', usage=_USAGE, truncated=True),
     "failed": Failed("provider_error", "the provider is down", usage=_USAGE),
 }
 _RULED: Final[dict[str, Event]] = {
@@ -138,9 +138,9 @@ class _Walk:
                 return
             read = as_recorded(msgspec.json.decode(msgspec.json.encode(reading), type=Reading))
         loaded = load_snapshot(data := dump_snapshot(before), self.known)
-        again = advance(self.strategy, loaded, own, event, read=read, strategies=self.known)
+        resumed = advance(self.strategy, loaded, own, event, read=read, strategies=self.known)
         way = (*point.way, f"{own} {waiting.stage}: {name}" if waiting else name)
-        if loaded != before or again != step:
+        if loaded != before or resumed != step:
             self.faults.add(f"a crash changes the run: {' > '.join(way)}")
         if waiting and isinstance(waiting.effect, Verify):
             ruled[waiting.effect.path[-1]] = name

@@ -153,7 +153,7 @@ def test_a_strategy_of_your_own_is_replayed_and_its_change_is_found(store: Path)
 
     with pytest.raises(AssertionError, match=r"(?s)e2 of stage loop.*Improve: One.*Better: One"):
         replay(file, strategies={**known, two_drafts.name: two_drafts_of_today})
-    with pytest.raises(UsageError, match="There is no strategy 'two_drafts'"):
+    with pytest.raises(UsageError, match="there is no strategy 'two_drafts'"):
         replay(file)
 
 

@@ -380,7 +380,7 @@ import threading, time
 started = 0
 try:
     for _ in range(200):
-        threading.Thread(target=time.sleep, args=(0.2,), daemon=True).start()
+        threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
         started += 1
 except RuntimeError:
     pass
