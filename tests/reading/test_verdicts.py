@@ -242,7 +242,8 @@ def test_no_text_makes_it_raise_and_every_score_is_on_the_scale(text: str) -> No
 
 
 @pytest.mark.parametrize(
-    "piece", ["A: 9, ", "A: 9\n", '"{', "`", "```\n", "[[A]] ", "> A: 9\n", "verdict ", "{", "* ", "A "]
+    "piece",
+    ['x {"', "A: 9, ", "A: 9\n", '"{', "`", "```\n", "[[A]] ", "> A: 9\n", "verdict ", "{", "* ", "A "],
 )
 def test_the_time_taken_grows_with_the_length(piece: str) -> None:
     def seconds(length: int) -> float:

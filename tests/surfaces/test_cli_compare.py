@@ -129,6 +129,20 @@ def test_a_table_that_could_not_be_scored_again_is_refused_before_anything_is_as
 # -- what comes of it
 
 
+def test_a_cascade_shows_its_share_of_steps_up_to_a_dearer_model(desk: Desk) -> None:
+    def script(name: str, *replies: dict[str, Any]) -> str:
+        return f"scripted:{desk.dataset([{'stage': '*', 'reply': reply} for reply in replies], name)}"
+
+    models = [script(f"{n}.jsonl", {"reasoning": "", "answer": str(n)}) for n in range(3)]
+    judge = script("judge.jsonl", {"reason": "wrong", "rating": 2}, {"reason": "right", "rating": 9})
+    strategies = f"cascade(models={json.dumps(models)}),direct"
+    command = (desk.dataset(SUMS), "--strategies", strategies, "--model", models[0], "--judge-model", judge)
+    cascade, direct = desk.compare(*command)["strategies"]
+    assert (cascade["share_up"], direct["share_up"]) == (0.5, None)
+    heads, *rows = (line.split("\t") for line in desk.run("compare", *command).stdout.splitlines())
+    assert [row[heads.index("UP")] for row in rows] == ["50%", ""]
+
+
 def test_strategies_stand_side_by_side_with_what_they_took(desk: Desk) -> None:
     document = desk.compare(
         desk.dataset(PUZZLES),

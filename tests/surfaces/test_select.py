@@ -52,7 +52,9 @@ def test_a_verifier_sees_all_candidates_first_and_decides_alone_where_no_model_i
     assert [row["candidate"] for row in document["ranking"]] == ["right.py", "long.py", "wrong.py"]
     assert document["ranking"][0]["same"] == ["same.py"]
     assert "two and three" in document["ranking"][2]["failed"]
-    assert document["warnings"] == ["2 candidates passed, and no judge compared them: the first is taken"]
+    assert document["warnings"] == [
+        "2 candidates passed, and no judge compared them: the answer is one of them"
+    ]
     assert {WRONG.strip(), RIGHT.strip(), LONG.strip()} == {each["answer"] for each in document["samples"]}
 
 

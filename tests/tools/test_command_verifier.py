@@ -80,6 +80,24 @@ async def test_in_the_sandbox_a_command_reaches_nothing_else(action: str, folder
     assert [path.name for path in folder.iterdir() if path.name == "here"] == []
 
 
+@pytest.mark.skipif("command" not in KINDS, reason="bubblewrap is not installed")
+@pytest.mark.parametrize("place", ["project/try.sh", "checks/try.sh", "try.sh"])
+async def test_a_script_shows_no_folder_above_it_and_keeps_its_scratch_space(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "cat ../other/note && echo reached\ntouch /tmp/scratch && echo written\nexit 1"
+    write(tmp_path, ["other/note", "project/check.py"])
+    write(tmp_path, [place], f"#!/bin/sh\n{script}")
+    (tmp_path / place).chmod(0o755)
+    monkeypatch.chdir(tmp_path / "project")
+    if place == "try.sh":
+        monkeypatch.setenv("HOME", str(tmp_path))
+    for program in (tmp_path / place, os.path.join(".", os.path.relpath(tmp_path / place))):
+        said = await verdict(f"command:{program}", "x")
+        assert said.detail.endswith("written")
+        assert "reached" not in said.detail
+
+
 SECRET = "STRIPE=sk_live_INTHEFOLDER123456"
 SECRETS = [
     ".env",

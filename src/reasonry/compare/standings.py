@@ -69,6 +69,8 @@ class Trial(Struct, frozen=True, kw_only=True):
     began_at_ms: int = 0
     is_thin: bool = False
     """Whether the answer won a vote in which no two votes agreed."""
+    share_up: float | None = None
+    """The share of a cascade's steps up that were taken."""
 
     @property
     def verdict(self) -> str:
@@ -123,6 +125,7 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
         code=failure_of(result, run),
         began_at_ms=run.begun.created_at_ms,
         is_thin=_is_thin(document),
+        share_up=document.get("share_up"),
     )
 
 
@@ -172,6 +175,7 @@ class Standing(Struct, frozen=True, kw_only=True):
         asked_again: Calls spent on asking again.
         seconds: The run time, or None unless each run had the time to itself.
         thin: Answers that won a vote in which no two votes agreed.
+        share_up: The share of steps up to a dearer model that were taken, or None unless a cascade.
         gain: The gain over `direct`, if both are compared.
         front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
             without being worse in the other.
@@ -195,6 +199,7 @@ class Standing(Struct, frozen=True, kw_only=True):
     usd: float | None
     seconds: float | None
     thin: int = 0
+    share_up: float | None = None
     gain: Gain | None = None
     front: bool = False
 
@@ -380,6 +385,7 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
     low, high = wilson(right, len(runs))
     found, prices = [run.any_right for run in runs], [run.usd for run in runs]
     first = sum(run.samples - run.asked_again for run in runs)
+    shares = [run.share_up for run in runs if run.share_up is not None]
     return Standing(
         strategy=name,
         runs=len(runs),
@@ -399,4 +405,5 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         tokens=fmean(run.tokens for run in runs),
         seconds=fmean(run.seconds for run in runs),
         thin=sum(run.is_thin for run in runs),
+        share_up=fmean(shares) if shares else None,
     )

@@ -2,8 +2,8 @@
 
 Rule 1: a verdict is a member of data, or follows its label on a line of its own; tables, headings and sentences have
         no verdicts.
-Rule 2: a quoted verdict does not count: in backticks, in quotation marks, in a fence before the end of the reply, or in
-        a line of the question.
+Rule 2: a quoted verdict does not count: in backticks, in quotation marks, inside a sentence, in a fence before the end
+        of the reply, or in a line of the question.
 Rule 3: after two different verdicts, the machine asks again.
 Rule 4: a score is read on the requested scale, or on its own (`90%`, `7/10`); no score is reduced to fit.
 """
@@ -53,7 +53,9 @@ _LONGEST: Final = 120
 """The longest label with its score, in characters; longer text says more."""
 _FENCE: Final = lazy_pattern(r"```[^\n`]*\n(?P<inside>.*?)(?:```|\Z)", re.DOTALL)
 _QUOTED: Final = lazy_pattern(
-    r"`[^`\n]*`|[\"'“‘«](?=[{\[])[^\n]{0,500}?[}\]][\"'”’»]|^[ \t]*>[^\n]*", re.MULTILINE
+    r"`[^`\n]*`|[\"'“‘«](?=[{\[])[^\n]{0,500}?[}\]][\"'”’»]|^[ \t]*>[^\n]*"
+    r"|(?:(?<=\w )|(?<=\w: ))\{\s?\"(?:[^{}\n]|\{[^{}\n]{0,500}\}){0,500}\}(?=[,;:.)]?[ \t]+\w)",
+    re.MULTILINE,
 )
 
 

@@ -363,7 +363,7 @@ def conclude(state: State) -> Conclusion:
         conclusion = state.conclude(details, NOT_JUDGED if is_unread else "", "drafts")
         why = _preference(state, chosen, verdicts)
         return conclusion.because(why, "comparison") if why else conclusion
-    warning = f"{len(state.rivals)} candidates passed, and no judge compared them: the first is taken"
+    warning = f"{len(state.rivals)} candidates passed, and no judge compared them: the answer is one of them"
     return state.conclude(details, "", "", [warning])
 
 

@@ -56,6 +56,8 @@ _SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt"),
     *("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime"),
 )
+_PROGRAMS: Final = ("bin", ".bin", "sbin", "shims")
+"""Folders of programs, which need the folder above."""
 _NOT_RUN: Final = (126, 127)
 """Exit codes of a program that could not be started."""
 
@@ -243,12 +245,16 @@ def _is_named(path: str, patterns: Iterable[str]) -> bool:
 
 def _environments(program: str) -> list[str]:
     """Return the folders of a program and of the interpreter beside it. In a home, only folders of programs count."""
-    files = [Path(program), Path(os.path.realpath(program))]
+    files = [Path(program).absolute(), Path(os.path.realpath(program))]
     files.append(Path(os.path.realpath(Path(program).parent / "python3")))
     home = Path.home()
     shown: list[Path] = []
-    for prefix in dict.fromkeys(file.parent.parent for file in files if file.exists()):
-        if prefix in (home, home / ".local"):
+    for file in dict.fromkeys(file for file in files if file.exists()):
+        prefix = file.parent.parent
+        if file.parent.name not in _PROGRAMS:
+            # The folder above holds other projects. A mount of `/tmp` would cover the scratch space.
+            shown.append(file if file.parent in (home, *home.parents, Path("/tmp")) else file.parent)
+        elif prefix in (home, home / ".local"):
             shown += [prefix / "bin", prefix / "lib"]
         elif prefix not in home.parents:
             shown.append(prefix)

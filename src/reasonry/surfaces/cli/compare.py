@@ -184,6 +184,9 @@ _COLUMNS = (
     Column("TOKENS", lambda row: f"{row.tokens:,.0f}", rank=3, align_right=True),
     Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
     Column("SECONDS", lambda row: _format(row.seconds, ".2f"), rank=2, align_right=True),
+    Column(
+        "UP", lambda row: None if row.share_up is None else f"{row.share_up:.0%}", rank=2, align_right=True
+    ),
 )
 
 
