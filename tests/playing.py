@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from reasonry.blocks.reply import read_reply
+from reasonry.blocks.why import Why
 from reasonry.core import machine
 from reasonry.core.bodies import Thought
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Event, Failed, Stopped, ToolReturned, Usage, Verified
 from reasonry.core.machine import Pending, Snapshot, Step, begin, open_effects
 from reasonry.core.strategy import Strategy
-from reasonry.core.why import Why
 
 from .filling import TEXTS, fill
 

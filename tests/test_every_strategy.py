@@ -19,6 +19,7 @@ from reasonry.app.prompts import stages_asking
 from reasonry.app.strategy_table import describe, diagram
 from reasonry.blocks.answers import AnswerOptions
 from reasonry.blocks.toolcard import ToolCard
+from reasonry.blocks.why import explain
 from reasonry.core.codec import dump_snapshot
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Event, Failed, Usage, Verified
@@ -26,7 +27,6 @@ from reasonry.core.machine import Pending, Snapshot, open_effects
 from reasonry.core.options import read_options
 from reasonry.core.readings import Unreadable
 from reasonry.core.strategy import Strategy
-from reasonry.core.why import explain
 from reasonry.errors import UsageError
 from reasonry.reading.form import read_form
 from reasonry.strategies import STRATEGIES

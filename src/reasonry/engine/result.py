@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from ..blocks.data_types import read_as
 from ..blocks.drafts import drawn_parts
 from ..blocks.reply import UNMARKED_MODE
+from ..blocks.why import Why, explain
 from ..core.bodies import Conclusion
 from ..core.events import Answered, Event, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
-from ..core.why import Why, explain
 from ..errors import SandboxError, WorldError
 from ..records import ANSWERED, Outcome, RunRow, SessionRow, now_ms
 from ..text import first_words

@@ -34,6 +34,7 @@ from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of
 from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramOutput, output_of, program_in
 from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
+from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
 from ..core.budget import DEFAULT_CALLS
 from ..core.effects import Ask, CallTool
@@ -48,7 +49,6 @@ from ..core.strategy import (
     final_response,
     problem_reception,
 )
-from ..core.why import quote
 from ..text import first_words
 
 DISTINGUISH = """These programs answer the same problem. Write up to {count} Python expressions that call what they \

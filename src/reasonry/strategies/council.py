@@ -28,11 +28,11 @@ from ..blocks.answers import MARKED, Answer, AnswerReply
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, candidates
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement
 from ..blocks.tournament import Ratings, borda, seeded_order
+from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Thought, go, request
 from ..core.effects import Ask
 from ..core.events import STOPPED, Failed, Reply
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..core.why import quote
 from ..text import cut
 
 SYNTHESISE = """First say where the answers differ, and settle each difference by working it out, not by counting. \

@@ -47,6 +47,7 @@ from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection
 from ..blocks.judging import Groups, read_groups
 from ..blocks.key_claims import carrying_claims, quoted_thoughts
+from ..blocks.why import quote
 from ..core.bodies import (
     Answers,
     Body,
@@ -63,7 +64,6 @@ from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
 from ..core.readings import Unreadable
 from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
-from ..core.why import quote
 from ..puzzles.equations import false_equations, is_true_equation
 from ..reading.verdicts import Verdict, member, read_choice
 from ..reading.words import VERDICTS

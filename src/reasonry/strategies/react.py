@@ -33,6 +33,7 @@ from ..blocks.answers import MARKED, Answer, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
 from ..blocks.programs import SANDBOX_TOOL
 from ..blocks.toolcard import PROVER, ToolCard, card_named, cards_text, cards_that_serve, tools_data
+from ..blocks.why import quote
 from ..core.bodies import (
     Answers,
     Body,
@@ -49,7 +50,6 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
-from ..core.why import quote
 from ..reading.form import read_form
 from ..reading.vote import tally
 from ..text import cut

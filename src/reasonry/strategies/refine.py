@@ -27,9 +27,9 @@ from msgspec.structs import replace
 from ..blocks.drafts import Draft, DraftState, Group, answer_selection
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
 from ..blocks.tournament import MIDDLE, seeded_order
+from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
-from ..core.why import quote
 from ..text import cut
 
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \

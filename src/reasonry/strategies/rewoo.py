@@ -38,13 +38,13 @@ from ..blocks.evidence import (
 )
 from ..blocks.programs import SANDBOX_TOOL
 from ..blocks.toolcard import PROVER, ToolCard, card_named, cards_text, cards_that_serve
+from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request, stay
 from ..core.effects import Ask, CallTool, Effect
 from ..core.events import Failed, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import all_required, inlined_schema
-from ..core.why import quote
 from ..reading.form import read_form
 from ..text import cut
 

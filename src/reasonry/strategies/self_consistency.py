@@ -43,13 +43,13 @@ from ..blocks.drafts import (
     too_few,
 )
 from ..blocks.judging import Groups, read_groups
+from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request, stay
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
 from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
-from ..core.why import quote
 from ..reading import form
 from ..reading.vote import Vote, is_settled, options_in, tally, tidy
 from ..text import cut, lazy_pattern

@@ -10,12 +10,12 @@ from msgspec import Meta
 from msgspec.structs import asdict, replace
 
 from ...blocks.answers import UNREADABLE
+from ...blocks.why import quote
 from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
 from ...core.effects import Ask
 from ...core.events import Failed, Reply
 from ...core.readings import AROUND, Unreadable
 from ...core.strategy import AnswerDetails
-from ...core.why import quote
 from ...reading.form import read_form
 from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text

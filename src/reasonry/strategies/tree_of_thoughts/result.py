@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from ...blocks.why import quote
 from ...core.bodies import Conclusion
 from ...core.strategy import Details
-from ...core.why import quote
 from .state import ROOT, Node, State, candidate_document, path_to
 
 

@@ -15,10 +15,10 @@ from ...app.agent_runs import page_of
 from ...app.app import App
 from ...app.requests import RunRequest
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
+from ...blocks.why import Why
 from ...core.budget import Budget
 from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
-from ...core.why import Why
 from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun
 from ...engine.engine import RunView

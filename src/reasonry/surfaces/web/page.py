@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, field, structs
 
-from ...core.why import Why
+from ...blocks.why import Why
 from ...records import Outcome
 from ...text import inert
 from ..run_report import Block

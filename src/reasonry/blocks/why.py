@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from ..core.bodies import Conclusion, Thought
 from ..text import first_words, lazy_pattern
-from .bodies import Conclusion, Thought
 
 MAX_REASON_CHARS: Final = 300
 _MAX_NAMED: Final = 4

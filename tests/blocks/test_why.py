@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from reasonry.blocks.why import Why, explain, quote
 from reasonry.core.bodies import Conclusion, Thought
-from reasonry.core.why import Why, explain, quote
 
 CHAIN = (Thought("2 and 2 are 4.", "reasoning"), Thought("4", "formulation", data={"answer": "4"}))
 CHECKED = Thought("4 - 2 is 2.", "check", data={"correct": True})
