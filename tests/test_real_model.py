@@ -20,9 +20,11 @@ from msgspec.structs import replace
 
 from reasonry.app.app import App
 from reasonry.core.budget import Budget
+from reasonry.core.events import UNREADABLE
 from reasonry.engine.policy import Policy
 from reasonry.engine.result import Result
 from reasonry.strategies import STRATEGIES
+from reasonry.surfaces.present import exit_code
 
 from .engine.running import order_and_solve, trace_of
 from .servers.small_model import MISSING, SmallModel, small_model
@@ -169,7 +171,7 @@ async def answered(store: str, count: int) -> list[dict[str, Any]]:
 def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
     server: SmallModel, folder: Path
 ) -> None:
-    def compare(*words: str) -> str:
+    def compare(*words: str) -> tuple[str, int]:
         done = subprocess.run(
             [sys.executable, "-m", "reasonry", "compare", *words, "--store", "memory"],
             cwd=folder,
@@ -178,12 +180,13 @@ def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        # So small a model may answer no problem at all; the command then ends with the code of the last failure.
+        assert done.returncode in (0, exit_code(UNREADABLE)), done.stderr
+        return done.stdout, done.returncode
 
     strategies = ["direct", "chain_of_thought"]
     what = ("--dataset", "arithmetic:5", "--strategies", ",".join(strategies), "--model", server.model)
-    made = compare(*what, "--max-output-tokens", "16", "--parallel", "1", "--record", "table.jsonl")
+    made, code = compare(*what, "--max-output-tokens", "16", "--parallel", "1", "--record", "table.jsonl")
     head, *rows = [line.split("\t") for line in made.splitlines()]
     cells = [dict(zip(head, row, strict=True)) for row in rows]
     assert [row["STRATEGY"] for row in cells] == strategies
@@ -193,4 +196,4 @@ def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
         assert float(row["CALLS"]) == float(row["SAMPLES"]) >= 1
         assert int(row["TOKENS"].replace(",", "")) > 0
         assert 0 <= int(row["IN FORM"].removesuffix("%")) <= 100
-    assert compare("--rescore", "table.jsonl") == made
+    assert compare("--rescore", "table.jsonl") == (made, code)

@@ -199,7 +199,8 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """Return the failure of a run whose drafts are all refuted or lost."""
         refuted = [draft for draft in self.drafts if draft.status == "refuted"]
         if refuted:
-            detail = f"all {len(refuted)} answers were proved wrong; {refuted[-1].why}"
+            all_answers = "the answer was" if len(refuted) == 1 else f"all {len(refuted)} answers were"
+            detail = f"{all_answers} proved wrong; {refuted[-1].why}"
             return fail(self, "verification_failed", detail)
         lost = next((draft for draft in reversed(self.drafts) if draft.code != STOPPED), self.drafts[-1])
         detail = f"none of {len(self.drafts)} drafts has an answer; the last: {lost.why}"
