@@ -122,6 +122,10 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """The different remaining answers."""
         return candidates(self.drafts)
 
+    def votes_for(self, draft: Draft) -> int:
+        """Return the number of drafts with the answer of a draft; 0 if that is no candidate."""
+        return next((len(each.voters) for each in self.candidates if draft.number in each.voters), 0)
+
     @property
     def best(self) -> Draft | None:
         """The best draft so far: the first candidate, else a draft that was cut off."""
@@ -227,7 +231,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         conclusion = Conclusion(
             best.answer, detail=detail, document=document, short=best.short or None, certainty=certainty
         )
-        agree = next((len(each.voters) for each in self.candidates if best.number in each.voters), 0)
+        agree = self.votes_for(best)
         why = f"{agree} of {len(self.drafts)} drafts agree" if agree and len(self.drafts) > 1 else ""
         return conclusion.because(why, "answer_selection")
 

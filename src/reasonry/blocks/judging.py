@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -108,6 +108,13 @@ def judge_question(
 def labels_of(count: int) -> list[str]:
     """Return the labels of candidates in the order shown."""
     return [chr(ord("A") + place) if count <= 26 else str(place + 1) for place in range(count)]
+
+
+def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) -> str:
+    """Append the names of the candidates to a judge's reason, which has their labels; one has no label."""
+    pairs = zip(labels_of(len(shown)), shown, strict=True)
+    named = ", ".join(f"{label} is {name(number)}" for label, number in pairs)
+    return f"{reason} ({named})" if len(shown) > 1 else reason
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:

@@ -296,7 +296,8 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
         rows = [replace(row, seconds=None) if row.strategy in shared else row for row in rows]
     base = next((row for row in rows if row.strategy == BASE), None)
     if base is not None:
-        rows = [row if row is base else replace(row, gain=_gain(row, base, by_strategy)) for row in rows]
+        found = _right_answers(run for runs in by_strategy.values() for run in runs)
+        rows = [row if row is base else replace(row, gain=_gain(row, base, found)) for row in rows]
     right, cost = [row for row in rows if row.right], cost_of(rows)
     front = pareto_front([(getattr(row, cost), row.accuracy) for row in right])
     worth = {right[at].strategy for at in front}
@@ -316,8 +317,12 @@ def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
     return shared
 
 
-def _gain(row: Standing, base: Standing, by_strategy: Mapping[str, Sequence[Trial]]) -> Gain:
-    right = {(run.strategy, run.item): run.right is True for runs in by_strategy.values() for run in runs}
+def _right_answers(trials: Iterable[Trial]) -> dict[tuple[str, str], bool]:
+    """Return whether the answer is right, by strategy and problem."""
+    return {(trial.strategy, trial.item): trial.right is True for trial in trials}
+
+
+def _gain(row: Standing, base: Standing, right: Mapping[tuple[str, str], bool]) -> Gain:
     won, lost = _count_alone(right, row.strategy, base.strategy)[:2]
     times = row.tokens / base.tokens if base.tokens else None
     return Gain(100 * (row.accuracy - base.accuracy), times, sign_test(won, lost))
@@ -344,7 +349,7 @@ def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> l
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []
-    right = {(trial.strategy, trial.item): trial.right is True for trial in trials}
+    right = _right_answers(trials)
     sentences, close = list[str](), list[str]()
     for name in [row.strategy for row in rows if row is not best]:
         won, lost, both = _count_alone(right, best.strategy, name)

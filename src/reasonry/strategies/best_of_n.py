@@ -30,7 +30,7 @@ from msgspec.structs import replace
 
 from ..blocks.answers import REFUTED
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, list_drafts
-from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement, with_names
 from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramOutput, output_of, program_in
 from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
@@ -374,7 +374,7 @@ def _preference(s: State, chosen: Draft | None, verdicts: Sequence[Ratings]) -> 
         if reason and chosen and chosen.number in each.shown and each.preference(chosen.number) > 0.5:
             others = [s.name(number) for number in each.shown if number != chosen.number]
             liked = " to ".join([s.name(chosen.number), *(others if len(others) == 1 else [])])
-            return f"the judge prefers {liked}: {_with_names(s, replace(each, reason=reason))}"
+            return f"the judge prefers {liked}: {with_names(reason, each.shown, s.name)}"
     return ""
 
 
@@ -393,17 +393,11 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
             "candidate": s.name(number),
             "same": [s.name(each) for each in groups.get(number, ()) if each != number],
             "score": round(sum(shares) / len(shares), 2) if shares else None,
-            "reasons": [_with_names(s, verdict) for verdict in judged if verdict.reason][-2:],
+            "reasons": [with_names(each.reason, each.shown, s.name) for each in judged if each.reason][-2:],
             "failed": s.drafts[number - 1].why.rpartition(REFUTED.partition("}")[2])[2].strip(),
         }
         table.append({name: value for name, value in row.items() if value not in ("", [], None)})
     return table
-
-
-def _with_names(s: State, verdict: Ratings) -> str:
-    pairs = zip(labels_of(len(verdict.shown)), verdict.shown, strict=True)
-    named = ", ".join(f"{label} is {s.name(number)}" for label, number in pairs)
-    return f"{verdict.reason} ({named})" if len(verdict.shown) > 1 else verdict.reason
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:

@@ -182,9 +182,10 @@ def conclude(state: State) -> Conclusion:
     is_idle = best is not None and best.id in idle and best.status != "proved"
     unchecked = "the program states its answer and computes nothing" if is_idle else ""
     conclusion = state.conclude(details, unchecked, "programs" if state.options.programs > 1 else "")
-    votes = next((len(each.voters) for each in state.candidates if best and best.number in each.voters), 1)
-    why = f"{votes} of {len(state.drafts)} programs printed the answer" if best and best.steps else ""
-    return conclusion.because(why, "execution")
+    if not best or not best.steps:
+        return conclusion.because("", "execution")
+    votes = state.votes_for(best) or 1
+    return conclusion.because(f"{votes} of {len(state.drafts)} programs printed the answer", "execution")
 
 
 _WRITING: dict[str, Any] = {

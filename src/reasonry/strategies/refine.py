@@ -25,7 +25,7 @@ from msgspec import Meta, field
 from msgspec.structs import replace
 
 from ..blocks.drafts import Draft, DraftState, Group, answer_selection
-from ..blocks.judging import JudgedOptions, Judgement, judge_question, labels_of, ratings_of, read_judgement
+from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement, with_names
 from ..blocks.tournament import MIDDLE, seeded_order
 from ..blocks.why import quote
 from ..core.bodies import Body, Conclusion, Request, Thought, go, request
@@ -176,9 +176,7 @@ def conclude(state: State) -> Conclusion:
     rating = best and state.ratings.get(str(best.number))
     if not best or not rating or best.number not in state.compared:
         return conclusion
-    names = zip(labels_of(len(state.compared)), state.compared, strict=True)
-    legend = ", ".join(f"{label} is draft {number}" for label, number in names)
-    reason = quote(state.reason) + (f" ({legend})" if len(state.compared) > 1 else "")
+    reason = with_names(quote(state.reason), state.compared, "draft {}".format)
     return conclusion.because(f"draft {best.number} is rated {rating:g} of 10{reason}", "answer_check")
 
 
