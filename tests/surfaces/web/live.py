@@ -14,7 +14,7 @@ class Live:
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
         self.troubles: list[str] = []
-        page.set_default_timeout(8_000)
+        page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
         page.on("console", self._hear)
         page.on("request", lambda sent: sent.url.startswith(url) or self.troubles.append(sent.url))
