@@ -235,13 +235,18 @@ def _with_score(line: ThoughtLine, score: Any, merged_score: float | None = None
 
 
 class Submission(NamedTuple):
-    """A call, its named stages, and its session."""
+    """A call, its named stages, and its session.
+
+    Attributes:
+        is_trial: Whether only the acceptance of the call is wanted: a refusal looks for no acceptable arguments.
+    """
 
     strategy: Strategy[Any, Any]
     head: Head
     call: ThinkingCall
     view: SessionView
     stages: Stages
+    is_trial: bool = False
 
     def place(self, recorded: Mapping[str, Any]) -> Placement:
         """Find the line and the path of the thought, the branch it merges, and the thought it revises.
@@ -277,11 +282,13 @@ class Submission(NamedTuple):
             raise UsageError(message, field="merge_branch", choices=list(head.branches))
         if merged == branch:
             name, parent = show_value(branch), head.branches[merged].parent or head.main_name
+            instead: dict[str, Any] = {"branch_id": parent}
+            details: dict[str, Any] = {"instead": instead} if self._is_acceptable(instead) else {}
             raise UsageError(
                 f"A thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
                 f"Where the lines stand: {show_lines(head)}.",
                 field="merge_branch",
-                instead={"branch_id": parent},
+                **details,
             )
 
     def own_line(self, branch_from_seq: int | None) -> OwnLine:
@@ -413,13 +420,24 @@ class Submission(NamedTuple):
         if self.head.branches:
             latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
-        instead = next(self._find_ways_out(branch, bases), {})
+        instead = next(filter(self._is_acceptable, self._find_ways_out(branch, bases)), {})
         if instead:
             message += self._say_required_fields(instead)
         elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
         details: dict[str, Any] = {"instead": instead} if instead else {}
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
+
+    def _is_acceptable(self, changes: Mapping[str, Any]) -> bool:
+        """Whether a changed call is in place, whatever its fields."""
+        if self.is_trial:
+            return False
+        call = replace(self.call, **changes)
+        try:
+            self._replace(call=call, stages=stages_named(call), is_trial=True).place({})
+        except UsageError:
+            return False
+        return True
 
     def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
         """Return a stage, the illegal next stage, and the legal next stages."""
@@ -432,7 +450,7 @@ class Submission(NamedTuple):
         return bases[0] or "no stage", self.stages[0], known
 
     def _find_ways_out(self, branch: str | None, bases: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield changes to the arguments that make the call acceptable, smallest first."""
+        """Yield changes to the arguments that may make the call acceptable, smallest first."""
         head, call, strategy = self.head, self.call, self.strategy
         if any(stage not in strategy.by_name for stage in self.stages):
             return
