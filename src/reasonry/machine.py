@@ -1,9 +1,8 @@
 """A strategy by hand: answers in, questions out, with no loop, no clock and no I/O.
 
 `begin` and `advance` return a `Step`: the new `Snapshot`, the effects that are wanted now, the edges taken and the
-thoughts recorded. The caller performs the effects and reports the result of each. `solve` does the same with a
-model, a journal and a budget around it.
-Nothing here changes what it is given.
+thoughts recorded. The caller performs the effects and reports the result of each. `solve` does the same with a model, a
+journal and a budget around it. Nothing here changes its arguments.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def advance(
     """Take the event of an effect, and run the strategy until it waits again or ends.
 
     Args:
-        effect_id: Which effect, as `wanted_effects` has it; None for `Stopped` and `Closing`.
+        effect_id: The id in `wanted_effects`. None for `Stopped` and `Closing`.
         event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`.
             Its `at_ms` is the run time, for the options that limit it.
 

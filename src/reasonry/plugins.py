@@ -121,7 +121,7 @@ class Plugins:
         """Open a `PACKAGE/NAME:TEXT` and return the opened object, under the name that it was opened by.
 
         Args:
-            wrap: Makes of it what is wanted; what it raises is why it cannot be used.
+            wrap: Converts the opened object. Its exception is the reason of a failure.
 
         Raises:
             UsageError: As `load`; or it cannot be opened.

@@ -1,4 +1,4 @@
-"""Records: what a store keeps of runs and sessions, and the protocol of a store."""
+"""The records of runs and sessions, and the protocol of a store."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
 
 
 class JobOptions(Struct, frozen=True):
-    """How an unattended run waits for one of the workers that share a store.
+    """How an unattended run waits for a worker.
 
     Args:
-        priority: From 0, the first to be begun, to `MAX_PRIORITY`.
-        at_ms: Not before this instant, UTC, milliseconds since 1970. None means at once.
-        carried: Of the trace of its caller.
+        priority: From 0, which starts first, to `MAX_PRIORITY`.
+        at_ms: The earliest start, UTC, milliseconds since 1970. None means at once.
+        carried: The trace context of its caller.
     """
 
     queue: str = "default"
@@ -91,7 +91,7 @@ MAX_PRIORITY = 9
 
 
 class QueueStatus(Struct, frozen=True):
-    """How many jobs of a store wait, how long the first of them has, and how many processes drive jobs."""
+    """The number of waiting jobs, the longest wait, and the number of processes that drive jobs."""
 
     depth: int = 0
     oldest_s: float = 0.0
@@ -99,7 +99,7 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """The key by which a request to begin a run is the same as an earlier one of the same owner, for `KEY_LIFE_MS`."""
+    """The idempotency key of a request to begin a run: it identifies an owner's repeats for `KEY_LIFE_MS`."""
 
     key: str
     digest: bytes
@@ -109,7 +109,7 @@ class RequestKey(Struct, frozen=True):
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Return the record of a request: of its key, in which clients put secrets, a digest."""
+        """Return the record of a request, with a digest of its key, since clients put secrets into keys."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -118,7 +118,7 @@ KEY_LIFE_MS = DAY_MS
 
 
 class RunFilters(TypedDict, total=False):
-    """Which runs are listed; what is None or left out excludes none."""
+    """The filters of a list of runs. None excludes nothing."""
 
     status: str | None
     outcome: str | None
@@ -141,7 +141,7 @@ UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
 
 
 class UsageTotal(Struct, frozen=True):
-    """The usage of runs in all."""
+    """The total usage of runs."""
 
     group: str = ""
     """Their common value; of a day, its date in UTC; empty: these are all runs."""
@@ -178,15 +178,15 @@ class RunStore(Protocol):
         drive: bool = False,
         job: JobOptions | None = None,
     ) -> str:
-        """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
+        """Write a new run, its first lines, and its optional session and key, in one transaction.
 
         Args:
             thoughts: The first thoughts of the session.
-            drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
-            job: It waits so for a worker, from the same transaction on, where workers share the store.
+            drive: Whether to take the right to drive it in the same transaction, for the next `drive` of the run here.
+            job: How it waits for a worker, if workers share the store.
 
         Returns:
-            Its id; or that of the run which the same request has begun before: then nothing is written.
+            Its id; or, without a write, the id of the run that the same request began earlier.
 
         Raises:
             ConflictError: A run or a session with that id exists; `idempotency_conflict`: the owner has used the key
@@ -203,14 +203,14 @@ class RunStore(Protocol):
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Write lines and, where they are not None, the new row and the use of the run's session, in one transaction.
+        """Write lines, and the new row and the use of the run's session unless None, in one transaction.
 
         Args:
-            job: As in `create_run`; the lease is given back then.
+            job: As in `create_run`; the write then releases the lease.
 
         Raises:
-            ConflictError: A line with that number exists already: someone else drives this run. `lease_lost`: the store
-                holds the run (see `drive`), and another has taken it over. Nothing is written.
+            ConflictError: Nothing is written. A line with that number exists, since another process drives the run;
+                `lease_lost`: another holder has taken over the lease of this store (see `drive`).
         """
         ...
 
@@ -219,7 +219,7 @@ class RunStore(Protocol):
         ...
 
     async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
-        """Return these runs, as far as there are such, in one read."""
+        """Return the existing runs among these, in one read."""
         ...
 
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
@@ -242,10 +242,10 @@ class RunStore(Protocol):
         ...
 
     async def keep(self, run_id: str, checkpoint: Line) -> None:
-        """Replace the checkpoint of a run; a cache, which may be lost at any time. Raises `lease_lost` as `append`.
+        """Replace the checkpoint of a run, a cache that may be lost at any time. Raises `lease_lost` like `append`.
 
         Args:
-            checkpoint: A line of the journal, but for its body: that is the folded state of the run after this line.
+            checkpoint: A line of the journal, with the folded state after this line as its body.
         """
         ...
 
@@ -266,11 +266,10 @@ class RunStore(Protocol):
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that holds the lease of a run, so that nobody else drives it.
 
-        The holder of the lease has the run's next fencing number, which never goes back. A write of this store object
-        while it holds the lease is checked against that number in the same transaction; a write of others, such as
-        a cancellation, is not. The lease is renewed while the event loop it was taken on is running, and given back by
-        the write that ends the run, or soon after leaving. The lease of a process of this computer
-        that has died is free at once, any other some seconds after it was last renewed.
+        The lease has the run's next fencing number, which only grows. Writes of this store object are checked against
+        it in the same transaction; other writes, such as a cancellation, are not. The lease is renewed while its event
+        loop runs, and released by the write that ends the run, or soon after the context ends. The lease of a dead
+        process of this computer is free at once, any other lease some seconds after its last renewal.
 
         Raises:
             ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
@@ -279,11 +278,11 @@ class RunStore(Protocol):
         ...
 
     async def let_go(self, run_id: str) -> bool:
-        """Give back the lease of a run, if the run is still paused; return whether it is."""
+        """Release the lease of a run if the run is still paused; return whether it is paused."""
         ...
 
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
-        """Return which of these runs have somebody who lives and holds their lease, this store object included."""
+        """Return the runs whose lease has a living holder, this store object included."""
         ...
 
     async def close(self) -> None:
@@ -315,7 +314,7 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
 
 
 class SessionFilters(TypedDict, total=False):
-    """Which sessions are listed; what is None or left out excludes none."""
+    """The filters of a list of sessions. None excludes nothing."""
 
     status: str | None
     strategy: str | None
@@ -391,7 +390,7 @@ class SessionChange(Struct, frozen=True):
 
 
 class Sweep(Struct, frozen=True):
-    """Parameters of one search for sessions that were not used for long."""
+    """The parameters of a search for sessions unused for long."""
 
     now_ms: int
     """The time, UTC, milliseconds since 1970."""
@@ -465,7 +464,7 @@ class SessionStore(Protocol):
         ...
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """Archive and delete sessions that were not used for long, but never pinned ones."""
+        """Archive and delete sessions unused for long, except pinned sessions."""
         ...
 
     async def delete_session(self, session_id: str) -> None:
@@ -478,7 +477,7 @@ class SessionStore(Protocol):
 
 
 class WholeRun(Struct, frozen=True):
-    """All that is kept of a run, as one store hands it to another."""
+    """Everything stored about a run, for a copy into another store."""
 
     row: RunRow
     lines: tuple[Line, ...]
@@ -488,7 +487,7 @@ class WholeRun(Struct, frozen=True):
 
 
 class WholeSession(Struct, frozen=True):
-    """All that is kept of a session, as one store hands it to another."""
+    """Everything stored about a session, for a copy into another store."""
 
     row: SessionRow
     thoughts: tuple[ThoughtRow, ...]
@@ -504,7 +503,7 @@ which was continued; the store has just this; the store has something else under
 
 
 class Tally(Struct, frozen=True):
-    """How many runs or sessions of an owner have a status."""
+    """The number of an owner's runs or sessions with a status."""
 
     kind: WholeKind
     owner: str
@@ -513,7 +512,7 @@ class Tally(Struct, frozen=True):
 
 
 class StoreStats(Struct, frozen=True):
-    """How much is kept."""
+    """The counts and the size of a store's content."""
 
     tallies: tuple[Tally, ...]
     """By kind, owner and status, in that order."""
@@ -584,7 +583,7 @@ def now_ms() -> int:
 
 
 def new_id() -> str:
-    """Return a UUIDv7 that sorts after every earlier one of this process."""
+    """Return a UUIDv7 that sorts after every earlier id of this process."""
     global _last
     with _lock:
         # Milliseconds, then 12 bits that count on within one: `rand_a` as a counter (method 1 of section 6.2).

@@ -134,7 +134,7 @@ def clip(text: str, width: int) -> str:
 
 
 def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
-    """Return the place where a text differs from the nearest one of others, and from shortly before it a line of each.
+    """Return the first difference of a text from the nearest of other texts, and a line of each from shortly before.
 
     The line of the other text comes first.
     """

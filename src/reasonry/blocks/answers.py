@@ -4,7 +4,7 @@ An answer can be checked in two ways. A verifier proves: a refuted answer is nev
 model that reviews its own answer only doubts: after the last repair the corrected answer is given, or else the doubted
 answer.
 
-Rule 1: a run with an answer ends with it. If a review or the last question brings no readable reply, the best answer is
+Rule 1: a run with an answer ends with it. If a review or the last question gets no readable reply, the best answer is
         given as `unchecked`; other failures end the run as usual.
 Rule 2: a refuted answer is never given, even if it is repeated.
 """
@@ -386,8 +386,8 @@ def read_calculation(
 
     Args:
         texts: The replies to the question so far, oldest first.
-        read: From the replies to the latest of them as data.
-        work: From a reply to what it works out.
+        read: Converts the replies into the latest reply as data.
+        work: Returns the calculation in a reply.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:

@@ -77,7 +77,7 @@ def ask(
     reply: type[T] | None = None,
     temperature: float | None = None,
 ) -> Prompt[T]:
-    """Build a question to `yield` in a short strategy, which is sent the reply.
+    """Build a question for a short strategy to `yield`. The `yield` returns the reply.
 
     Args:
         name: The name of the step in the record.
@@ -88,7 +88,7 @@ def ask(
 
 
 def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
-    """Ask side by side: `yield from` gives the replies, in the order of the prompts."""
+    """Ask side by side. `yield from` returns the replies in the order of the prompts."""
     return (yield prompts)
 
 

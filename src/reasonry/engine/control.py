@@ -1,4 +1,4 @@
-"""Control a drive from outside while it works."""
+"""Commands to a drive while it works."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Control:
         self._is_over = False
 
     async def submit(self, entry: Steered | Stopped) -> bool:
-        """Change limits, or pause, continue or end the run; return False if the drive ended before it wrote that."""
+        """Change limits, or pause, continue or end the run; return False if the drive has ended."""
         if self._is_over:
             return False
         done = asyncio.get_running_loop().create_future()

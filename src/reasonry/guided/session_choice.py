@@ -52,7 +52,7 @@ class Thinker:
     Attributes:
         ids: The sessions, the current one first; empty for a new caller.
         seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
-        gate: A lock for parallel calls, so that each knows of sessions started by earlier ones.
+        gate: A lock for parallel calls, so that each knows the sessions that earlier calls started.
         begun_for: The session started for each unknown name.
     """
 

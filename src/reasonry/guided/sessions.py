@@ -116,7 +116,7 @@ class Sessions:
             history: The default number of thoughts shown in the reply; None for all.
             begins: Whether a new session may replace a named session that is unknown or is the record of a run.
                 Otherwise a session must be named by its complete id.
-            deduplicates: Whether a repeated call is the same thought rather than another one.
+            deduplicates: Whether a repeated call is the same thought rather than another thought.
             refuter: The caller's way to start a refutation of a session.
 
         Raises:
@@ -397,7 +397,7 @@ class Sessions:
         }
 
     async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
-        """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
+        """Return a session, and an iterator over all its thoughts from `cursor` on."""
         call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call)
         return document, map(documents.thought_document, rows)

@@ -165,7 +165,7 @@ def read_session(
     """Read a session file. The id is empty if the file has none.
 
     Raises:
-        UsageError: It is no session, or breaks its rules; `thought` says where.
+        UsageError: It is not a session, or breaks the rules; `thought` has the place.
         TooLargeError: It is over the limits.
     """
     document = _document(content)

@@ -86,7 +86,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     history: int | None
 
     def decide(self, view: SessionView) -> SessionChange:
-        """Take the thought, into the session that is there or into a new one.
+        """Add the thought to the existing session or to a new session.
 
         Raises:
             UsageError: The call breaks a rule.

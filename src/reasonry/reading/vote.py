@@ -157,8 +157,8 @@ def says_the_same(text: str, answer: str) -> bool:
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
     """Count the votes, given in the order drawn: most votes first, ties by the earlier count.
 
-    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are those
-    of the problem, by letter.
+    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are the
+    problem's options by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):

@@ -286,7 +286,7 @@ def find_faults(tx: sql.Tx) -> list[str]:
 
 
 def name_file(db: sql.Database) -> None:
-    """Give a file its own number, which the log repeats; see `open_file`."""
+    """Write a random number into the file, which its log repeats; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 

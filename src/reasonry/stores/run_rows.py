@@ -257,7 +257,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run of another store. A request's key in use here stays with its run."""
+    """Add a run of another store. A request key already used here keeps its run."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:

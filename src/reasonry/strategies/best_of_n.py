@@ -166,7 +166,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.heats[-1], self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose how candidates are compared: a single one alone; many given ones in heats if calls are few."""
+        """Choose the rules of comparison: a single candidate alone, many given candidates in heats if calls are few."""
         count, options = len(self.rivals), self.options
         if options.judge or count == 1:
             return options.judge or "points"

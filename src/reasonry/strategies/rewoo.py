@@ -126,7 +126,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan, and see whether it can be carried out; at the last try it loses the calls that cannot be."""
+    """Read and check a plan; at the last try it loses the calls that cannot run."""
     cards, reading = _cards(state), read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading

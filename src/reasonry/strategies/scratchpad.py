@@ -83,7 +83,7 @@ class Start(Struct, frozen=True, rename="camel"):
 
 
 class Operations(Struct, frozen=True, rename="camel"):
-    """Some operations and the state after the last of them."""
+    """Some operations and the state after the last operation."""
 
     calculation: Annotated[str, Meta(min_length=1, description="The operations, one a line, written out.")]
     state_variables: Variables
@@ -92,7 +92,7 @@ class Operations(Struct, frozen=True, rename="camel"):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The scratchpad: its lines as text, and the variables after the last of them."""
+    """The scratchpad: its lines as text, and the variables after the last line."""
 
     options: Options
     lines: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 
 def calculate(s: State) -> Body:
-    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); what they changed goes into the state."""
+    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); their changes go into the state."""
     (answer,) = yield request(s, _question(s, "calculate", CALCULATE, STATE))
     reply: Operations = answer.value
     variables = {**s.variables, **reply.state_variables}
@@ -163,7 +163,7 @@ def decide(s: State) -> Move:
 
 
 def extract(s: State) -> Body:
-    """Y ← read off s_n, unless it was said with the last line, or is all there is in s_n."""
+    """Y ← read off s_n, unless the last line stated it, or s_n has nothing else."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:

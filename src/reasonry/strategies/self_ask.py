@@ -106,7 +106,7 @@ class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The questions and answers so far, as text, and the question that is open."""
+    """The questions and answers so far, as text, and the open question."""
 
     options: Options
     lines: tuple[str, ...] = ()

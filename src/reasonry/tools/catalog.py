@@ -72,7 +72,7 @@ def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
 
 
 def as_tool(tool: Any) -> Tool:
-    """Turn a callable into a tool; a tool comes back unchanged.
+    """Turn a callable into a tool; a tool is returned unchanged.
 
     Raises:
         UsageError: It is neither.
@@ -184,7 +184,7 @@ def built_in(
 
     Raises:
         UsageError: A document cannot be read, or there is no such sandbox.
-        SandboxError: The sandbox that was asked for cannot be used here.
+        SandboxError: The requested sandbox cannot be used here.
     """
     tools: list[Tool] = []
     if "py_executor" in names:

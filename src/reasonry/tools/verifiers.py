@@ -1,4 +1,4 @@
-"""Verifiers: code that proves candidates right or wrong without asking a model."""
+"""Verifiers: code that proves candidates right or wrong without a model."""
 
 from __future__ import annotations
 

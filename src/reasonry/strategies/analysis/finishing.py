@@ -267,7 +267,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results: the best so far before a synthesis."""
+    """Return the accepted results, the best result before a synthesis."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )

@@ -1,12 +1,12 @@
-r"""Drawings in a terminal: answers, the tree of a run, live as it grows or of its document, and the lines of a session.
+r"""Drawings in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
 
-Of an answer, a closed list of LaTeX is written plainly, and Markdown is drawn:
+In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
 
     LaTeX       `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …),
                 and what encloses a formula: `$…$`, `\(…\)`, `\[…\]`
     Markdown    headings, `**bold**`, `code`, fences and tables
 
-Everything else stays as it is written, and all of it does in code, in a pipe and in JSON.
+Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _default(value: Any) -> str:
 
 
 def plugins(*, output: OutputOptions = OutputOptions()) -> int:
-    """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
+    """List the strategies, tools, verifiers and models of installed packages, and whether each loads."""
     rows = describe_plugins()
     none = "No installed package has plugins for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
@@ -169,7 +169,7 @@ def datasets(
     level: Literal[1, 2, 3] = 1,
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Show the data sets that compare can take, or problems of one with their answers.
+    """Show the data sets for `compare`, or problems of a data set with their answers.
 
     Args:
         name: A data set, or gym/NAME.

@@ -1,7 +1,7 @@
 """The output of commands: one JSON document, or text and tables for people.
 
-Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; what has no room is cut with
-        "…", or its column is left out, the least important first. The last column may wrap instead.
+Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; a value without room is cut
+        with "…", or its column is left out, the least important first. The last column may wrap instead.
 Rule 2: elsewhere a row is one line, its values are whole and stand between tabs, and only a table of figures has a
         heading.
 """
@@ -201,11 +201,11 @@ class Column:
 
     Args:
         heading: Its heading in a terminal.
-        of: The value that it shows of a row: a key, or a function of the row.
-        in_terminal: Makes a terminal's form of a value: a short id, an instant as people say it.
-        rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
-        narrowest: For a column of texts, the width down to which they are cut. None means never.
-        wraps: Whether its values continue in the next line rather than being cut; only for the last column.
+        of: The value to show: a key or a function of the row.
+        in_terminal: Formats a value for a terminal, such as a short id.
+        rank: The order of omission if room is short, the highest first. 0 for never.
+        narrowest: The least width to which texts are cut. None to cut no text.
+        wraps: Whether long values wrap instead of being cut; only for the last column.
         align_right: Whether its values are numbers.
     """
 

@@ -180,7 +180,7 @@ def read_prompts(files: Sequence[str]) -> dict[str, str]:
 
 
 def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
-    """Return the text of a regular file; `-` is standard input, whatever that is.
+    """Return the text of a regular file, or of standard input for `-`.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -227,7 +227,7 @@ def _read_since(option: str, text: str | None) -> int | None:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which ones are listed; each option excludes more.
+    """The filters of a list; each option excludes more.
 
     Args:
         strategy: Only entries of this strategy.
@@ -258,7 +258,7 @@ class Filters:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunChoice(Filters):
-    """Which runs are listed, or all meant together.
+    """The runs to list, or to act on together.
 
     Args:
         status: Only runs with this status.

@@ -171,10 +171,9 @@ def resume_(
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
+    """Resume a run after a crash, a cancellation, a limit or a failure; recorded answers are not asked for again.
 
-    Without RUN_ID, put all runs of the filters that have no answer back in the queue, for the server or the workers of
-    the store.
+    Without RUN_ID, requeue all runs of the filters that have no answer, for the server or the workers of the store.
 
     Args:
         coach: Answer its questions yourself from here on, with `coach answer`.
@@ -288,7 +287,7 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Pause a run: it asks nothing new, and takes the answers to what it has asked.
+    """Pause a run: it asks nothing new, and accepts answers to open questions.
 
     Any process on this store may drive the run; it stops within a second.
     """
@@ -495,7 +494,7 @@ _WHATS: Mapping[str, str] = {
 
 
 def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
-    """Say where two runs part: the first difference, answers, spend, options and limits.
+    """Show the first difference of two runs, and compare their answers, spend, options and limits.
 
     Args:
         a: The id of a run, the start of it, or `last`.

@@ -79,7 +79,7 @@ def show_(
     cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
-    """Draw a session: main line, branches, revisions, stages. With --json one page of it, as the tool gives it.
+    """Draw a session: main line, branches, revisions, stages. With --json, print one page.
 
     Args:
         from_: First thought number.
@@ -247,7 +247,7 @@ def think(
     new: bool = False,
     common: Common = Common(),
 ) -> int:
-    """Record a thought and say where the session stands.
+    """Record a thought and show the state of the session.
 
     Without --session it continues the session that was last used in this folder, if that session has not ended and
     is still active, and says so; otherwise it starts one.

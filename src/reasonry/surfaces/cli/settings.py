@@ -36,7 +36,7 @@ POLICY = Policy()
 @Parameter(name="*", group=Group("Output", sort_key=9))
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a command prints what it found.
+    """The output of a command.
 
     Args:
         json: Print one JSON document on standard output and nothing else.

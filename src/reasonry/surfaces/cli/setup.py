@@ -47,8 +47,8 @@ def setup(
     finds, and asks.
 
     Args:
-        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those
-            installed.
+        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all for the
+            installed agents.
         remove: Remove Reasonry from the agents.
         dry_run: Show the changes and make none.
         yes: Do not ask.
@@ -199,7 +199,7 @@ def show_completion(shell: Shell | None = None, /) -> int:
 
 
 def install_completion(shell: Shell | None = None, /, *, output: OutputOptions = OutputOptions()) -> int:
-    """Put that script where the shell looks for it, and have the shell load it when it starts.
+    """Install the script of `completion show`, and have the shell load it when it starts.
 
     Args:
         shell: Default: the shell that runs this command.

@@ -254,7 +254,7 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
     """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again.
 
-    A run that came to its own end stays as it is.
+    A finished run does not change.
     """
     source = await context.app.engine.recorded_run(run_id)
     budget = None if body.budget is None else structs.replace(source.budget, **limits_in(body.budget))

@@ -208,7 +208,7 @@ async def export_session(context: RequestContext, query: ExportSession) -> Respo
 
 
 async def import_session(context: RequestContext, body: Document) -> Response:
-    """Take in a session as `export` gives it; it gets a new id."""
+    """Import a session from its `export`, under a new id."""
     return _begun(await context.sessions.import_(body))
 
 

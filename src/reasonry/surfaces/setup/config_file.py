@@ -115,7 +115,7 @@ def _replace(path: Path, before: str | None, after: str) -> None:
 
 
 def _write(path: Path, text: str, like: os.stat_result | None) -> None:
-    """Write a file that only its user can read, and replace any other file in its place."""
+    """Write a file that only its user can read; it replaces any existing file."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text.encode())
