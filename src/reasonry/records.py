@@ -26,7 +26,7 @@ RETRY_S = 0.25
 class Line(Struct, frozen=True):
     """One line of a journal as a store keeps it.
 
-    `digest` is 16 bytes; it covers `body` and the digest of the line before, so that damage shows.
+    `digest` has 16 bytes and covers `body` and the previous digest, so that damage shows.
     """
 
     seq: int
@@ -189,7 +189,7 @@ class RunStore(Protocol):
             Its id; or, without a write, the id of the run that the same request began earlier.
 
         Raises:
-            ConflictError: A run or a session with that id exists; `idempotency_conflict`: the owner has used the key
+            ConflictError: A run or a session with this id exists; `idempotency_conflict`: the owner has used the key
                 for another request.
         """
         ...
@@ -215,7 +215,7 @@ class RunStore(Protocol):
         ...
 
     async def run(self, run_id: str) -> RunRow:
-        """Raises NotFoundError if there is no such run."""
+        """Return a run. Raises NotFoundError if it does not exist."""
         ...
 
     async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
@@ -223,10 +223,10 @@ class RunStore(Protocol):
         ...
 
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
-        """Return the journal, oldest first, down to the last line written. The caller checks the digests.
+        """Return the lines of a journal, oldest first. The caller checks the digests.
 
         Args:
-            after: The position of the last line that is left out.
+            after: The position of the last line to skip.
 
         Raises:
             NotFoundError: There is no such run.
@@ -252,11 +252,11 @@ class RunStore(Protocol):
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
-        """Return runs, newest first; `before` is the run id the last page ended with."""
+        """Return runs, newest first; `before` is the last run id of the previous page."""
         ...
 
     async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of runs that begin with `prefix`, in the order of their characters."""
+        """Return ids of runs that begin with `prefix`, sorted."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -264,7 +264,7 @@ class RunStore(Protocol):
         ...
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager that holds the lease of a run, so that nobody else drives it.
+        """Return a context manager that holds the lease of a run: the exclusive right to drive it.
 
         The lease has the run's next fencing number, which only grows. Writes of this store object are checked against
         it in the same transaction; other writes, such as a cancellation, are not. The lease is renewed while its event
@@ -272,7 +272,7 @@ class RunStore(Protocol):
         process of this computer is free at once, any other lease some seconds after its last renewal.
 
         Raises:
-            ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
+            ConflictError: On entering: another process or task drives the run (`pid` in details).
             NotFoundError: On entering: there is no such run.
         """
         ...
@@ -291,7 +291,7 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """A session without its thoughts, as a store keeps it. Instants are UTC, milliseconds since 1970."""
+    """A session without its thoughts. Instants are UTC, milliseconds since 1970."""
 
     session_id: str
     strategy: str
@@ -329,7 +329,7 @@ class SessionFilters(TypedDict, total=False):
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
-    """One thought as a store keeps it."""
+    """A stored thought."""
 
     seq: int
     """1, 2, … in the order of the calls of this session."""
@@ -342,7 +342,7 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Damaged(Struct, frozen=True):
-    """Stands in place of a run or session that is damaged."""
+    """A stand-in for a damaged run or session."""
 
     message: str
     id: str = ""
@@ -375,7 +375,7 @@ class SessionView(Protocol):
 
 
 class SessionChange(Struct, frozen=True):
-    """The writes of one transaction; by default none."""
+    """The writes of a transaction, by default none."""
 
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
@@ -424,11 +424,11 @@ class SessionStore(Protocol):
     async def sessions(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
-        """Return sessions, last used first; `before` is the session id the last page ended with."""
+        """Return sessions, last used first; `before` is the last session id of the previous page."""
         ...
 
     async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of sessions that begin with `prefix`, in the order of their characters."""
+        """Return ids of sessions that begin with `prefix`, sorted."""
         ...
 
     async def thoughts(
@@ -441,7 +441,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line), paged."""
+        """Return a page of thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line)."""
         ...
 
     async def search_thoughts(
@@ -452,7 +452,7 @@ class SessionStore(Protocol):
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
-        """Find thoughts that contain `query`, any string, whatever its case."""
+        """Find thoughts that contain `query`, any string in any case."""
         ...
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
@@ -526,7 +526,7 @@ class StoreStats(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of verifying a store's file as a whole, or one run or session."""
+    """The result of verifying a store's file, a run or a session."""
 
     kind: Literal["file", "run", "session"]
     id: str
@@ -651,7 +651,7 @@ async def find_id(
 async def shorten_ids(
     ids: Collection[str], begins_with: Callable[[str, int], Awaitable[list[str]]]
 ) -> dict[str, str]:
-    """Return a prefix of each id that is enough for `find_id`, with the same length for all UUIDs.
+    """Return a prefix of each id that is long enough for `find_id`, of one length for all UUIDs.
 
     Args:
         begins_with: See `find_id`.

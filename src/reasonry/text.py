@@ -1,7 +1,7 @@
 """Text from models and users: made safe to show and to store, shortened, matched, and compared as names.
 
-Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns are compiled at
-first use, since compiling the patterns of all readers takes longer than many a command.
+Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns compile at first
+use, since compiling the patterns of all readers takes longer than many commands.
 
 A name is found despite small variations of its spelling, or the nearest name is suggested:
 

@@ -47,7 +47,7 @@ class Judgement(Struct, frozen=True):
 
 
 class Groups(Struct, frozen=True):
-    """The groups of equivalent texts, by number."""
+    """The groups of texts that say the same, by number."""
 
     groups: Annotated[tuple[tuple[int, ...], ...], Meta(description="Numbers of those that say the same.")]
 

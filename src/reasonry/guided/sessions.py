@@ -74,8 +74,8 @@ class Sessions:
         strategies: The registry, by canonical name.
         clock: Returns milliseconds since 1970, UTC.
         directory: The working directory, recorded in new sessions so that they can be found from there.
-        chooses_ids: Whether a caller may choose the id of a new session. Not in a store with sessions hidden from the
-            caller, since a taken id would reveal one.
+        chooses_ids: Whether a caller may choose the id of a new session. False in a store with sessions hidden from the
+            caller, since a taken id would reveal a session.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Submit a thought of a command, which may omit its numbers and the session.
+        """Submit a command's thought, which may omit its numbers and the session.
 
         It continues the named session, or starts one under that name; without a name, it continues the session last
         used in this directory.
@@ -291,7 +291,7 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _is_free_name(self, name: str) -> bool:
-        """Whether a name is a user's own, rather than an id; raises if it can only be an id, and no session has it."""
+        """Whether a name is a user's own, not an id. Raises NotFoundError for an id that no session has."""
         if name != LAST and not _ID.fullmatch(name):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)

@@ -72,7 +72,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         others: Unknown arguments, which may be fields of the thought's stage.
         deletes_expired: Whether an expired session ends rather than continues.
         directory: The working directory of a new session.
-        fault: The fault of the arguments, reported after the fate of the session.
+        fault: The fault of the arguments, reported after the choice of the session.
         history: The default number of thoughts shown in the reply; None for all.
     """
 
@@ -293,7 +293,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield the notices about the thoughts that the last thought, a revision, leaves unchecked."""
+    """Yield the notices about thoughts that the latest revision leaves unchecked."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(
@@ -310,7 +310,7 @@ def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | 
     """Return the latest thoughts within the limits. The very latest is always included.
 
     Args:
-        count: The most thoughts; None for any number, as for the characters.
+        count: The most thoughts. None for any number; `chars` likewise.
     """
     latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
     if chars is None:

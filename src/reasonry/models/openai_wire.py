@@ -403,7 +403,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error for a request with a refused parameter, which is left out from now on."""
+    """Return the error for a request with a refused parameter, which later requests omit."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 

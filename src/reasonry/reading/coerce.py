@@ -195,7 +195,7 @@ def _keeps_null(part: Schema) -> bool:
 
 
 def _fit_field(name: str, value: Any, part: Schema) -> Any:
-    """Coerce a field's value; by its name, a question must be single and an answer stays verbatim."""
+    """Coerce a field's value. The field `question` takes a single question, and an `answer` stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
     takes_text = any(_kind_of(member) == "string" for member in _members(part))

@@ -150,7 +150,7 @@ def _repairable(text: str) -> Iterator[str]:
 
 
 def _is_cut(piece: str) -> bool:
-    """Whether a broken piece of JSON ends within a text or a number, rather than merely without its last brackets."""
+    """Whether a broken piece of JSON ends within a text or a number. Missing brackets alone do not count."""
     piece = piece.rstrip("` \t\r\n")
     rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
     has_more = rest == piece or re.search(r"[\"'“]", rest) is not None

@@ -60,7 +60,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """A reply's verdict: scores by name, or one word; with its object, reason, rung and missing scores."""
+    """A reply's verdict: scores by name, or one word; and its object, reason, rung and missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""

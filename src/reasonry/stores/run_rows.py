@@ -69,7 +69,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """Columns of a run's row that `RunRow` lacks, and two that it has."""
+    """Columns of a run's row: two of `RunRow`, and the columns that `RunRow` lacks."""
 
     key: int
     run_id: str
@@ -81,7 +81,7 @@ class _Stored(NamedTuple):
     """The digest of that line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether the noted line is present among the lines after a position, if it belongs there."""
+        """Whether the last line that the row names is among the lines after a position, if it belongs there."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 

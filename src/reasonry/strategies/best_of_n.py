@@ -141,7 +141,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     def rivals(self) -> tuple[Group, ...]:
         """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts.
 
-        Beside a proved draft only proved drafts are left.
+        If a draft is proved, only proved drafts remain.
         """
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         found = _merge_equal(found, self.outputs)
@@ -275,7 +275,7 @@ def _inputs_question(s: State, programs: Iterable[str]) -> Ask:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Return a program that also tries each expression, after the imports of its author and the usual ones."""
+    """Return a program that also tries each expression, after the author's and the usual imports."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"

@@ -1,8 +1,8 @@
-"""Choosing: which strategy a problem gets when its user names `auto`, and why.
+"""The choice of a strategy for a user who names `auto`, with the reason.
 
 Rule 1: the choice depends on the caller's inputs. The problem's words do not count, except in an exact number puzzle.
 Rule 2: the first row below that holds and that a strategy suits (`Strategy.suits`) decides. No strategy is named here.
-Rule 3: where drafts are checked, the strategy for the given tools or documents writes them.
+Rule 3: if drafts are checked, the strategy for the given tools or documents writes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MANY_CALLS = 8
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """Everything that comes with a problem.
+    """The inputs that come with a problem.
 
     Attributes:
         has_verifier: Whether a verifier, or tests, check the answers.
@@ -48,10 +48,10 @@ class Kind(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
-        name: The word for it in `Strategy.suits`.
+        name: The name in `Strategy.suits`.
         holds: Whether a problem is of this kind.
         why: The reason, which follows the strategy's name.
-        writes: Whether its strategy also writes the drafts that are checked.
+        writes: Whether its strategy also writes the drafts for a check.
     """
 
     name: str
@@ -100,7 +100,7 @@ def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) ->
         strategies: The strategies to choose from. The first that suits a kind of problem counts.
 
     Raises:
-        UsageError: None of them suits the problem.
+        UsageError: No strategy suits the problem.
     """
     suiting = strategies_by_kind(strategies)
     kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(inputs)]

@@ -12,10 +12,9 @@ Algorithm, for an input x, with a computation whose state after i steps is s_i:
     y ← read off s_n                                     asked where it is not      result_extraction
                                                          said with the last line
 
-*Differs from the paper*: the model is instructed instead of trained on traces; a reply is as many lines as it likes,
-with the state after the last of them as data, or the result in its mark, and the state is kept by the engine, so a
-variable that a reply leaves out keeps its value; lines with a false equation of numbers are asked for again, once; an
-answer that a verifier proves wrong is read off again, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the training on traces; a reply has any number of lines, and ends with
+the state as data or with the marked result; the engine keeps the state, so an omitted variable keeps its value; after a
+false equation of numbers the model is asked again, once; a refuted answer is read off again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ class Start(Struct, frozen=True, rename="camel"):
 
 
 class Operations(Struct, frozen=True, rename="camel"):
-    """Some operations and the state after the last operation."""
+    """Some operations and the state after the last of them."""
 
     calculation: Annotated[str, Meta(min_length=1, description="The operations, one a line, written out.")]
     state_variables: Variables
@@ -114,7 +113,7 @@ def initialize(s: State) -> Body:
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations; refuse a false equation, once."""
+    """Read lines of operations. Refuse a false equation once."""
     return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
 
 
@@ -157,7 +156,7 @@ def track(s: State) -> Move:
 
 
 def decide(s: State) -> Move:
-    """Continue unless the result is there or the steps are used up."""
+    """Continue unless there is a result or no step is left."""
     ends = s.finished or s.steps >= s.options.max_steps
     return go(s, "result_extraction" if ends else "iterative_calculation")
 
@@ -181,7 +180,7 @@ class ScratchpadDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result, and whether the computation was cut."""
+    """Return the result, with a mark if a limit cut the computation."""
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None

@@ -1,6 +1,6 @@
 """The supervisor of one process: accepts runs, drives them in the background, and streams their events.
 
-The app of a call determines its owner; runs of other owners do not exist for it. The journal holds the complete state
+The app of a call determines the owner; to it, runs of other owners do not exist. The journal holds the complete state
 of a run, so nothing here has to survive the process.
 """
 
@@ -68,7 +68,7 @@ class _Drive:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
     async def submit(self, entry: Steered | Stopped) -> bool:
-        """As `Control.submit`; where the drive has ended, its right to the run has been given back."""
+        """As `Control.submit`. An ended drive has released its right to the run."""
         if isinstance(entry, Steered):
             try:
                 check_steering(self.opened.row.run_id, self.opened.run, entry)
@@ -141,7 +141,7 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, and drive it in the background. Only a job continues after the death of this process.
+        """Accept a run, and drive it in the background. Only a job survives the death of this process.
 
         Args:
             fork: The part of another run to start from.
@@ -458,7 +458,7 @@ class Supervisor:
 
         Raises:
             NotFoundError: There is no such run.
-            ReasonryError: The journal could not be written; the run stays as its journal has it.
+            ReasonryError: The journal could not be written; the run stays as recorded.
         """
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)

@@ -67,7 +67,7 @@ class CallersTool:
 
 
 def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
-    """Return the cards of the caller's tools."""
+    """Return the tool cards of the caller's own tools."""
     return tuple(tool.card for tool in tools if isinstance(tool, CallersTool))
 
 
@@ -75,7 +75,7 @@ def as_tool(tool: Any) -> Tool:
     """Turn a callable into a tool; a tool is returned unchanged.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The value is neither.
     """
     if all(hasattr(tool, name) for name in ("name", "description", "parameters", "call")):
         return tool
@@ -110,7 +110,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
     """Read the tools of a package: a tool, a callable, or a list of them.
 
     Raises:
-        UsageError: It is neither, or cannot be described to a model.
+        UsageError: The value is none of these, or cannot be described to a model.
     """
     return tuple(Catalog(value if isinstance(value, list | tuple) else [value]).tools.values())
 
@@ -119,7 +119,7 @@ def split_tools(spec: str) -> tuple[str, list[str]] | None:
     """Split `FILE.py:NAME,NAME2` into the file and the names. Returns None for `PACKAGE/NAME`. Opens no file.
 
     Raises:
-        UsageError: It is written in neither way.
+        UsageError: The text has neither form.
     """
     if ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None:
         return None

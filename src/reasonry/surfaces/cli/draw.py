@@ -2,9 +2,8 @@ r"""Drawings in a terminal: answers, the tree of a run (live or from its documen
 
 In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
 
-    LaTeX       `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …),
-                and what encloses a formula: `$…$`, `\(…\)`, `\[…\]`
-    Markdown    headings, `**bold**`, `code`, fences and tables
+    LaTeX `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and the
+                marks around a formula: `$…$`, `\(…\)`, `\[…\]` Markdown headings, `**bold**`, `code`, fences and tables
 
 Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
 """
@@ -237,7 +236,7 @@ def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[st
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the main line with each branch under its first thought's parent, then branches without a parent there.
+    """Yield the main line with each branch under its parent thought, then the branches without such a parent.
 
     Returns:
         Rows: the indentation, the margin and the text.

@@ -120,9 +120,9 @@ def run_tool(
         name: The tool: py_executor.
         code: A file with the code; `-` reads standard input.
         sandbox: Where to run it.
-        max_seconds: Wall-clock seconds until it is stopped.
-        max_memory_mb: MiB of memory it may use.
-        max_output_bytes: Bytes of output, and of the value, that are kept.
+        max_seconds: Wall-clock seconds until the code is stopped.
+        max_memory_mb: MiB of memory for the code.
+        max_output_bytes: Bytes to keep of the output, and of the value.
     """
     if name != "py_executor":
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])

@@ -43,7 +43,7 @@ def list_strategies(context: Any) -> Candidates:
 
 
 def list_agents(context: Any) -> Candidates:
-    """Return the agents supported by setup."""
+    """Return the agents that setup supports."""
     from ..setup.agents import AGENTS
 
     return {agent.name: agent.title for agent in AGENTS}
@@ -262,7 +262,7 @@ class RunChoice(Filters):
 
     Args:
         status: Only runs with this status.
-        outcome: Only runs with this outcome; waiting: for answers from their caller.
+        outcome: Only runs with this outcome; waiting means for answers from their caller.
         reason: Only runs that ended for this reason, such as rate_limited.
     """
 

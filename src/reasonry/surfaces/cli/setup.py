@@ -1,4 +1,4 @@
-"""`reasonry setup` and `completion`: put Reasonry into the agents that are installed, and commands into the shell."""
+"""`reasonry setup` and `completion`: add Reasonry to the installed agents, and completion to the shell."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def setup(
     models: tuple[str, ...] = (),
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
+    """Add Reasonry to agents: its MCP server and its skills, in each agent's own files.
 
-    The rest of each file stays, and a backup is kept beside it. Without a name it shows the changes for every agent it
+    The rest of each file stays, with a backup beside it. Without a name, setup shows the changes for every agent it
     finds, and asks.
 
     Args:

@@ -75,7 +75,7 @@ def open_server(
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
-    """Return the tool with a short description, and its parameters with no more than their types."""
+    """Return the tool with a short description, and parameters with types alone."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
         name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}

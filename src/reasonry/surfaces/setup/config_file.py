@@ -1,8 +1,8 @@
 """Configuration files of other programs: read, edited in one place, and written whole or not at all.
 
-An edit changes its own entry and nothing else, or it is refused. A new text is written under the name of the backup,
-replaces the old text, and then the old text becomes the backup. A setup that is killed at any instant thus leaves a
-whole file, and no copy besides the backup.
+An edit changes its own entry and nothing else, or it is refused. It writes the new text under the backup's name,
+replaces the old file by it, and then makes the old text the backup. A setup killed at any instant thus leaves a whole
+file, and no copy besides the backup.
 """
 
 from __future__ import annotations
