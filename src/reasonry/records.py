@@ -35,8 +35,8 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
-"""How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
-ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
+"""The end of a run in one word: `solved` (a verifier proved the answer), `answered`, `stopped` (by a budget or a
+person, at most with the best so far), `unsolved` (a search without an answer), `error`, or `waiting` for its
 caller's answers."""
 ANSWERED = ("solved", "answered")
 """The outcomes of runs that have an answer."""
@@ -57,19 +57,19 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     """None while the run works or is paused."""
     reason: str | None = None
     detail: str = ""
-    """The reason in words; of an error, its message."""
+    """The reason for people, or the message of an error."""
     answer: str | None = None
-    """The answer; with no `solved` or `answered` the best so far, if there is any."""
+    """The answer of a `solved` or `answered` run, else the best so far, if any."""
     owner: str = ""
-    """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
+    """The owner, which never changes. Empty for the operator."""
     unattended: bool = False
-    """Whether it is a job: the process that drives the jobs of the store brings it to its end."""
+    """Whether the run is a job, driven by the process that drives the store's jobs."""
     paused: bool = False
     calls: int = 0
-    """Spent by the run itself when its row was last written, without the share that it took over as a fork."""
+    """Calls of the run itself at the last write of its row, without a fork's copied answers."""
     tokens: int = 0
     usd: float | None = None
-    """None: not known."""
+    """None if unknown."""
 
 
 class JobOptions(Struct, frozen=True):
@@ -103,7 +103,7 @@ class RequestKey(Struct, frozen=True):
 
     key: str
     digest: bytes
-    """Of all that was asked for."""
+    """The digest of the whole request."""
     at_ms: int
     """Now, UTC, milliseconds since 1970."""
 
@@ -132,9 +132,9 @@ class RunFilters(TypedDict, total=False):
     until_ms: int | None
     """Created before."""
     min_usd: float | None
-    """Cost this much or more, as far as it is known."""
+    """The least known cost."""
     query: str | None
-    """Whose problem, answer, error or thoughts contain this text, whatever its case."""
+    """A text in the problem, answer, error or thoughts, in any case."""
 
 
 UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
@@ -144,12 +144,12 @@ class UsageTotal(Struct, frozen=True):
     """The total usage of runs."""
 
     group: str = ""
-    """Their common value; of a day, its date in UTC; empty: these are all runs."""
+    """The common value of the group, for a day its UTC date. Empty for all runs."""
     runs: int = 0
     calls: int = 0
     tokens: int = 0
     usd: float = 0.0
-    """As far as it is known."""
+    """The known cost."""
 
 
 class Use(Struct, frozen=True):
@@ -158,7 +158,7 @@ class Use(Struct, frozen=True):
     thoughts: int
     at_ms: int
     added: tuple[ThoughtRow, ...] = ()
-    """The latest of its thoughts; those the store has already are not written again."""
+    """The latest thoughts. The store skips thoughts that it already has."""
 
 
 class RunStore(Protocol):
@@ -304,13 +304,13 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     purpose: str = ""
     """Head of the first thought or of the problem, for lists."""
     run_id: str | None = None
-    """Set where a run writes this session."""
+    """The run that writes this session, if any."""
     head: bytes = b"{}"
-    """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
+    """Small JSON: the state of each line of thought (stage, last number, totals, branches). Opaque to the store."""
     ttl_ms: int | None = None
-    """Time without use after which it expires. None means the time that the caller names."""
+    """Time without use until it expires. None for the caller's default."""
     owner: str = ""
-    """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
+    """The owner, which never changes. Empty for the operator."""
 
 
 class SessionFilters(TypedDict, total=False):
@@ -325,7 +325,7 @@ class SessionFilters(TypedDict, total=False):
     guided: bool | None
     """Whether no run writes it."""
     query: str | None
-    """Whose purpose or thoughts contain this text, whatever its case."""
+    """A text in the purpose or thoughts, in any case."""
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
@@ -334,7 +334,7 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     seq: int
     """1, 2, … in the order of the calls of this session."""
     number: int
-    """The number the thinker gave it; may repeat."""
+    """The thinker's own number, which may repeat."""
     text: str
     branch: str | None = None
     body: bytes = b"{}"
@@ -380,13 +380,13 @@ class SessionChange(Struct, frozen=True):
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
     delete: bool = False
-    """Remove the session that stood there before writing `row`, if any."""
+    """Whether to remove an earlier session with this id before writing `row`."""
     value: Any = None
     """Returned to the caller once everything is durable."""
     archive_as: str | None = None
-    """Archive the session that stood there, under this id, its own or another, before writing `row`."""
+    """The id under which to archive an earlier session with this id before writing `row`, if any."""
     instead: str | None = None
-    """The existing session that `row` and `thought` are written to. None means the session at hand, or a new one."""
+    """The existing session to write `row` and `thought` to. None for the current session, or a new one."""
 
 
 class Sweep(Struct, frozen=True):
@@ -395,9 +395,9 @@ class Sweep(Struct, frozen=True):
     now_ms: int
     """The time, UTC, milliseconds since 1970."""
     ttl_ms: int
-    """After so long unused an active session is archived or deleted that has no time to live of its own."""
+    """Time without use until an active session expires, unless it has its own time to live."""
     retention_ms: int | None
-    """Time without use after which an archived session is deleted. None means never."""
+    """Time without use until an archived session is deleted. None for never."""
     delete: bool
     """Whether an active session is deleted rather than archived."""
 
@@ -483,7 +483,7 @@ class WholeRun(Struct, frozen=True):
     lines: tuple[Line, ...]
     checkpoint: Line | None = None
     request: RequestKey | None = None
-    """Of the request that began it."""
+    """The key of the request that began the run."""
 
 
 class WholeSession(Struct, frozen=True):
@@ -498,8 +498,8 @@ Whole = WholeRun | WholeSession
 WholeKind = Literal["run", "session"]
 
 Written = Literal["new", "continued", "same", "differs"]
-"""How a store took a run or session that it was handed: it was new; the store had an earlier state of it,
-which was continued; the store has just this; the store has something else under its id, and kept that."""
+"""The result of writing a run or session to a store: it was new; it continued an earlier state; it was there
+already; or the store keeps something else under its id."""
 
 
 class Tally(Struct, frozen=True):
@@ -520,9 +520,9 @@ class StoreStats(Struct, frozen=True):
     thoughts: int
     """Thoughts kept for sessions; the thoughts of runs are in their journals as well."""
     bytes: int
-    """Its size on the disk."""
+    """The size on the disk."""
     free_bytes: int | None
-    """The empty part of that, which `vacuum` gives back. None means not known."""
+    """The empty part, which `vacuum` returns to the disk. None if unknown."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -532,7 +532,7 @@ class Finding(Struct, frozen=True, omit_defaults=True):
     id: str
     state: Literal["whole", "damaged"] = "whole"
     entries: int = 0
-    """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
+    """The number of checked lines or thoughts; for the file, the number of runs and sessions."""
     message: str = ""
     """The damage, and its place."""
 

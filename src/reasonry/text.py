@@ -38,8 +38,8 @@ UNSEEN = (
     r"\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Control, format (bidi, zero-width, tags) and separator characters and half characters, for a character class of a
-pattern; of the control characters, line feed and tab are left out."""
+"""Control characters (except line feed and tab), format characters (bidi, zero-width, tags), separators and lone
+surrogates, for a character class of a pattern."""
 
 _UNSEEN = lazy_pattern(f"[{UNSEEN}]")
 _FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
@@ -159,7 +159,7 @@ def without_surrogates(text: str) -> str:
 
 
 REPEATED_CHARS: Final = 300
-"""The characters at the end of a cut-off text that are checked for repetition: more room would bring more of it."""
+"""The characters at the end of a cut-off text to check for repetition."""
 _TIMES: Final = 4
 """The least number of repetitions."""
 

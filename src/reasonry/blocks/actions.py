@@ -190,7 +190,7 @@ WIRES: Final = {
         lazy_pattern(rf"\[\[ ## next_tool_name ## \]\]\s*{_NAME}\s*\[\[ ## next_tool_args ## \]\]"), "[[ ##"
     ),
 }
-"""By whose it is; the first that a text has is how its calls are read."""
+"""By provider. The first wire with markup in a text reads its calls."""
 _PAPER: Final = lazy_pattern(
     rf"^[ \t>*_`#\-]*action(?:[ \t]*\d+)?[ \t*_]*:[ \t*_`]*{_NAME}"
     r"\[(?P<input>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\][ \t`*_.]*$",

@@ -25,7 +25,7 @@ OUTPUT = "output"
 """The `about` of the effect that checks an answer by its type."""
 
 VALUES = ("number", "integer", "boolean")
-"""The types of answers that a text is never."""
+"""Types of answers that are never a whole text."""
 
 PROMPT = """{problem}
 

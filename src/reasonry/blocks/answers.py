@@ -31,7 +31,7 @@ from ..text import first_words, lazy_pattern
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
-"""How an answer is marked, be it a value, a text or a program."""
+"""The instruction to mark an answer: a value, a text or a program."""
 
 _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)

@@ -21,7 +21,7 @@ from ..reading.thinking import echo_in, without_thinking
 from ..text import repeats_itself
 
 UNMARKED_MODE: Final = "unmarked"
-"""The mode of a reply that is the answer as a whole, since it never said where its answer is."""
+"""The mode of an unmarked reply that is the answer as a whole."""
 
 
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:

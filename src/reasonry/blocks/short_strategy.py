@@ -55,10 +55,8 @@ class Prompt(Struct, Generic[T], frozen=True):
 
 
 Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
-"""A run of a short strategy's function: it yields prompts, is sent the replies, and returns the answer.
-
-`yield` gives a reply that is text; `yield from` gives one of any type, under its own type.
-"""
+"""A run of a short strategy's function: it yields prompts, receives the replies, and returns the answer. `yield`
+returns text; `yield from` returns a reply of any type, typed."""
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ class Spending(Observer):
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
-        """Runs that are active or were cut off, and the earlier spending of each."""
+        """Active and cut-off runs, and the earlier spending of each."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""

@@ -27,10 +27,10 @@ from .run import Run
 from .usage import estimate_tokens
 
 UNMEASURED = 1.5
-"""Tokens that a prompt may take for each estimated token, before the model has measured a prompt."""
+"""Tokens per estimated token of a prompt, assumed until the model has measured a prompt."""
 
 LEAST_ROOM = 16
-"""Tokens that a reply may take where less is left: no provider takes a smaller limit."""
+"""The least token limit of a reply, even if the budget leaves less: providers accept no smaller limit."""
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
 """Waits for an event, until the drive halts."""
@@ -39,15 +39,15 @@ CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
 """Limits before which a run is closed, rather than stopped."""
 
 KEPT_SHARE: Final = 0.2
-"""Share of a limit on time that is kept back for the last question, where no question has taken longer."""
+"""The least share of a time limit that is reserved for the last question."""
 KEPT_TIMES: Final = 1.5
-"""How many times as long as the slowest question so far the last question may take."""
+"""The time reserved for the last question, as a multiple of the slowest question so far."""
 
 
 LOOK_EVERY_MS: Final = 1_000
 
 ALLOWANCE_SPENT: Final = "max_usd_a_day"
-"""The termination reason of a run that meets the limit of its owner's day."""
+"""The termination reason of a run at its owner's daily limit."""
 
 
 class BudgetExhausted(Exception):

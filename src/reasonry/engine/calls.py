@@ -51,13 +51,13 @@ WARM_PREFIX_CHARS = 4_096
 """Providers cache prompts from about 1,024 tokens on; the cache of a shorter prompt is not worth waiting for."""
 
 MAX_FALLBACKS = 10
-"""How often a question may change its form because the server refuses a feature; such a change is no attempt."""
+"""The most changes of a question's form for features that the server refuses. A change is not an attempt."""
 
 MAX_TRIED_CHARS = 300
 """Longest record of a failed request."""
 
 ENDLESS_CHARS: Final = 6_000
-"""Repeating characters at the end of a growing text from which on it counts as endless."""
+"""The number of repeating characters at the end of a text that counts as endless."""
 
 LAST_S = 0.1
 """The last seconds of a run; an answer to a call sent in them would come too late."""
@@ -75,7 +75,7 @@ class Sent(Struct, frozen=True):
 
 
 Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
-"""Requests a number of samples of one question; fewer may come back."""
+"""Requests a number of samples of a question, and returns that number or fewer."""
 
 
 class Halted(Exception):

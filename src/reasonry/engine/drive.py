@@ -51,10 +51,10 @@ _LOG = logging.getLogger("reasonry")
 T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.5
-"""Seconds between two looks of a waiting drive at its run in the store, which may be cancelled there."""
+"""Seconds between two reads of the run by a waiting drive, since the run may be cancelled in the store."""
 
 KEEP_EVERY: Final = 32
-"""Lines after which the state of a coached run is saved, so that an answer costs the same however long the run is."""
+"""Lines after which the state of a coached run is saved, so that the cost of an answer does not grow with the run."""
 
 
 class OpenRun:

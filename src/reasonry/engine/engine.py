@@ -32,10 +32,10 @@ from .run import Run, check_steering, fold, fold_from
 from .telemetry import trace_context
 
 Steer = Callable[[str, Steered], Awaitable[None]]
-"""Changes what an active run may do, by its id."""
+"""Steers an active run, by its id."""
 
 LET_GO_S: Final = 3
-"""Seconds that a cancellation waits for the drive that it ends."""
+"""Seconds that a cancellation waits for the drive to end."""
 
 QUEUE_S: Final = 10
 """Seconds that answers to a coached run wait for other answers in work."""

@@ -27,9 +27,9 @@ class InFlight:
         self.intended: Counter[str] = Counter()
         """The number of calls that this drive recorded before they went out, by effect."""
         self.refused: dict[str, Refusal] = {}
-        """Effects that the limits keep from going out."""
+        """Effects that the limits refuse."""
         self._under_other_terms = frozenset[asyncio.Task[Event]]()
-        """Tasks that began under earlier limits; the new limits may allow an effect that those refused."""
+        """Tasks that began under earlier limits. The new limits may permit what the earlier limits refused."""
 
     @property
     def known(self) -> set[str]:

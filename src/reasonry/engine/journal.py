@@ -69,7 +69,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     forked_at: int | None = None
     schema: int = SCHEMA
     why: str = ""
-    """The reason for the strategy, where the user did not name it."""
+    """The reason for the strategy, if the user did not name it."""
     version: int = 0
     """The strategy's version."""
     warnings: tuple[str, ...] = ()

@@ -22,11 +22,8 @@ Limit = int | Mapping[str, int] | None
 limit."""
 
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
-"""Holds a place under a provider's limit over all processes of a store, once there is a place.
-
-The arguments are the provider, the seconds after which a place that is not released ends, and a function that is called
-with the seconds to wait.
-"""
+"""Waits for a place under a provider's limit for all processes of a store, and holds it. Arguments: the provider,
+the seconds until an unreleased place ends, and a function to call with the seconds to wait."""
 
 
 class RateLimits:
@@ -109,9 +106,9 @@ class RateLimit:
 MOST_AT_THE_GATE: Final = 64
 """Most calls in flight at once before the gate opens to all calls."""
 MOST_WAIT_S: Final = 900.0
-"""Longest wait of a call at a gate where its run has no limit in seconds."""
+"""Longest wait of a call at a gate if its run has no limit in seconds."""
 UNCLEAR_WAIT_S: Final = 60.0
-"""The wait where a provider asks for a longer, negative or unreadable wait."""
+"""The wait if a provider asks for a longer, negative or unreadable wait."""
 
 
 class GateClosed(Exception):

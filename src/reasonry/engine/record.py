@@ -124,7 +124,7 @@ def _head_of(run: Run) -> dict[str, Any]:
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
-"""Members of the first entry that the document omits where they are empty."""
+"""Members of the first entry that the document omits if they are empty."""
 
 
 def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class Run:
     lifted = frozenset[int]()
     """The places of events that no longer count: a closing that new limits lifted, and the events after it."""
     unmarked: str | None = None
-    """The latest answer that did not mark where its answer is."""
+    """The latest reply without a mark."""
     in_part: tuple[str, ...] = ()
     """The unread parts of replies that were read in part."""
     spent = NOTHING
@@ -112,7 +112,7 @@ class Run:
     dearest = NOTHING
     """The usage of the dearest answer: the guess for calls whose answer was lost."""
     lost = 0
-    """The number of calls that went out and whose answer was never recorded."""
+    """The number of calls without a recorded answer."""
     cut = NOTHING
     """The known usage of calls that a stop cut off in flight; counted in `spent`."""
     ended: Ended | None = None
@@ -120,12 +120,12 @@ class Run:
     """The snapshot before a stop or a failure ended the run, and the event of that end."""
     _answered = 0
     skipped = Counts()
-    """The counts before the kept state that the fold began with; the lists of the run begin after it."""
+    """The counts at the kept state where the fold began. The run's lists begin after it."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
-        """The limits of the run, each with the run time from which it held."""
+        """The limits of the run, each with the run time of its start."""
         self.strategies = strategies
         self.strategy = with_form(
             recorded_strategy(strategies, begun.strategy),

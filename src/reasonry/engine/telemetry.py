@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 CARRIED = ("traceparent", "tracestate")
-"""The fields of W3C Trace Context that go from one process to the next."""
+"""The fields of W3C Trace Context that pass from process to process."""
 
 
 class TracedWork:

@@ -27,10 +27,10 @@ CHARS_PER_TOKEN = 4
 """Characters of English text per token. A character beyond ASCII counts as three: other languages take more tokens."""
 
 BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
-"""The share of the estimate that a stated figure must reach: of one reply, and of several samples together."""
+"""The share of the estimate that a stated figure must reach: for one reply, and for several samples together."""
 
 MOST_HIDDEN_TOKENS = 1_000_000
-"""More tokens than any model reasons for one reply, or than any provider adds to one prompt."""
+"""More tokens than any model's hidden reasoning for a reply, or any provider's addition to a prompt."""
 
 MOST_OFF = 100
 """The factor by which a call may be dearer or cheaper than its list price: discounts, tiers, fees."""

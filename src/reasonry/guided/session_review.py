@@ -112,7 +112,7 @@ def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
-    """List the open points in a line: unused corrections, unmerged branches, unsupported claims. Empty without any.
+    """List the open points in a line, if any: unused corrections, unmerged branches, unsupported claims.
 
     Args:
         thoughts: All thoughts of the session, oldest first. Copied thoughts of a run are not checked.

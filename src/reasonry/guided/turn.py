@@ -31,7 +31,7 @@ from .thinking_tool import Notice, ThinkingCall
 
 PURPOSE_CHARS = 100
 _LOOKED_BACK = 64
-"""The latest thoughts among which a repeated one is looked for."""
+"""The number of latest thoughts to search for a repeated thought."""
 LEAST_ASKED = 3
 """The thoughts from which a session is asked about possible mistakes before its end."""
 SHOWN_CHARS = 20_000

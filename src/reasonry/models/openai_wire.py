@@ -28,7 +28,7 @@ from ..reading.json_in_text import is_whole
 from ..text import UNSEEN, first_words, without_surrogates
 
 MOST_SAMPLES = 128
-"""The most that `n` may be."""
+"""The largest `n`."""
 
 Format = Literal["json_schema", "json_object", "none"]
 

@@ -334,7 +334,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list; an object in a list of texts becomes its texts without its number."""
+    """Coerce an item of a list. In a list of texts, an object becomes the text of its members without a number."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):

@@ -95,7 +95,7 @@ def _plain_escapes(text: str) -> str:
 
 
 def _whole_values(text: str) -> list[Any]:
-    """Return the value of a text that is JSON as a whole, in a list, or an empty list."""
+    """Return a list with the value of a text that is JSON as a whole, or an empty list."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
     return _clean(found[0]) if found and found[1] == len(stripped) else []

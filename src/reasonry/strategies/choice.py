@@ -90,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
-"""Tried from the top."""
+"""The rows of the table, tried from the top."""
 
 
 def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:

@@ -257,7 +257,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def receive(s: State) -> Move:
-    """Start with the solvers, if any. Otherwise x is the text."""
+    """Start with proofs if there are solvers, otherwise with the claims of x."""
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 

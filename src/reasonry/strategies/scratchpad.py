@@ -57,10 +57,10 @@ to be checked at a glance, and with values from the scratchpad alone."""
 """The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
 
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
-"""The target of a trace; asked only where it was not said with the last line."""
+"""The target of a trace; asked only if the last line did not give it."""
 
 FINISH = "Now do what is left of the computation, as briefly as it allows, and give the result."
-"""Ours, where the steps, or the calls, have run out before the result is there."""
+"""Ours, for a run without a result whose steps or calls are used up."""
 
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"

@@ -55,7 +55,7 @@ INTEGRATE = """First say step by step what follows for the question. Then give t
 that is missing."""
 
 SOLVE = "First say what follows from the intermediate answers for the question."
-"""The paper's "So the final answer is: …", asked for where the questions have run out."""
+"""The paper's "So the final answer is: …", asked for once the questions are used up."""
 
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"

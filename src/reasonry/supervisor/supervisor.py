@@ -39,18 +39,18 @@ from .deaths import MAX_DEATHS, DeadlyRuns
 from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
 CUT_S: Final = 1.0
-"""How long what is cut off may take to end when the process drains."""
+"""Seconds for cut-off calls to end when the process drains."""
 
 MAX_RUNS: Final = 256
 """Runs that are driven at once."""
 
 MAX_QUEUED: Final = 100_000
-"""Jobs that wait at once; who begins one more is told to try again later."""
+"""The most waiting jobs. Another job is refused, to be retried later."""
 
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""The reason of a cancelled run that continues when its client returns; a run cancelled by its user does not."""
+"""The reason of a run cancelled by a disconnect, which continues when its client returns."""
 
 _log = logging.getLogger("reasonry")
 
@@ -112,12 +112,12 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
-        """How many clients wait for each run."""
+        """The number of clients that wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = DeadlyRuns()
         self.draining = False
         self._news = News()
-        """Told when a job begins to be driven here, and when the process drains."""
+        """Wakes at the start of each job's drive here, and when the process drains."""
 
     @property
     def running(self) -> int:

@@ -62,7 +62,7 @@ class CallersTool:
         self.name, self.description, self.parameters = card.name, card.description, card.parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Refuse."""
+        """Raise: only the caller can run this tool."""
         raise ToolError(f"{self.name} is the caller's to call")
 
 

@@ -43,7 +43,8 @@ _LIMITS: Final = (
 )
 """Limits: processes in total; file blocks, KiB of memory and processor seconds for each process.
 
-A kernel before 5.14 counts the processes outside too; where they are too many, `(:)` finds out before the command runs.
+A kernel before 5.14 also counts the processes outside; `(:)` finds out whether they are too many before the command
+runs.
 """
 _SCRATCH: Final = ("--perms", "1777", "--size", str(256 * 2**20), "--tmpfs")
 _SETPRIV: Final = "/usr/bin/setpriv"

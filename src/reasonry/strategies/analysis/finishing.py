@@ -104,7 +104,7 @@ def _close(state: State, *thoughts: Thought) -> Move:
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
-    """Format the feedback for the history."""
+    """Format a decision for the history."""
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,

@@ -352,7 +352,7 @@ def close(s: State) -> Move | None:
 
 
 def formulate(s: State) -> Move:
-    """Return the answer of the decision."""
+    """Return the answer that the stage before has settled."""
     return go(s, "path_justification", s.answer or NO_ANSWER)
 
 

@@ -49,7 +49,7 @@ _CODE: Final = re.compile(
     r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
     re.MULTILINE,
 )
-"""Signs that a text is code, which is no Markdown."""
+"""Signs of code, which is not Markdown."""
 
 MAX_DRAWN = 200
 """The most nodes of an ended run. A larger tree shows its latest nodes and the path to the answer."""

@@ -124,7 +124,7 @@ Strategy = Annotated[
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
-"""A text; `-` alone is one too. As an argument it begins with a hyphen only after `--`."""
+"""A text, which may be `-` alone. An argument may begin with a hyphen only after `--`."""
 Problem = Annotated[
     Text | None,
     Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),

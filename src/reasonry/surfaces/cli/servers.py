@@ -37,7 +37,7 @@ _IN_A_TERMINAL = (
     "Tell yours with: reasonry setup (`reasonry setup --help` lists the agents)",
     "Ctrl-C ends it.",
 )
-"""For a person who started the server in a terminal and would see nothing."""
+"""A note for a person who started the server in a terminal."""
 
 
 def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:

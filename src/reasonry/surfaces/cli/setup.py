@@ -53,7 +53,7 @@ def setup(
         dry_run: Show the changes and make none.
         yes: Do not ask.
         project: Write the project's files in the current folder, not the user's.
-        force: Replace or remove an entry of that name that does not start Reasonry, too.
+        force: Also replace or remove an entry of that name for another program.
         no_skills: Leave the skills out.
         name: The name of the entry.
         store: The store of the server, as `reasonry mcp --store` takes it.

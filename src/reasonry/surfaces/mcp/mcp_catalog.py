@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
-"""Left out where tokens count; an error names a bound that a call breaks."""
+"""Keywords that short descriptions omit. An error names a bound that a call breaks."""
 _EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", "run_id", "id"}
 """Parameters that do not explain themselves."""
 

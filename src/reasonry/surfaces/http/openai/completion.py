@@ -50,7 +50,7 @@ from .request import (
 )
 
 _SAY_NOTHING: Final = ("sent", "ended")
-"""Events that bring neither text nor thoughts: of these no document is made."""
+"""Events with neither text nor thoughts, which need no document."""
 SAY_SPEND_MS: Final = 5_000
 """Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
