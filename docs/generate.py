@@ -381,6 +381,7 @@ def call_rows() -> str:
     """Return what each strategy takes where all goes well, as `bench/calls.py` measures it."""
     sys.path.append(str(Path(__file__).parents[1] / "bench"))
     from calls import cost
+    from worked import PRICED, priced_on
 
     from reasonry.strategies import STRATEGIES
 
@@ -390,7 +391,8 @@ def call_rows() -> str:
             took, _ = cost(strategy)
             rows.append(f"| `{name}` | {took.calls} | {took.rounds} | {took.tokens:,} |")
     heads = ["| strategy | calls | rounds | tokens |", "|---|---|---|---|"]
-    return "\n".join([*heads, *rows])
+    dollars = f"The strategy pages give dollars with {PRICED}, at the prices of {priced_on()}."
+    return "\n".join([*heads, *rows, "", dollars])
 
 
 # -- agents
