@@ -63,8 +63,8 @@ def replay(
 
     Args:
         strategies: All strategies by name. Defaults to the built-in strategies and those of installed packages.
-        options: Options to replace. The record has all others. `prompts` likewise.
-        tools: Tools to replace, which are not called.
+        options: Options that replace recorded options; likewise `prompts`.
+        tools: Tools that replace recorded tools. They are not called.
 
     Raises:
         AssertionError: The run makes another request, or has another end.

@@ -128,11 +128,11 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
-        """Return the best available answer, if any, for the case that no other can be obtained.
+        """Return the best available answer, if any, after all other attempts failed.
 
         Args:
             best: The strategy's result so far, if it is an answer.
-            why: The reason why no other answer can be obtained.
+            why: The reason why no other answer is available.
         """
         known = (text for text in (best, self.fallback) if text and not self._is_refuted(text))
         text = next(known, None)

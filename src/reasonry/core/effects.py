@@ -115,7 +115,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text; parts that it contains unchanged stay separate parts."""
+        """Replace the whole text. Old parts that the new text contains stay separate parts."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

@@ -105,7 +105,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list
 
 
 def read_texts(value: Any) -> list[str]:
-    """Read a value as a list of texts, with the texts of objects; empty if it is not a list of texts."""
+    """Read a list of texts, or of objects with a text; empty for any other value."""
     try:
         return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:

@@ -323,7 +323,7 @@ def let_go(tx: Tx, run_id: str, holder: str) -> bool:
 
 
 def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]) -> list[RunRow]:
-    """Return a page of the runs that are listed, newest first."""
+    """Return a page of runs, newest first."""
     bound = MAX_INT if before is None else key_of(tx, before)
     tests, values = sql.tests_of(tx, sql.RUN_FILTERS, which, 2)
     query, hint = searchable.fold(which.get("query") or ""), ""

@@ -256,7 +256,7 @@ def session(tx: Tx, session_id: str) -> SessionRow:
 def sessions(
     tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
 ) -> list[SessionRow]:
-    """Return a page of the sessions that are listed, last used first."""
+    """Return a page of sessions, last used first."""
     bound = MAX_INT, MAX_INT
     if before is not None:
         last = _find_known(tx, before)
