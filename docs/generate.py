@@ -171,11 +171,10 @@ def _source(source: str) -> str:
 
 
 def _options(options: Iterable[Schema]) -> str:
-    rows = [
-        f"| `{one['name']}` | {_default(one['default'])} | {_cell(_kind(one))} | {_cell(one['description'])} |"
+    return "\n".join(
+        f"- `{one['name']}` = {_default(one['default'])} ({_kind(one)}): {_line(one['description'])}"
         for one in options
-    ]
-    return "\n".join(["| option | default | values | meaning |", "|---|---|---|---|", *rows])
+    )
 
 
 def _default(value: Any) -> str:
@@ -184,8 +183,12 @@ def _default(value: Any) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return _line(text).replace("|", "\\|")
 
 
 def _details(kind: Any) -> str:
@@ -218,7 +221,9 @@ def shared_details() -> dict[str, Schema]:
 
 
 def _detail_rows(details: dict[str, Schema]) -> str:
-    return "\n".join(f"- `{name}` ({_kind(one)}): {one['description']}" for name, one in details.items())
+    return "\n".join(
+        f"- `{name}` ({_kind(one)}): {_line(one['description'])}" for name, one in details.items()
+    )
 
 
 def _kind(schema: Schema) -> str:
