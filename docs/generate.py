@@ -196,7 +196,7 @@ def _details(kind: Any) -> str:
     shared = [f"`{name}`" for name in _members(kind) if name in shared_details()]
     parts = [
         f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`).",
-        _folded(f"{len(own)} of its own", _detail_rows(own)) if own else "",
+        _detail_rows(own),
         f"[Shared details](../choosing.md#shared-details): {', '.join(shared)}." if shared else "",
     ]
     return "\n\n".join(part for part in parts if part)
