@@ -87,7 +87,8 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
         Meta(description="Texts to judge, or texts by name; no draft is written."),
     ] = None
     criteria: Annotated[
-        dict[str, str], Meta(max_length=20, description="The criteria of the judge: a sentence for each name.")
+        dict[str, str],
+        Meta(max_length=20, description="The criteria of the judge: a sentence for each name."),
     ] = field(default_factory=dict[str, str])
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
