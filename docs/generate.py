@@ -85,11 +85,11 @@ def strategy_head(name: str) -> str:
 
     document = describe(STRATEGIES[name])
     names = ", ".join(f"`{each}`" for each in (name, *document["aliases"]))
-    uses = "guided, coached and driven" if document["driven"] else "guided use only"
+    uses = "" if document["driven"] else " · guided use only"
     return "\n\n".join(
         [
             f"# {document['title']}",
-            f"{names} · {_source(document['source'])} · {uses}",
+            f"{names} · {_source(document['source'])}{uses}",
             document["summary"],
         ]
     )
