@@ -86,7 +86,6 @@ class Plugins:
         return [name for each, name in self._points if each == kind and not self._naming_fault(each, name)]
 
     def _naming_fault(self, kind: str, name: str) -> str:
-        """Return the fault of an unusable name, if any."""
         points = self._points.get((kind, name), ())
         if len(points) > 1:
             return f"{len(points)} entry points of the package have this name"

@@ -527,7 +527,6 @@ class _Listener:
                 self._cut()
 
     def hear_reply(self, piece: str) -> None:
-        """Note a piece of the reply."""
         self.pieces.append(piece)
         if self.endless.hear(piece):
             self._cut()

@@ -81,7 +81,6 @@ class _Replay:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
     def whole(self, *, from_run: int = 0, **members: Any) -> WholeSession:
-        """Return the session."""
         row = SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,

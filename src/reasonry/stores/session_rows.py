@@ -48,7 +48,6 @@ def _digest(before: bytes, values: Sequence[Any]) -> bytes:
 
 
 def _first_digest(key: int) -> bytes:
-    """Return the digest before the first thought of a session."""
     return _digest(b"thoughts", (key,))
 
 
