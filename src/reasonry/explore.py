@@ -57,7 +57,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point of a path: how many unusual outcomes are `left`, and how answers were `ruled`."""
+    """A point of a path: the number of unusual outcomes `left`, and the verdicts on answers (`ruled`)."""
 
     snapshot: Snapshot
     left: int

@@ -183,7 +183,7 @@ class RunStore(Protocol):
         Args:
             thoughts: The first thoughts of the session.
             drive: Whether to take the right to drive it in the same transaction, for the next `drive` of the run here.
-            job: How it waits for a worker, if workers share the store.
+            job: The options of its job, if workers share the store.
 
         Returns:
             Its id; or, without a write, the id of the run that the same request began earlier.

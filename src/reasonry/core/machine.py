@@ -548,7 +548,8 @@ class _Execution:
     def close(self, event: Closing) -> Step | None:
         """Close the child runs, or the run itself if no child can close.
 
-        Returns: None if nothing can close.
+        Returns:
+            None if nothing can close.
         """
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending

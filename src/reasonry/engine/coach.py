@@ -52,8 +52,9 @@ class Coach(Struct, frozen=True):
     async def start(self, order: Begun, performers: Performers, fork: Fork | None = None) -> dict[str, Any]:
         """Accept a run, or a fork of another run, and return its first questions.
 
-        Returns: {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, a `note`
-            if an active run has no open question, `refuted` thoughts, if any, and `result` after the end.
+        Returns:
+            {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, a `note` if an
+            active run has no open question, `refuted` thoughts, if any, and `result` after the end.
         """
         async with self.engine.begin(order, performers, fork) as opened:
             return await self.proceed(opened, performers)

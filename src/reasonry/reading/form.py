@@ -41,8 +41,9 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
     Args:
         texts: All replies to the question so far, oldest first.
 
-    Returns: The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (a
-        reply that is declared to be the answer as a whole).
+    Returns:
+        The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (a reply
+        that is declared to be the answer as a whole).
     """
     *before, text = [texts] if isinstance(texts, str) else texts
     field = marked_field(form)

@@ -105,7 +105,7 @@ class Leases:
 
     @property
     def holds_any(self) -> bool:
-        """Whether a lease is held or was taken."""
+        """Whether this store object holds or has taken any lease."""
         return bool(self._held or self._taken)
 
     def lease_of(self, run_id: str) -> Lease | None:

@@ -105,7 +105,7 @@ class View:
         return [thought for seq in seqs for thought in self._until(seq, 1) if thought.number == number]
 
     def _until(self, seq: int, count: int) -> list[ThoughtRow]:
-        """Return the `count` thoughts up to one, oldest first."""
+        """Return the last `count` thoughts up to `seq`, oldest first."""
         values = self._low, self._low + seq, min(count + 1, MAX_INT)
         found = self._tx.rows(sql.LATEST_THOUGHTS, values)[::-1]
         before = found.pop(0)[-1] if len(found) > count else _first_digest(self._of.key)

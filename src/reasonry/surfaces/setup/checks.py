@@ -95,7 +95,8 @@ def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
 async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[str, Any]]:
     """Start the server of each entry like its agent, a few side by side.
 
-    Returns: For each entry, a `note` why it was not tried, or the result of `check_server`.
+    Returns:
+        For each entry, a `note` why it was not tried, or the result of `check_server`.
     """
     places = asyncio.Semaphore(4)
 
