@@ -85,11 +85,11 @@ def strategy_head(name: str) -> str:
 
     document = describe(STRATEGIES[name])
     names = ", ".join(f"`{each}`" for each in (name, *document["aliases"]))
-    uses = "guided, coached and driven" if document["driven"] else "guided use only"
+    uses = "" if document["driven"] else " · guided use only"
     return "\n\n".join(
         [
             f"# {document['title']}",
-            f"{names} · {_source(document['source'])} · {uses}",
+            f"{names} · {_source(document['source'])}{uses}",
             document["summary"],
         ]
     )
@@ -112,12 +112,30 @@ def strategy_table(name: str) -> str:
         "## Stages",
         _folded(
             f"{len(document['stages'])} stages",
-            f"```mermaid\n{PLAIN_NODE.sub('', diagram(strategy))}```",
+            f"```mermaid\n{_joined(PLAIN_NODE.sub('', diagram(strategy)))}```",
         ),
         "## Details of a result",
         _details(strategy.details),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _joined(drawn: str) -> str:
+    """Join the edges of a diagram: of one stage with `&`, and of a chain in a line."""
+    head: list[str] = []
+    lines: list[str] = []
+    targets: dict[str, list[str]] = {}
+    for line in drawn.splitlines():
+        start, arrow, end = line.strip().partition(" --> ")
+        if arrow:
+            targets.setdefault(start, []).append(end)
+        else:
+            head.append(line)
+    for start, ends in targets.items():
+        joins = bool(lines) and lines[-1].endswith(f"> {start}") and len(lines[-1]) + len(start) < 90
+        line = f"{lines.pop() if joins else f'    {start}'} --> {' & '.join(ends)}"
+        lines.append(line)
+    return "\n".join([*head, *lines, ""])
 
 
 def with_too_few_calls(strategy: Any) -> list[str]:
@@ -127,7 +145,7 @@ def with_too_few_calls(strategy: Any) -> list[str]:
     fewer = (
         ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
     )
-    return ["## With too few calls", f"It needs {strategy.least_calls} calls{fewer}."]
+    return [f"It needs {strategy.least_calls} calls{fewer}."]
 
 
 def _folded(summary: str, *parts: str) -> str:
@@ -153,11 +171,10 @@ def _source(source: str) -> str:
 
 
 def _options(options: Iterable[Schema]) -> str:
-    rows = [
-        f"| `{one['name']}` | {_default(one['default'])} | {_cell(_kind(one))} | {_cell(one['description'])} |"
+    return "\n".join(
+        f"- `{one['name']}` = {_default(one['default'])} ({_kind(one)}): {_line(one['description'])}"
         for one in options
-    ]
-    return "\n".join(["| option | default | values | meaning |", "|---|---|---|---|", *rows])
+    )
 
 
 def _default(value: Any) -> str:
@@ -166,22 +183,47 @@ def _default(value: Any) -> str:
     return f"`{value if isinstance(value, str) else json.dumps(value)}`"
 
 
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    return _line(text).replace("|", "\\|")
 
 
 def _details(kind: Any) -> str:
+    own = {name: one for name, one in _members(kind).items() if name not in shared_details()}
+    shared = [f"`{name}`" for name in _members(kind) if name in shared_details()]
+    parts = [
+        f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`).",
+        _detail_rows(own),
+        f"[Shared details](../choosing.md#shared-details): {', '.join(shared)}." if shared else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _members(kind: Any) -> dict[str, Schema]:
+    """Return the members of a strategy's details that not every strategy has."""
     from reasonry.core.strategy import Details
     from reasonry.core.type_schema import inlined_schema
 
-    shared = inlined_schema(Details)["properties"]
-    fields = {name: one for name, one in inlined_schema(kind)["properties"].items() if name not in shared}
-    rows = [
-        f"| `{name}` | {_cell(_kind(one))} | {_cell(one['description'])} |" for name, one in fields.items()
-    ]
-    named = f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`)."
-    table = "\n".join(["| member | value | meaning |", "|---|---|---|", *rows])
-    return f"{named}\n\n{_folded(f'{len(rows)} members', table)}"
+    common = inlined_schema(Details)["properties"]
+    return {name: one for name, one in inlined_schema(kind)["properties"].items() if name not in common}
+
+
+@cache
+def shared_details() -> dict[str, Schema]:
+    """Return the details that more than three strategies have in the same words."""
+    from reasonry.strategies import STRATEGIES
+
+    found = [each for one in STRATEGIES.values() for each in _members(one.details).items()]
+    return {name: one for name, one in found if found.count((name, one)) > 3}
+
+
+def _detail_rows(details: dict[str, Schema]) -> str:
+    return "\n".join(
+        f"- `{name}` ({_kind(one)}): {_line(one['description'])}" for name, one in details.items()
+    )
 
 
 def _kind(schema: Schema) -> str:
@@ -266,18 +308,19 @@ def index() -> str:
     parts: list[str] = []
     for section in sections():
         rows = [
-            f"| [{_cell(page.title)}]({_from_docs(page.source)}) | {_cell(page.about)} |"
+            f"- [{page.title}]({_from_docs(page.source)}): {page.about}"
             for page in section.pages
             if page.group != "Commands"
         ]
         if section.title == "Reference":
             names = dict.fromkeys(tokens[0] for tokens in reference.commands())
             names["options"] = None
-            rows.append(f"| Commands | {' · '.join(f'[{name}](commands/{name}.md)' for name in names)} |")
-        table = "\n".join(["| page | subject |", "|---|---|", *rows])
+            rows.append(f"- Commands: {', '.join(f'[{name}](commands/{name}.md)' for name in names)}")
         if section.title == "Tasks":
-            table = "\n".join(f"- [{page.title}]({_from_docs(page.source)})" for page in section.pages)
-        parts += [f"## {section.title}", strategy_rows() if section.title == "Strategies" else table]
+            rows = [f"- [{page.title}]({_from_docs(page.source)})" for page in section.pages]
+        if section.title == "Strategies":
+            rows = strategy_rows()
+        parts += [f"## {section.title}", "\n".join(rows)]
     return "\n\n".join(parts)
 
 
@@ -285,15 +328,14 @@ def _from_docs(page: Path) -> str:
     return page.relative_to(DOCS).as_posix() if page.is_relative_to(DOCS) else f"../{page.name}"
 
 
-def strategy_rows() -> str:
+def strategy_rows() -> list[str]:
     """Return the strategies with a link to each one's page."""
     from reasonry.strategies import STRATEGIES
 
-    rows = [
-        f"| [{one.title}](strategies/{page_of(name)}.md) | `{name}` | {_cell(one.summary)} |"
+    return [
+        f"- [{one.title}](strategies/{page_of(name)}.md), `{name}`: {one.summary}"
         for name, one in STRATEGIES.items()
     ]
-    return "\n".join(["| strategy | name | what it does |", "|---|---|---|", *rows])
 
 
 DESIGNS = (
@@ -344,6 +386,7 @@ def call_rows() -> str:
     """Return what each strategy takes where all goes well, as `bench/calls.py` measures it."""
     sys.path.append(str(Path(__file__).parents[1] / "bench"))
     from calls import cost
+    from worked import PRICED, priced_on
 
     from reasonry.strategies import STRATEGIES
 
@@ -353,7 +396,8 @@ def call_rows() -> str:
             took, _ = cost(strategy)
             rows.append(f"| `{name}` | {took.calls} | {took.rounds} | {took.tokens:,} |")
     heads = ["| strategy | calls | rounds | tokens |", "|---|---|---|---|"]
-    return "\n".join([*heads, *rows])
+    dollars = f"The strategy pages give dollars with {PRICED}, at the prices of {priced_on()}."
+    return "\n".join([*heads, *rows, "", dollars])
 
 
 # -- agents
@@ -483,6 +527,7 @@ PARTS = {
         "kinds": kind_rows,
         "calls": call_rows,
         "options": lambda: _options(shared_options().values()),
+        "details": lambda: _detail_rows(shared_details()),
     },
 }
 """Pages with markers, and what stands between them."""

@@ -116,29 +116,36 @@ class _Steps(Observer):
             if step.reading is not None and step.reading.refusal:
                 lines += _said("refused", step.reading.refusal)
         elif isinstance(event, ToolReturned) and isinstance(effect, CallTool):
-            lines += _said("calls", f"{effect.tool} {json.dumps(effect.arguments, ensure_ascii=False)}")
+            arguments = {name: self._once(value) for name, value in effect.arguments.items()}
+            lines += _said("calls", f"{effect.tool} {json.dumps(arguments, ensure_ascii=False)}")
             value = event.value
-            lines += _said(
-                "returns", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            )
+            returned = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines += _said("returns", returned)
+            self.replies += _words(returned) + "\n"
         elif isinstance(event, Verified):
             lines += _said("verifier", f"{event.verdict}: {event.detail}" if event.detail else event.verdict)
         elif isinstance(event, Failed):
             lines += _said("fails", f"{event.code}: {event.message}")
         first = run.counts.thoughts - len(step.thoughts) + 1
         for number, thought in enumerate(step.thoughts, first):
-            lines += self._notes(number, thought, is_reply=isinstance(event, Answered))
+            lines += self._notes(number, thought)
 
-    def _notes(self, number: int, thought: Thought, *, is_reply: bool) -> Iterator[str]:
-        """Yield a thought's lines, unless a reply that is shown has said the same."""
+    def _notes(self, number: int, thought: Thought) -> Iterator[str]:
+        """Yield a thought's lines, unless a shown reply or result has said the same."""
         title, *text = whole_thought(thought_title(number, thought), thought)
-        words = _words("\n".join(text))
+        if text and not self._is_said("\n".join(text)):
+            yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
+
+    def _is_said(self, text: str) -> bool:
+        words = _words(text)
         # A note may put a word and a number before the reply, as in "Draft 1: …".
-        repeats = is_reply and any(
+        return any(
             each in self.replies for each in (words, words.partition(" ")[2].partition(" ")[2]) if each
         )
-        if text and not repeats:
-            yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
+
+    def _once(self, value: Any) -> Any:
+        """Return an argument of a call, or its beginning if a reply has said it."""
+        return cut_at_word(value, TEXT) if isinstance(value, str) and self._is_said(value) else value
 
 
 def _said(who: str, text: str) -> Iterator[str]:
@@ -194,15 +201,19 @@ def _end(result: Result, usage: Usage) -> Iterator[str]:
     yield from _said("why", result.why.text if result.why else "")
 
 
-def _cost(usage: Usage) -> str:
-    """Return the tokens of a run, counted from its texts, and their price."""
+def priced_on() -> str:
+    """Return the date of the price list."""
     listed = re.search(
         r'genai_prices-[\d.]+\.tar\.gz".*upload-time = "([\d-]+)', (ROOT / "uv.lock").read_text()
     )
-    assert usage.usd
     assert listed is not None
-    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
-    return f"about {tokens}: ${usage.usd:.5f} with {PRICED}, prices of {listed[1]}"
+    return listed[1]
+
+
+def _cost(usage: Usage) -> str:
+    """Return the tokens of a run, counted from its texts, and their price."""
+    assert usage.usd
+    return f"about {usage.input_tokens:,} + {usage.output_tokens:,} tokens: ${usage.usd:.5f} with {PRICED}"
 
 
 def _count(number: int, of: str) -> str:

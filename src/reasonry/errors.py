@@ -59,7 +59,7 @@ class ReasonryError(Exception):
     def is_operators(self) -> bool:
         """Whether the error reveals a file or a package of the operator and must be hidden from other callers.
 
-        A strategy of a package is not listed: the caller names it.
+        The strategy of a package is not hidden, since the caller named it.
         """
         names_package = "plugin" in self.details and self.details.get("option") != "strategy"
         return names_package or "file" in self.details

@@ -1,13 +1,14 @@
 """Every path of a strategy, to a depth: a test for its author, over the pure machine.
 
-The depth of a path counts its unusual outcomes: any but a first reply that fits, a first result of a tool, no verdict.
-Each path is walked without a limit, with each limit from one call up, cancelled at each point, and out of time at each.
+The depth of a path counts its unusual outcomes. Usual are a first reply that fits, a first result of a tool, and no
+verdict. Each path is walked without a limit, with each limit from one call up, and with a cancellation and a time-out
+at each point.
 
 Law 1: a run does not take more calls than its limit.
 Law 2: a run ends, with a reason; it is done if it has an answer; no body raises.
 Law 3: a refuted answer is never given.
-Law 4: an answer comes from the last stage, or is proved, or is called the best so far.
-Law 5: a limit on calls takes no answer from a run that its strategy can close, if the last reply could not be used.
+Law 4: an answer comes from the last stage, is proved, or is marked as the best so far.
+Law 5: a run that its strategy can close keeps its answer at a limit on calls, even if the last reply is unusable.
 Law 6: a run resumed from its record after a crash, between any two events, equals the undisturbed run.
 """
 
@@ -46,7 +47,7 @@ _RULED: Final[dict[str, Event]] = {
 
 
 class Explored(Struct, frozen=True):
-    """The broken laws, each with its path, shortest first; the edges that no path takes; and counts."""
+    """The broken laws, each with its path, shortest first; the edges on no path; and counts."""
 
     faults: tuple[str, ...]
     untaken: tuple[tuple[str, str], ...]
@@ -56,7 +57,7 @@ class Explored(Struct, frozen=True):
 
 
 class _Point(Struct, frozen=True):
-    """A point of a path: how many unusual outcomes are `left`, and how answers were `ruled`."""
+    """A point of a path: the number of unusual outcomes `left`, and the verdicts on answers (`ruled`)."""
 
     snapshot: Snapshot
     left: int
@@ -75,7 +76,8 @@ def explore(
 
     Args:
         options: The strategy's options by name.
-        outcomes: Returns replies to a question before its stage's example, or results of a tool; data or text.
+        outcomes: Returns replies to a question, to try before its stage's example, or results of a tool, as data or
+            text.
     """
     walk, chosen, limit = _Walk(strategy, outcomes), read_options(strategy, options or {}), 0
     while limit <= walk.most_calls:
@@ -130,7 +132,7 @@ class _Walk:
     def _apply(
         self, point: _Point, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
-        """Yield the point after an event, unless it is a reply that should fit and does not."""
+        """Yield the point after an event, unless the event is a misfit where a fitting reply is expected."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
         step = advance(self.strategy, before, own, event, read=read, strategies=self.known)
         if (reading := step.reading) is not None:

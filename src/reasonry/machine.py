@@ -1,9 +1,8 @@
 """A strategy by hand: answers in, questions out, with no loop, no clock and no I/O.
 
-`begin` and `advance` return a `Step`: the new `Snapshot`, the effects that are wanted now, the edges taken and the
-thoughts recorded. The caller performs the effects and reports the result of each. `solve` does the same with a
-model, a journal and a budget around it.
-Nothing here changes what it is given.
+`begin` and `advance` return a `Step`: the new `Snapshot`, the requested effects, the edges taken and the thoughts
+recorded. The caller performs the effects and reports each result. `solve` adds a model, a journal and a budget. Nothing
+here changes its arguments.
 """
 
 from __future__ import annotations
@@ -60,9 +59,9 @@ def advance(
     """Take the event of an effect, and run the strategy until it waits again or ends.
 
     Args:
-        effect_id: Which effect, as `wanted_effects` has it; None for `Stopped` and `Closing`.
-        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`.
-            Its `at_ms` is the run time, for the options that limit it.
+        effect_id: The id in `wanted_effects`. None for `Stopped` and `Closing`.
+        event: `Answered` for an `Ask`, `Verified` for a `Verify`, `ToolReturned` for a `CallTool`, or `Failed`. Its
+            `at_ms` is the run time, which some options limit.
 
     Raises:
         ConflictError: The run has ended, does not wait for this effect, or the event does not fit the effect.
@@ -79,7 +78,7 @@ def wanted_effects(snapshot: Snapshot) -> tuple[Pending, ...]:
 def status(snapshot: Snapshot, *, strategies: Registry = STRATEGIES) -> str:
     """Return the phase of the run: `generating`, `evaluating` or `expanding`, then `completed` or `error`.
 
-    For a strategy without such phases it is the run's own status: `active`, `done`, `failed` or `cancelled`.
+    A strategy without phases has the run's status: `active`, `done`, `failed` or `cancelled`.
     """
     strategy = resolve(snapshot.strategy, strategies)
     return strategy.phase(snapshot.stage, snapshot.status) or snapshot.status

@@ -2,8 +2,8 @@
 
 Plugins are packages with strategies, tools, verifiers and models, found by entry points and loaded by name.
 
-Rule 1: discovery reads only the metadata of installed packages. A package's code runs only when one of its parts is
-        named, or when all plugins are listed.
+Rule 1: discovery reads only the metadata of installed packages. A package's code runs only when a user names one of its
+        parts or lists all plugins.
 Rule 2: a part that fails to load is refused with the reason, and affects no other part.
 Rule 3: a name is `PACKAGE/NAME`: the distribution's normalised name, and the name of the entry point. No package can
         thus replace a built-in part or another package's part.
@@ -86,7 +86,6 @@ class Plugins:
         return [name for each, name in self._points if each == kind and not self._naming_fault(each, name)]
 
     def _naming_fault(self, kind: str, name: str) -> str:
-        """Return the fault of an unusable name, if any."""
         points = self._points.get((kind, name), ())
         if len(points) > 1:
             return f"{len(points)} entry points of the package have this name"
@@ -118,13 +117,13 @@ class Plugins:
         return loaded
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
-        """Open a `PACKAGE/NAME:TEXT` and return the opened object, under the name that it was opened by.
+        """Open a `PACKAGE/NAME:TEXT` and return the object, which gets this name.
 
         Args:
-            wrap: Makes of it what is wanted; what it raises is why it cannot be used.
+            wrap: Converts the opened object. Its exception is the reason of a failure.
 
         Raises:
-            UsageError: As `load`; or it cannot be opened.
+            UsageError: As `load`; or the object cannot be opened.
         """
         name, text = split_plugin(spec) or (spec, "")
         opener = self.load(kind, name, read_opener)
@@ -141,7 +140,7 @@ class Plugins:
         return opened
 
     def whole_name(self, kind: str, name: str) -> str:
-        """Return the name that a text spells, or the text itself."""
+        """Return the full name for a spelling, or the text itself."""
         return name if (kind, name) in self._points else find_name(name, self.names(kind)) or name
 
     def _unknown(self, kind: str, name: str) -> UsageError:

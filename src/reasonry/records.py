@@ -1,4 +1,4 @@
-"""Records: what a store keeps of runs and sessions, and the protocol of a store."""
+"""The records of runs and sessions, and the protocol of a store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RETRY_S = 0.25
 class Line(Struct, frozen=True):
     """One line of a journal as a store keeps it.
 
-    `digest` is 16 bytes; it covers `body` and the digest of the line before, so that damage shows.
+    `digest` has 16 bytes and covers `body` and the previous digest, so that damage shows.
     """
 
     seq: int
@@ -35,8 +35,8 @@ class Line(Struct, frozen=True):
 
 
 Outcome = Literal["solved", "answered", "stopped", "unsolved", "error", "waiting"]
-"""How a run ended, in one word: `solved`: a verifier proved the answer; `answered`; `stopped`: a budget or a person
-ended it, with the best so far at most; `unsolved`: it searched and found no answer; `error`; `waiting` for its
+"""The end of a run in one word: `solved` (a verifier proved the answer), `answered`, `stopped` (by a budget or a
+person, at most with the best so far), `unsolved` (a search without an answer), `error`, or `waiting` for its
 caller's answers."""
 ANSWERED = ("solved", "answered")
 """The outcomes of runs that have an answer."""
@@ -57,30 +57,30 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     """None while the run works or is paused."""
     reason: str | None = None
     detail: str = ""
-    """The reason in words; of an error, its message."""
+    """The reason for people, or the message of an error."""
     answer: str | None = None
-    """The answer; with no `solved` or `answered` the best so far, if there is any."""
+    """The answer of a `solved` or `answered` run, else the best so far, if any."""
     owner: str = ""
-    """Whose it is; empty: the operator's. It is set when the run is created and never changes."""
+    """The owner, which never changes. Empty for the operator."""
     unattended: bool = False
-    """Whether it is a job: the process that drives the jobs of the store brings it to its end."""
+    """Whether the run is a job, driven by the process that drives the store's jobs."""
     paused: bool = False
     calls: int = 0
-    """Spent by the run itself when its row was last written, without the share that it took over as a fork."""
+    """Calls of the run itself at the last write of its row, without a fork's copied answers."""
     samples: int = 0
     """Replies of models: several for a call that asks for several samples."""
     tokens: int = 0
     usd: float | None = None
-    """None: not known."""
+    """None if unknown."""
 
 
 class JobOptions(Struct, frozen=True):
-    """How an unattended run waits for one of the workers that share a store.
+    """How an unattended run waits for a worker.
 
     Args:
-        priority: From 0, the first to be begun, to `MAX_PRIORITY`.
-        at_ms: Not before this instant, UTC, milliseconds since 1970. None means at once.
-        carried: Of the trace of its caller.
+        priority: From 0, which starts first, to `MAX_PRIORITY`.
+        at_ms: The earliest start, UTC, milliseconds since 1970. None means at once.
+        carried: The trace context of its caller.
     """
 
     queue: str = "default"
@@ -93,7 +93,7 @@ MAX_PRIORITY = 9
 
 
 class QueueStatus(Struct, frozen=True):
-    """How many jobs of a store wait, how long the first of them has, and how many processes drive jobs."""
+    """The number of waiting jobs, the longest wait, and the number of processes that drive jobs."""
 
     depth: int = 0
     oldest_s: float = 0.0
@@ -101,17 +101,17 @@ class QueueStatus(Struct, frozen=True):
 
 
 class RequestKey(Struct, frozen=True):
-    """The key by which a request to begin a run is the same as an earlier one of the same owner, for `KEY_LIFE_MS`."""
+    """The idempotency key of a request to begin a run: it identifies an owner's repeats for `KEY_LIFE_MS`."""
 
     key: str
     digest: bytes
-    """Of all that was asked for."""
+    """The digest of the whole request."""
     at_ms: int
     """Now, UTC, milliseconds since 1970."""
 
     @classmethod
     def of(cls, key: str, asked: bytes, at_ms: int) -> RequestKey:
-        """Return the record of a request: of its key, in which clients put secrets, a digest."""
+        """Return the record of a request, with a digest of its key, since clients put secrets into keys."""
         name = hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
         return cls(name, hashlib.sha256(asked).digest(), at_ms)
 
@@ -120,7 +120,7 @@ KEY_LIFE_MS = DAY_MS
 
 
 class RunFilters(TypedDict, total=False):
-    """Which runs are listed; what is None or left out excludes none."""
+    """The filters of a list of runs. None excludes nothing."""
 
     status: str | None
     outcome: str | None
@@ -134,25 +134,25 @@ class RunFilters(TypedDict, total=False):
     until_ms: int | None
     """Created before."""
     min_usd: float | None
-    """Cost this much or more, as far as it is known."""
+    """The least known cost."""
     query: str | None
-    """Whose problem, answer, error or thoughts contain this text, whatever its case."""
+    """A text in the problem, answer, error or thoughts, in any case."""
 
 
 UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
 
 
 class UsageTotal(Struct, frozen=True):
-    """The usage of runs in all."""
+    """The total usage of runs."""
 
     group: str = ""
-    """Their common value; of a day, its date in UTC; empty: these are all runs."""
+    """The common value of the group, for a day its UTC date. Empty for all runs."""
     runs: int = 0
     calls: int = 0
     samples: int = 0
     tokens: int = 0
     usd: float = 0.0
-    """As far as it is known."""
+    """The known cost."""
 
 
 class Use(Struct, frozen=True):
@@ -161,7 +161,7 @@ class Use(Struct, frozen=True):
     thoughts: int
     at_ms: int
     added: tuple[ThoughtRow, ...] = ()
-    """The latest of its thoughts; those the store has already are not written again."""
+    """The latest thoughts. The store skips thoughts that it already has."""
 
 
 class RunStore(Protocol):
@@ -181,18 +181,18 @@ class RunStore(Protocol):
         drive: bool = False,
         job: JobOptions | None = None,
     ) -> str:
-        """Write a new run, its first lines and, if there are any, its session and its key, in one transaction.
+        """Write a new run, its first lines, and its optional session and key, in one transaction.
 
         Args:
             thoughts: The first thoughts of the session.
-            drive: The right to drive it is taken in the same transaction; the next `drive` of it here has it.
-            job: It waits so for a worker, from the same transaction on, where workers share the store.
+            drive: Whether to take the right to drive it in the same transaction, for the next `drive` of the run here.
+            job: The options of its job, if workers share the store.
 
         Returns:
-            Its id; or that of the run which the same request has begun before: then nothing is written.
+            Its id; or, without a write, the id of the run that the same request began earlier.
 
         Raises:
-            ConflictError: A run or a session with that id exists; `idempotency_conflict`: the owner has used the key
+            ConflictError: A run or a session with this id exists; `idempotency_conflict`: the owner has used the key
                 for another request.
         """
         ...
@@ -206,30 +206,30 @@ class RunStore(Protocol):
         *,
         job: JobOptions | None = None,
     ) -> None:
-        """Write lines and, where they are not None, the new row and the use of the run's session, in one transaction.
+        """Write lines, and the new row and the use of the run's session unless None, in one transaction.
 
         Args:
-            job: As in `create_run`; the lease is given back then.
+            job: As in `create_run`; the write then releases the lease.
 
         Raises:
-            ConflictError: A line with that number exists already: someone else drives this run. `lease_lost`: the store
-                holds the run (see `drive`), and another has taken it over. Nothing is written.
+            ConflictError: Nothing is written. A line with that number exists, since another process drives the run;
+                `lease_lost`: another holder has taken over the lease of this store (see `drive`).
         """
         ...
 
     async def run(self, run_id: str) -> RunRow:
-        """Raises NotFoundError if there is no such run."""
+        """Return a run. Raises NotFoundError if it does not exist."""
         ...
 
     async def rows(self, run_ids: Collection[str]) -> list[RunRow]:
-        """Return these runs, as far as there are such, in one read."""
+        """Return the existing runs among these, in one read."""
         ...
 
     async def lines(self, run_id: str, after: int = 0) -> list[Line]:
-        """Return the journal, oldest first, down to the last line written. The caller checks the digests.
+        """Return the lines of a journal, oldest first. The caller checks the digests.
 
         Args:
-            after: The position of the last line that is left out.
+            after: The position of the last line to skip.
 
         Raises:
             NotFoundError: There is no such run.
@@ -245,21 +245,21 @@ class RunStore(Protocol):
         ...
 
     async def keep(self, run_id: str, checkpoint: Line) -> None:
-        """Replace the checkpoint of a run; a cache, which may be lost at any time. Raises `lease_lost` as `append`.
+        """Replace the checkpoint of a run, a cache that may be lost at any time. Raises `lease_lost` like `append`.
 
         Args:
-            checkpoint: A line of the journal, but for its body: that is the folded state of the run after this line.
+            checkpoint: A line of the journal, with the folded state after this line as its body.
         """
         ...
 
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
     ) -> list[RunRow]:
-        """Return runs, newest first; `before` is the run id the last page ended with."""
+        """Return runs, newest first; `before` is the last run id of the previous page."""
         ...
 
     async def run_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of runs that begin with `prefix`, in the order of their characters."""
+        """Return ids of runs that begin with `prefix`, sorted."""
         ...
 
     async def delete_run(self, run_id: str) -> None:
@@ -267,26 +267,25 @@ class RunStore(Protocol):
         ...
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
-        """Return a context manager that holds the lease of a run, so that nobody else drives it.
+        """Return a context manager that holds the lease of a run: the exclusive right to drive it.
 
-        The holder of the lease has the run's next fencing number, which never goes back. A write of this store object
-        while it holds the lease is checked against that number in the same transaction; a write of others, such as
-        a cancellation, is not. The lease is renewed while the event loop it was taken on is running, and given back by
-        the write that ends the run, or soon after leaving. The lease of a process of this computer
-        that has died is free at once, any other some seconds after it was last renewed.
+        The lease has the run's next fencing number, which only grows. Writes of this store object are checked against
+        it in the same transaction; other writes, such as a cancellation, are not. The lease is renewed while its event
+        loop runs, and released by the write that ends the run, or soon after the context ends. The lease of a dead
+        process of this computer is free at once, any other lease some seconds after its last renewal.
 
         Raises:
-            ConflictError: On entering: another process, or another task of this one, drives it (`pid` in details).
+            ConflictError: On entering: another process or task drives the run (`pid` in details).
             NotFoundError: On entering: there is no such run.
         """
         ...
 
     async def let_go(self, run_id: str) -> bool:
-        """Give back the lease of a run, if the run is still paused; return whether it is."""
+        """Release the lease of a run if the run is still paused; return whether it is paused."""
         ...
 
     async def find_driven(self, run_ids: Collection[str]) -> set[str]:
-        """Return which of these runs have somebody who lives and holds their lease, this store object included."""
+        """Return the runs whose lease has a living holder, this store object included."""
         ...
 
     async def close(self) -> None:
@@ -295,7 +294,7 @@ class RunStore(Protocol):
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
-    """A session without its thoughts, as a store keeps it. Instants are UTC, milliseconds since 1970."""
+    """A session without its thoughts. Instants are UTC, milliseconds since 1970."""
 
     session_id: str
     strategy: str
@@ -308,17 +307,17 @@ class SessionRow(Struct, frozen=True, omit_defaults=True):
     purpose: str = ""
     """Head of the first thought or of the problem, for lists."""
     run_id: str | None = None
-    """Set where a run writes this session."""
+    """The run that writes this session, if any."""
     head: bytes = b"{}"
-    """Small JSON: where each line of thought stands (stage, last number, totals, branches). Opaque to the store."""
+    """Small JSON: the state of each line of thought (stage, last number, totals, branches). Opaque to the store."""
     ttl_ms: int | None = None
-    """Time without use after which it expires. None means the time that the caller names."""
+    """Time without use until it expires. None for the caller's default."""
     owner: str = ""
-    """Whose it is; empty: the operator's. It is set when the session is created and never changes."""
+    """The owner, which never changes. Empty for the operator."""
 
 
 class SessionFilters(TypedDict, total=False):
-    """Which sessions are listed; what is None or left out excludes none."""
+    """The filters of a list of sessions. None excludes nothing."""
 
     status: str | None
     strategy: str | None
@@ -329,16 +328,16 @@ class SessionFilters(TypedDict, total=False):
     guided: bool | None
     """Whether no run writes it."""
     query: str | None
-    """Whose purpose or thoughts contain this text, whatever its case."""
+    """A text in the purpose or thoughts, in any case."""
 
 
 class ThoughtRow(Struct, frozen=True, omit_defaults=True):
-    """One thought as a store keeps it."""
+    """A stored thought."""
 
     seq: int
     """1, 2, … in the order of the calls of this session."""
     number: int
-    """The number the thinker gave it; may repeat."""
+    """The thinker's own number, which may repeat."""
     text: str
     branch: str | None = None
     body: bytes = b"{}"
@@ -346,7 +345,7 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
 
 
 class Damaged(Struct, frozen=True):
-    """Stands in place of a run or session that is damaged."""
+    """A stand-in for a damaged run or session."""
 
     message: str
     id: str = ""
@@ -379,29 +378,29 @@ class SessionView(Protocol):
 
 
 class SessionChange(Struct, frozen=True):
-    """The writes of one transaction; by default none."""
+    """The writes of a transaction, by default none."""
 
     row: SessionRow | None = None
     thought: ThoughtRow | None = None
     delete: bool = False
-    """Remove the session that stood there before writing `row`, if any."""
+    """Whether to remove an earlier session with this id before writing `row`."""
     value: Any = None
     """Returned to the caller once everything is durable."""
     archive_as: str | None = None
-    """Archive the session that stood there, under this id, its own or another, before writing `row`."""
+    """The id under which to archive an earlier session with this id before writing `row`, if any."""
     instead: str | None = None
-    """The existing session that `row` and `thought` are written to. None means the session at hand, or a new one."""
+    """The existing session to write `row` and `thought` to. None for the current session, or a new one."""
 
 
 class Sweep(Struct, frozen=True):
-    """Parameters of one search for sessions that were not used for long."""
+    """The parameters of a search for sessions unused for long."""
 
     now_ms: int
     """The time, UTC, milliseconds since 1970."""
     ttl_ms: int
-    """After so long unused an active session is archived or deleted that has no time to live of its own."""
+    """Time without use until an active session expires, unless it has its own time to live."""
     retention_ms: int | None
-    """Time without use after which an archived session is deleted. None means never."""
+    """Time without use until an archived session is deleted. None for never."""
     delete: bool
     """Whether an active session is deleted rather than archived."""
 
@@ -428,11 +427,11 @@ class SessionStore(Protocol):
     async def sessions(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
     ) -> list[SessionRow]:
-        """Return sessions, last used first; `before` is the session id the last page ended with."""
+        """Return sessions, last used first; `before` is the last session id of the previous page."""
         ...
 
     async def session_ids(self, prefix: str, limit: int = 10) -> list[str]:
-        """Return ids of sessions that begin with `prefix`, in the order of their characters."""
+        """Return ids of sessions that begin with `prefix`, sorted."""
         ...
 
     async def thoughts(
@@ -445,7 +444,7 @@ class SessionStore(Protocol):
         after_seq: int = 0,
         limit: int = 50,
     ) -> list[ThoughtRow]:
-        """Return thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line), paged."""
+        """Return a page of thoughts in call order: numbers `first` to `last`, of one branch (`""`: the main line)."""
         ...
 
     async def search_thoughts(
@@ -456,7 +455,7 @@ class SessionStore(Protocol):
         after: int = 0,
         limit: int = 50,
     ) -> list[Found]:
-        """Find thoughts that contain `query`, any string, whatever its case."""
+        """Find thoughts that contain `query`, any string in any case."""
         ...
 
     async def import_session(self, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> None:
@@ -468,7 +467,7 @@ class SessionStore(Protocol):
         ...
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
-        """Archive and delete sessions that were not used for long, but never pinned ones."""
+        """Archive and delete sessions unused for long, except pinned sessions."""
         ...
 
     async def delete_session(self, session_id: str) -> None:
@@ -481,17 +480,17 @@ class SessionStore(Protocol):
 
 
 class WholeRun(Struct, frozen=True):
-    """All that is kept of a run, as one store hands it to another."""
+    """Everything stored about a run, for a copy into another store."""
 
     row: RunRow
     lines: tuple[Line, ...]
     checkpoint: Line | None = None
     request: RequestKey | None = None
-    """Of the request that began it."""
+    """The key of the request that began the run."""
 
 
 class WholeSession(Struct, frozen=True):
-    """All that is kept of a session, as one store hands it to another."""
+    """Everything stored about a session, for a copy into another store."""
 
     row: SessionRow
     thoughts: tuple[ThoughtRow, ...]
@@ -502,12 +501,12 @@ Whole = WholeRun | WholeSession
 WholeKind = Literal["run", "session"]
 
 Written = Literal["new", "continued", "same", "differs"]
-"""How a store took a run or session that it was handed: it was new; the store had an earlier state of it,
-which was continued; the store has just this; the store has something else under its id, and kept that."""
+"""The result of writing a run or session to a store: it was new; it continued an earlier state; it was there
+already; or the store keeps something else under its id."""
 
 
 class Tally(Struct, frozen=True):
-    """How many runs or sessions of an owner have a status."""
+    """The number of an owner's runs or sessions with a status."""
 
     kind: WholeKind
     owner: str
@@ -516,7 +515,7 @@ class Tally(Struct, frozen=True):
 
 
 class StoreStats(Struct, frozen=True):
-    """How much is kept."""
+    """The counts and the size of a store's content."""
 
     tallies: tuple[Tally, ...]
     """By kind, owner and status, in that order."""
@@ -524,19 +523,19 @@ class StoreStats(Struct, frozen=True):
     thoughts: int
     """Thoughts kept for sessions; the thoughts of runs are in their journals as well."""
     bytes: int
-    """Its size on the disk."""
+    """The size on the disk."""
     free_bytes: int | None
-    """The empty part of that, which `vacuum` gives back. None means not known."""
+    """The empty part, which `vacuum` returns to the disk. None if unknown."""
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of verifying a store's file as a whole, or one run or session."""
+    """The result of verifying a store's file, a run or a session."""
 
     kind: Literal["file", "run", "session"]
     id: str
     state: Literal["whole", "damaged"] = "whole"
     entries: int = 0
-    """How many lines or thoughts were checked; for the file, how many runs and sessions there are."""
+    """The number of checked lines or thoughts; for the file, the number of runs and sessions."""
     message: str = ""
     """The damage, and its place."""
 
@@ -587,7 +586,7 @@ def now_ms() -> int:
 
 
 def new_id() -> str:
-    """Return a UUIDv7 that sorts after every earlier one of this process."""
+    """Return a UUIDv7 that sorts after every earlier id of this process."""
     global _last
     with _lock:
         # Milliseconds, then 12 bits that count on within one: `rand_a` as a counter (method 1 of section 6.2).
@@ -655,7 +654,7 @@ async def find_id(
 async def shorten_ids(
     ids: Collection[str], begins_with: Callable[[str, int], Awaitable[list[str]]]
 ) -> dict[str, str]:
-    """Return a prefix of each id that is enough for `find_id`, with the same length for all UUIDs.
+    """Return a prefix of each id that is long enough for `find_id`, of one length for all UUIDs.
 
     Args:
         begins_with: See `find_id`.

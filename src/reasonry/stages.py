@@ -3,8 +3,8 @@
     at = StageManager("react")
     at.transition_to("initial_reasoning")
 
-A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has the edges of strategies alone; a table has
-their guidance and fields, too.
+A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has only the edges of strategies. A table also has
+guidance and fields.
 """
 
 from __future__ import annotations

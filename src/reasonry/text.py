@@ -1,7 +1,7 @@
 """Text from models and users: made safe to show and to store, shortened, matched, and compared as names.
 
-Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns are compiled at
-first use, since compiling the patterns of all readers takes longer than many a command.
+Markdown keeps lists, headings, emphasis and fenced code, and loses links, images and tags. Patterns compile at first
+use, since compiling the patterns of all readers takes longer than many commands.
 
 A name is found despite small variations of its spelling, or the nearest name is suggested:
 
@@ -38,8 +38,8 @@ UNSEEN = (
     r"\u2060-\u206f\ud800-\udfff\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Control, format (bidi, zero-width, tags) and separator characters and half characters, for a character class of a
-pattern; of the control characters, line feed and tab are left out."""
+"""Control characters (except line feed and tab), format characters (bidi, zero-width, tags), separators and lone
+surrogates, for a character class of a pattern."""
 
 _UNSEEN = lazy_pattern(f"[{UNSEEN}]")
 _FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)([^`]*)")
@@ -134,7 +134,7 @@ def clip(text: str, width: int) -> str:
 
 
 def nearest_difference(text: str, others: Iterable[str]) -> tuple[int, str, str]:
-    """Return the place where a text differs from the nearest one of others, and from shortly before it a line of each.
+    """Return the first difference of a text from the nearest of other texts, and a line of each from shortly before.
 
     The line of the other text comes first.
     """
@@ -159,7 +159,7 @@ def without_surrogates(text: str) -> str:
 
 
 REPEATED_CHARS: Final = 300
-"""The characters at the end of a cut-off text that are checked for repetition: more room would bring more of it."""
+"""The characters at the end of a cut-off text to check for repetition."""
 _TIMES: Final = 4
 """The least number of repetitions."""
 

@@ -81,7 +81,7 @@ def new(**options: Any) -> TreeMachine:
     """Return an idle machine.
 
     Args:
-        options: Any of `OPTIONS`. Other options have the defaults of `preset=seed`.
+        options: Any of `OPTIONS`. Omitted options have the defaults of `preset=seed`.
 
     Raises:
         UsageError: An option is unknown, or its value is out of range.
@@ -161,7 +161,7 @@ def _read_result(machine: TreeMachine, message: object) -> Answered | Failed:
 
 
 def _wait(machine: TreeMachine, snapshot: Snapshot, call_id: str) -> tuple[TreeMachine, list[Directive]]:
-    """Return the machine for a snapshot, and the directive for its pending call."""
+    """Return the machine of a snapshot, and the directive for its pending call."""
     asked = next(iter(engine.wanted_effects(snapshot)), None)
     replies = [reply.text for reply in asked.replies] if asked else []
     state: State = snapshot.state

@@ -223,7 +223,7 @@ def test_the_page_of_a_strategy_shows_a_run_and_says_how_it_fails(name: str) -> 
     wanted = ["When to use it, and when not", "A run, step by step", "What it costs", "How it fails"]
     assert [title for title in HEADING.findall(FENCE.sub("", text)) if title in wanted] == wanted
     assert re.search(
-        r"^[\d,]+ calls?, .*\nabout .* tokens: \$0\.\d+ with .*, prices of \d{4}-\d\d-\d\d$",
+        r"^[\d,]+ calls?, .*\nabout .* tokens: \$0\.\d+ with .+$",
         text,
         re.MULTILINE,
     )

@@ -50,7 +50,7 @@ class ListedParts(Struct, frozen=True, kw_only=True):
 
 
 class AskedRun(ListedParts, frozen=True, kw_only=True):
-    """A run to begin, as agents and requests ask for it."""
+    """A request for a run, by wire names."""
 
     problem: str | None = None
     """None for the first thought of the session."""
@@ -95,7 +95,7 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
 
 
 class OneRun(ListedParts, frozen=True, kw_only=True):
-    """Arguments of `coach` with any action on a run, and who works on it."""
+    """Arguments of `coach` with any action on a run, its participants included."""
 
     run_id: str | None = None
     """None for the only open run of the connection."""

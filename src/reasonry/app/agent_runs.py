@@ -136,7 +136,7 @@ def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     """Return a run and a page of its thoughts and questions, from the same position in both lists.
 
-    The text that several prompts of the page share is in `shared`, once.
+    `shared` has the text that several prompts of the page share.
 
     Raises:
         NotFoundError: There is no such run.
@@ -152,7 +152,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
-    """Return the entries after the first ones, at least one, and whether there are more."""
+    """Return the entries after position `after`, at least one, and whether more follow."""
     found, room = list[T](), max_chars
     for entry in itertools.islice(entries, after, None):
         room -= len(msgspec.json.encode(entry))

@@ -46,8 +46,8 @@ class AllowList(Struct, frozen=True):
     def from_environ(environ: Mapping[str, str]) -> AllowList:
         """Read the list: `REASONRY_MODEL`, and each of `SETTINGS` as `SPEC,NAME=SPEC,…`.
 
-        An entry without a name is its own name; a model behind a URL has its server's name. No file is opened, and
-        nothing is sent.
+        An entry without a name is its own name; a model behind a URL has its server's name. Opens no file and sends
+        nothing.
 
         Raises:
             UsageError: A name has two values, `offline` has another value, or an entry has the wrong form; `option` is

@@ -159,7 +159,7 @@ class App:
     # -- requests
 
     async def receive(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Turn a request into an order by `problem_after`, `equip` and `order`; nothing is written or paid."""
+        """Turn a request into an order by `problem_after`, `equip` and `order`. Writes and pays nothing."""
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
@@ -171,7 +171,7 @@ class App:
             return await self.pool.run_in_thread(lambda: self.order(whole))
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
-        """Check a request as `make_order` does: with its complete problem and its admitted participants."""
+        """Check a request with its complete problem and its admitted participants; see `make_order`."""
         if not isinstance(request.strategy, str):
             self.register(request.strategy)
         return make_order(request, self.strategies, self.pool, self.rights)
@@ -276,7 +276,7 @@ class App:
         coached: bool = False,
         job: JobOptions | None = None,
     ) -> Performers:
-        """Reactivate an opened run; return the performers to drive it.
+        """Reactivate an opened run, and return its performers.
 
         Args:
             budget: Defaults to the run's budget. A run that has reached the default limit gets `DEFAULT_CALLS` more.

@@ -73,7 +73,7 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
 
 
 def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strategy[Any, Any]]:
-    """Yield a strategy as read back from its description, and from a mapping with or without descriptions."""
+    """Yield a strategy as its exports read back: its description, and its mapping with or without descriptions."""
     if strategy.name in known:
         mapping = to_mapping(known)
         for part in (mapping, {**mapping, "stageDescriptions": {}}):

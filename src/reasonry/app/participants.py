@@ -121,7 +121,7 @@ class PerformerPool:
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Run work that may read files in a thread, one piece at a time, without blocking the event loop."""
+        """Run work that may read files in a thread, so that the event loop stays free. One piece runs at a time."""
         async with self._opening:
             return await asyncio.to_thread(work)
 
@@ -135,7 +135,7 @@ class PerformerPool:
         )
 
     def offered_model(self, problem: str) -> str | None:
-        """Return the environment's model for a problem, if any; it is not opened."""
+        """Return the name of the environment's model for a problem, if any."""
         from ..models.choose import default_model
 
         try:
@@ -244,7 +244,7 @@ class PerformerPool:
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
     def load_tools(self, participants: Participants) -> Participants:
-        """Load the tools that are given as text.
+        """Load the tools named as text.
 
         Raises:
             UsageError: A tool cannot be loaded.
@@ -339,7 +339,7 @@ class PerformerPool:
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:
-        """Open a model in a run's record; a key is never sent to an address that only the record names."""
+        """Open a model that a run's record names. Sends no key to an address that only the record names."""
         if not spec:
             return None
         settings = AllowList.from_environ(self.environ).models.values()

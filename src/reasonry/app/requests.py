@@ -144,7 +144,7 @@ def make_order(
 
 
 def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
-    """Return the strategy that `auto` takes for a problem, and why; nothing is begun."""
+    """Return the strategy that `auto` takes for a problem, and the reason. Starts no run."""
     check_problem(without_quoted(request.problem or ""))
     name, why = _choose(request, request.participants, strategies)
     return {"strategy": name, "why": why}

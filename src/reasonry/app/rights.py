@@ -53,7 +53,7 @@ class Rights:
             coached: Whether the caller answers the questions from now on.
 
         Raises:
-            UsageError: A named or recorded participant is not listed (any more).
+            UsageError: A named or recorded participant is not listed.
         """
         return named
 

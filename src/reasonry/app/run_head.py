@@ -11,7 +11,7 @@ RunMode = Literal["driven", "coached"]
 
 
 class TerminationDocument(TypedDict):
-    """Why a run ended: `reason` for programs, `detail` for people, `code` if an error did it; empty while it works."""
+    """Why a run ended: `reason` for programs, `detail` for people, `code` of an error. Empty for an active run."""
 
     reason: str
     detail: str
@@ -27,7 +27,7 @@ class HeadUsage(TypedDict):
 
 
 class RunMembers(TypedDict):
-    """A run in short, as lists and documents show it."""
+    """The members of a run that lists and documents share."""
 
     run_id: str
     session_id: str
@@ -44,7 +44,7 @@ class RunMembers(TypedDict):
 
 
 class RunHead(RunMembers):
-    """A run as a list shows it; `resumable`: nobody drives it, though it has not ended."""
+    """A run as a list shows it. A `resumable` run is active but has no driver."""
 
     resumable: bool
     best_answer: str | None

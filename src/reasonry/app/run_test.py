@@ -1,4 +1,4 @@
-"""A recorded run as a test: its requests are made again, without a model, and compared with the record.
+"""A recorded run as a test: repeat its requests without a model, and compare them with the record.
 
 Rule 1: A test is a fold over the events of the run. It needs no store, no network and no clock.
 Rule 2: Strategies, their prompts and defaults, and the reader of replies are those of today. Other options, replies,
@@ -37,7 +37,7 @@ from .requests import strategies_in
 
 
 class ExportedLine(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A line of a test: the beginning of the run or a session's strategy, a request with its reply, or the end.
+    """A line of a test: the beginning of a run, the strategy of a session, a request with its reply, or the end.
 
     Attributes:
         digest: The digest of the whole request, with its form, role, tools and limits.
@@ -63,12 +63,12 @@ def replay(
 
     Args:
         strategies: All strategies by name. Defaults to the built-in strategies and those of installed packages.
-        options: Options as they are now. Others are those of the record, as with `prompts` and `tools`.
-        tools: Tools as they are now. They are not called.
+        options: Options that replace recorded options; likewise `prompts`.
+        tools: Tools that replace recorded tools. They are not called.
 
     Raises:
-        AssertionError: The run asks something else, or ends otherwise.
-        UsageError: The file is not such a run, or an option or a prompt is unknown.
+        AssertionError: The run makes another request, or has another end.
+        UsageError: The file is not an exported run, or an option or a prompt is unknown.
     """
     from ..tools.catalog import Catalog
 
@@ -109,7 +109,7 @@ def replay(
 
 
 def _requests(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[ExportedLine]:
-    """Yield the requests of a run as they are made, and last its end."""
+    """Yield the requests of a run in order, and then its end."""
     run = Run(begun, strategies)
     yield from map(_request, run.open_effects)
     for entry in entries:
@@ -135,10 +135,10 @@ def _session_requests(strategy: str, thoughts: Sequence[Any], strategies: Regist
 
 
 def run_test(run_id: str, entries: Sequence[Entry], strategies: Registry) -> list[ExportedLine]:
-    """Return a run as a test, with keys masked, and without options that are a default: a changed default is found.
+    """Return a run as a test, with keys masked. It omits default options, so that the test notices a changed default.
 
     Raises:
-        ConflictError: The run is active; `strategy_changed`: with today's strategies it asks something else.
+        ConflictError: The run is active; `strategy_changed`: today's strategies make other requests.
     """
     record, (begun, *taken) = record_of(entries[-1]), SECRETS.mask_data([*entries])
     if record is None or not isinstance(begun, Begun):

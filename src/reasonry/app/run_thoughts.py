@@ -109,7 +109,7 @@ async def problem_after(
 
 
 async def tell_verdicts(run: Run, sessions: Callable[[], Sessions]) -> None:
-    """Record a run's verdicts in the session whose thoughts it began with."""
+    """Record a run's verdicts in the session that the run started from."""
     conclusion, session_id = run.snapshot.conclusion, run.begun.from_session
     claims = conclusion and conclusion.document.get("claims")
     if session_id is not None and claims:

@@ -62,13 +62,13 @@ async def continue_paused(
     budget: Budget | None,
     steer: Steer | None = None,
 ) -> bool:
-    """Continue a paused run in its process if calls are still in flight there. This excludes a change of the model.
+    """Continue a paused run in its process if calls are still in flight there. The model stays the same.
 
     Args:
         steer: Defaults to `Engine.steer`.
 
     Returns:
-        Whether the run continues there; otherwise it must be opened.
+        Whether the run continues there. Otherwise the caller must open it.
     """
     store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None

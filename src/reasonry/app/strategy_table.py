@@ -1,8 +1,8 @@
 """Read a user's strategy tables, and show any strategy as a document or a flowchart.
 
 A user's table is for guided use: stages and edges in TOML or JSON, see `docs/sessions.md`. Thinking begins in the first
-stage and ends in the stage without `to`. JSON has the same members, and the additional members printed by
-`reasonry strategies NAME --json` are ignored; or it is a mapping in the form of `reasonry.stages`.
+stage and ends in the stage without `to`. JSON has the same members; further members that `reasonry strategies NAME
+--json` prints are ignored. A mapping in the form of `reasonry.stages` works too.
 """
 
 from __future__ import annotations

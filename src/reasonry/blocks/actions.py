@@ -1,9 +1,9 @@
 """Actions: the calls of tools in a reply, and the answer that ends it.
 
-Rule 1: a call is data of the form that was asked for, a call of the provider's protocol, or a call in a provider's own
-        markup, read by its row of `WIRES`; whatever else looks like a call is asked for again.
-Rule 2: markup of a wire is never an argument, and a call is never an answer; a text about calls may be one.
-Rule 3: the first answer ends the turn, and so does an observation of the writer's own making.
+Rule 1: a call is data of the requested form, a call of the provider's protocol, or a call in a provider's own markup,
+        read by its row of `WIRES`. After any other text that looks like a call, the model is asked again.
+Rule 2: a wire's markup is never an argument, and a call is never an answer. A text about calls may be an answer.
+Rule 3: the first answer ends the turn, and so does an observation that the model made up.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Action(Struct, frozen=True):
 
     @property
     def data(self) -> dict[str, Any]:
-        """The call in the form in which one is asked for."""
+        """The call in the requested form."""
         return {"tool": self.tool, "arguments": self.arguments}
 
     @property
     def text(self) -> str:
-        """The call in one line; the same for equal calls."""
+        """The call in one line. Equal calls have equal lines."""
         return f"{self.tool} {msgspec.json.encode(self.arguments, order='deterministic').decode()}"
 
 
@@ -84,7 +84,7 @@ def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead
     """Read a reply that acts, or reasons and marks its answer; an answer beside actions is refused.
 
     Returns:
-        What it says, and the rung it was read on.
+        The content, and the rung that read it.
     """
     text, marked = texts[-1], None
     if not _is_protocol(text):
@@ -118,14 +118,14 @@ def has_markup(text: str) -> bool:
 
 
 def is_call(cards: Sequence[ToolCard], answer: str) -> bool:
-    """Whether an answer is a call, or has one in it; a text about calls is none."""
+    """Whether an answer is a call or contains a call. A text about calls does not count."""
     shown, named = blank_quotes(answer), _NAMED.match(answer)
     is_named = named is not None and card_named(cards, named[named.lastindex or 0]) is not None
     return is_named or begins_call(answer) or any(wire.opens.search(shown) for wire in WIRES.values())
 
 
 def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
-    """Whether a text without an answer has markup of a call, or names one of these tools as if it called it."""
+    """Whether a text without an answer has the markup of a call, or writes the name of a tool like a call."""
     named = (match[match.lastindex or 0] for match in _NAMED.finditer(text))
     return has_markup(text) or any(card_named(cards, name) is not None for name in named)
 
@@ -134,13 +134,13 @@ def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
 
 
 class Wire(Struct, frozen=True):
-    """How a provider's models write a call where it comes as text.
+    """A provider's markup for a call in text.
 
     Attributes:
-        opens: Text before the arguments, with the `name` where it is not in the data.
-        closes: End of the call; the next call and the end of the text also end it.
-        pair: Text before the value of an argument, with its name. None means arguments in JSON.
-        ends: End of that value.
+        opens: Text before the arguments, with the `name` unless the data has it.
+        closes: The text after the call. The next call and the end of the text also end it.
+        pair: The text before the value of an argument, with its name. None for arguments in JSON.
+        ends: The text after that value.
     """
 
     opens: re.Pattern[str]
@@ -190,7 +190,7 @@ WIRES: Final = {
         lazy_pattern(rf"\[\[ ## next_tool_name ## \]\]\s*{_NAME}\s*\[\[ ## next_tool_args ## \]\]"), "[[ ##"
     ),
 }
-"""By whose it is; the first that a text has is how its calls are read."""
+"""By provider. The first wire with markup in a text reads its calls."""
 _PAPER: Final = lazy_pattern(
     rf"^[ \t>*_`#\-]*action(?:[ \t]*\d+)?[ \t*_]*:[ \t*_`]*{_NAME}"
     r"\[(?P<input>(?:[^\[\]\n]|\[[^\[\]\n]*\])*)\][ \t`*_.]*$",
@@ -220,7 +220,7 @@ def _is_protocol(text: str) -> bool:
 
 
 def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action], str] | Unreadable:
-    """Return the text before the first call, the calls, and the rung they were read on."""
+    """Return the text before the first call, the calls, and the rung that read them."""
     before, calls, rung, outside = text, list[Action](), "", text
     if _is_protocol(text):
         before, _, last = text.rpartition("\n")
@@ -248,7 +248,7 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:
-    """Return the calls that a text writes the way of a wire; `Unreadable` if one of them is not whole."""
+    """Return the calls in a text with a wire's markup; `Unreadable` if a call is incomplete."""
     heads = list(wire.opens.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)]
     calls: list[Action] = []
@@ -294,10 +294,10 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:
-    """Return the calls that data has.
+    """Return the calls in data.
 
     Args:
-        is_all: Whether the data is the reply; otherwise it is a call only if it names a tool there is.
+        is_all: Whether the data is the whole reply. Otherwise only an existing tool's name makes it a call.
     """
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     listed = next((plain[key] for key in _LIST_KEYS if plain.get(key)), None)
@@ -315,14 +315,14 @@ def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Ac
 
 
 def _read_list(values: Any) -> list[Action] | Unreadable:
-    """Return calls that are written as data, one or several; `Unreadable` if one of them is none."""
+    """Return a call or a list of calls in data; `Unreadable` if an entry is not a call."""
     found = [_call_in(value) for value in (values if isinstance(values, list) else [values])]
     calls = [call for call in found if call is not None]
     return calls if len(calls) == len(found) else _UNREADABLE
 
 
 def _call_in(value: Any) -> Action | None:
-    """Return a call that is an object: a tool's name and its arguments, an object or the JSON of one."""
+    """Return the call in an object: a tool's name, and its arguments as an object or as JSON text."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     if isinstance(plain.get("function"), dict):
         return _call_in(plain["function"])
@@ -340,7 +340,7 @@ def _call_in(value: Any) -> Action | None:
 def _split_answer(
     cards: Sequence[ToolCard], calls: Sequence[Action]
 ) -> tuple[tuple[Action, ...], str | None]:
-    """Return the calls before the first that hands in the answer, `finish[42]`, and that answer."""
+    """Return the calls before the first `finish[42]`, and its answer."""
     for place, call in enumerate(calls):
         values = list(call.arguments.values())
         if plain_name(call.tool) in _ANSWERS and len(values) == 1 and card_named(cards, call.tool) is None:

@@ -1,8 +1,8 @@
-"""Answers in a form: what a strategy has found, written as JSON that fits a schema its caller named.
+"""Answers in a form: the answer of a strategy as JSON that fits the caller's schema.
 
-A strategy reasons as it always does; its last stage then asks for the answer in that form, unless it has it already,
-and a reply that does not fit is asked for again with what is wrong with it. Where the form is that of a type, the run's
-verifier has the type check what no schema can hold.
+A strategy reasons as usual. Its last stage then asks for the answer in the form, unless the answer already fits. After
+a reply that does not fit, it asks again with the fault. If the form belongs to a type, the run's verifier applies the
+checks that no schema expresses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OUTPUT = "output"
 """The `about` of the effect that checks an answer by its type."""
 
 VALUES = ("number", "integer", "boolean")
-"""The types of answers that a text is never."""
+"""Types of answers that are never a whole text."""
 
 PROMPT = """{problem}
 
@@ -43,8 +43,8 @@ def with_form(
     """Return a strategy whose last stage gives the answer to a problem in a form.
 
     Args:
-        form: JSON schema of the answer; without one the strategy stays the same.
-        is_checked: Whether the verifier is asked about the answer in that form.
+        form: JSON schema of the answer. None leaves the strategy unchanged.
+        is_checked: Whether the verifier checks the answer in that form.
     """
     if form is None:
         return strategy
@@ -82,13 +82,13 @@ def with_form(
 
 
 def _check(state: Any, problem: str, text: str) -> Generator[Request, Any, str]:
-    """Have an answer checked by the type it is for; return what is wrong with it."""
+    """Let the answer's type check it, and return its fault."""
     (verdict,) = yield request(state, Verify(problem, (text,), final=True, about=OUTPUT), give_failures=True)
     return verdict.detail if isinstance(verdict, Verified) and verdict.verdict == "wrong" else ""
 
 
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:
-    """Return the first JSON of a text that fits a schema, and how it was found; or why there is none."""
+    """Return the first JSON in a text that fits a schema with its rung, or the reason why none fits."""
     first: str | None = None
     for value, rung in json_values(text):
         fault = next(faults(value, form, "the answer"), None)

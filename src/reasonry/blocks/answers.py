@@ -4,7 +4,7 @@ An answer can be checked in two ways. A verifier proves: a refuted answer is nev
 model that reviews its own answer only doubts: after the last repair the corrected answer is given, or else the doubted
 answer.
 
-Rule 1: a run with an answer ends with it. If a review or the last question brings no readable reply, the best answer is
+Rule 1: a run with an answer ends with it. If a review or the last question gets no readable reply, the best answer is
         given as `unchecked`; other failures end the run as usual.
 Rule 2: a refuted answer is never given, even if it is repeated.
 """
@@ -31,7 +31,7 @@ from ..text import first_words, lazy_pattern
 
 REFUTED = "The answer {answer} was checked and is wrong."
 MARKED: Final = f"Write the answer alone, complete and as asked for, {AROUND}."
-"""How an answer is marked, be it a value, a text or a program."""
+"""The instruction to mark an answer: a value, a text or a program."""
 
 _MAX_INLINE = 120
 F = TypeVar("F", bound=Struct)
@@ -128,11 +128,11 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         return replace(self, verification="unchecked", unchecked=why)
 
     def fall_back(self, best: str | None, why: str) -> FinalAnswer | None:
-        """Return the best available answer, if any, for the case that no other can be obtained.
+        """Return the best available answer, if any, after all other attempts failed.
 
         Args:
             best: The strategy's result so far, if it is an answer.
-            why: The reason why no other answer can be obtained.
+            why: The reason why no other answer is available.
         """
         known = (text for text in (best, self.fallback) if text and not self._is_refuted(text))
         text = next(known, None)
@@ -386,8 +386,8 @@ def read_calculation(
 
     Args:
         texts: The replies to the question so far, oldest first.
-        read: From the replies to the latest of them as data.
-        work: From a reply to what it works out.
+        read: Converts the replies into the latest reply as data.
+        work: Returns the calculation in a reply.
     """
 
     def find_faults(reading: tuple[F, str] | Unreadable) -> list[str]:

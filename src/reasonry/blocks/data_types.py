@@ -12,10 +12,10 @@ from ..core.type_schema import inlined_schema
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """Return the JSON schema of a type; that of a schema is the schema itself.
+    """Return the JSON schema of a type. A schema is returned unchanged.
 
     Raises:
-        TypeError: It is no type of data.
+        TypeError: The object is not a type of data.
     """
     if _is_pydantic_dataclass(kind):
         from pydantic import TypeAdapter
@@ -28,7 +28,7 @@ def read_as(kind: Any, value: Any) -> Any:
     """Return JSON data as a type.
 
     Raises:
-        ValueError: The data do not fit it.
+        ValueError: The data does not fit the type.
     """
     if isinstance(kind, Mapping):
         return value
@@ -43,10 +43,10 @@ def read_as(kind: Any, value: Any) -> Any:
 
 
 def _is_pydantic_dataclass(kind: Any) -> bool:
-    """Whether msgspec would take it for a plain dataclass, which has no validators."""
+    """Whether a type is a Pydantic dataclass. msgspec would ignore its validators."""
     return hasattr(kind, "__pydantic_validator__") and not hasattr(kind, "model_validate")
 
 
 def read_other_type(kind: Any, value: Any) -> Any:
-    """Return data as a type that msgspec does not know: a Pydantic model, which is not imported for it."""
+    """Convert data to a type that msgspec does not know, a Pydantic model. Does not import Pydantic."""
     return kind.model_validate(value)

@@ -42,7 +42,7 @@ class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def drawn_with(self) -> dict[str, Any]:
-        """The options of the inner strategy. The default inner strategy does not repair its answer."""
+        """The options of the inner strategy. By default it does not repair its answer."""
         if self.over_options or self.over != PLAIN_WRITER:
             return self.over_options
         return {"verify": self.verify, "max_repairs": 0}
@@ -147,7 +147,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             earlier: For each draft, the draft to improve with its review, or `FRESH`.
-            by: The author; `seat` for a seat of its own for each draft, with its number.
+            by: The author. `seat` gives each draft a numbered seat of its own.
         """
         over, drawn_with = self.options.over, self.options.drawn_with
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
@@ -217,7 +217,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             unchecked: The reason why the answer is unchecked, if it is.
-            authors: The noun for those who were asked for a first draft, if their number counts.
+            authors: The noun for the authors of first drafts, if their number counts.
         """
         best, document = self.best, drafts_document(self.drafts) | details
         document |= {"unchecked": unchecked} if unchecked else {}
@@ -237,7 +237,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def too_few(asked: int, replied: int, noun: str) -> str:
-    """Return the warning for fewer than two replies, or replies of fewer than half of those who were asked."""
+    """Return the warning for fewer than two replies, or for replies to fewer than half of the questions."""
     if not replied or asked < 2 or (replied > 1 and 2 * replied >= asked):
         return ""
     alone = ": this is one model's answer" if replied == 1 else ""
@@ -308,7 +308,7 @@ def _rule_on(draft: Draft, verdict: Any) -> Draft:
 
 
 def _voices(drafts: Sequence[Draft]) -> list[str]:
-    """Return the texts that votes compare. Code and texts of several lines agree where they are the same."""
+    """Return the texts that votes compare. Code and long texts agree only if they are equal."""
     is_code = any(code_in(draft.answer) for draft in drafts)
     return [draft.short or code_key(draft.answer, is_code=is_code) or draft.answer for draft in drafts]
 
@@ -325,7 +325,7 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
 
 
 def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:
-    """Return the drafts for a result document: the votes, and each sample with its fate.
+    """Return the drafts for a result document: the votes, and the status of each sample.
 
     Args:
         groups: The groups of equal drafts, most votes first. Defaults to the candidates.

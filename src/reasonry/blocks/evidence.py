@@ -139,7 +139,7 @@ def call_arguments(
 
 
 def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
-    """Return why a call cannot be carried out, whatever the calls beside it."""
+    """Return the fault that makes a call unexecutable on its own, if any."""
     if evidence_id(call.id) is None:
         return "that is no id; ids are #E1, #E2, …"
     card = card_named(cards, call.tool)

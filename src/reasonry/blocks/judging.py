@@ -111,14 +111,14 @@ def labels_of(count: int) -> list[str]:
 
 
 def with_names(reason: str, shown: Sequence[int], name: Callable[[int], str]) -> str:
-    """Append the names of the candidates to a judge's reason, which has their labels; one has no label."""
+    """Append the candidates' names to a judge's reason, which has only labels. A single candidate has no label."""
     pairs = zip(labels_of(len(shown)), shown, strict=True)
     named = ", ".join(f"{label} is {name(number)}" for label, number in pairs)
     return f"{reason} ({named})" if len(shown) > 1 else reason
 
 
 def read_judgement(_: Any, ask: Ask, texts: Sequence[str]) -> tuple[Judgement, str] | Unreadable:
-    """Read ratings by label, or the chosen candidate. Part of the ratings is better than none."""
+    """Read ratings by label, or the chosen candidate. Some ratings are better than none."""
     labels: list[str] = ask.facts["labels"]
     names = [(label, "") for label in labels]
     found = read_scores(texts, names, (1, 10), shown=ask.prompt)

@@ -113,7 +113,7 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
 
 
 def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
-    """Whether a thought's branch is neither the last thought's nor merged by it."""
+    """Whether a thought is on a branch that the last thought neither belongs to nor merges."""
     return bool(last.branches and thought.branches) and not {*last.branches} & {*thought.branches}
 
 

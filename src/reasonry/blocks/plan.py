@@ -66,7 +66,7 @@ class PlanStep(Struct, frozen=True):
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the step is done."""
         return self.status == DONE
 
 
@@ -87,13 +87,13 @@ def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
 
 
 def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
-    """Whether only the conclusion is left to do."""
+    """Whether only the conclusion is open."""
     last = conclusion(plan)
     return last is not None and not last.is_done and all(step.is_done for step in plan[:-1])
 
 
 def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> Iterator[str]:
-    """Yield the rules that a plan by itself breaks.
+    """Yield the rules that a plan breaks, without its predecessor.
 
     Args:
         may_leave_open: Whether the conclusion may be done before all other steps.

@@ -47,7 +47,7 @@ def program_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_in(text: str) -> str | None:
-    """Return the code of a text that is little else: without its fence and a shorter text around it; or None."""
+    """Return the code of a text that is mostly code, without its fence and the text around it; or None."""
     blocks = list(_BLOCK.finditer(text))
     if len(blocks) == 1:
         code = blocks[0][1]
@@ -57,7 +57,7 @@ def code_in(text: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def code_key(text: str, *, is_code: bool = False) -> str:
-    """Return the form in which code is compared: a program's syntax, or its lines; empty for a text of one line.
+    """Return a key that is equal for equal code: the syntax tree or the lines. Empty for a text of one line.
 
     Args:
         is_code: Whether a text of one line is code too.
@@ -108,7 +108,7 @@ class ProgramOutput(Struct, frozen=True):
     """The output of a program.
 
     Attributes:
-        printed: The printed text, up to an error if any.
+        printed: The printed text before any error.
         value: The value of the last line.
         error: The error with its traceback, if any.
     """
@@ -125,7 +125,7 @@ class ProgramOutput(Struct, frozen=True):
 
     @property
     def fault(self) -> str:
-        """The reason for a missing answer, if it is missing."""
+        """The reason why the answer is missing, if it is."""
         return self.error or ("" if self.text else "it printed nothing; print the answer")
 
 

@@ -1,4 +1,4 @@
-"""The reader that the machine is handed: it reads a reply the way its stage reads."""
+"""The reader for the machine: it reads a reply as its stage declares."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..reading.thinking import echo_in, without_thinking
 from ..text import repeats_itself
 
 UNMARKED_MODE: Final = "unmarked"
-"""The mode of a reply that is the answer as a whole, since it never said where its answer is."""
+"""The mode of an unmarked reply that is the answer as a whole."""
 
 
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
-    """Read the latest reply the way its stage reads.
+    """Read the latest reply as its stage declares.
 
-    At the last try a text without a mark is the answer as a whole, with the mode `unmarked`. Lists in data lose the
-    entries that do not fit; the reply that keeps most entries counts, the latest of equals.
+    At the last try, a text without a mark is the answer, with the mode `unmarked`, and lists lose the entries that do
+    not fit. The reply that keeps the most entries counts, the latest on a tie.
 
     Args:
         replies: The replies to this question that count as tries, oldest first.
@@ -52,7 +52,7 @@ def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Ans
 
 
 def _fault_of(effect: Ask, reply: Answered, text: str) -> str:
-    """Return why a reply is not even read; empty where it is."""
+    """Return the reason to skip the reading of a reply, or an empty text."""
     if reply.refused:
         return "the answer was declined; answer the question as asked"
     if not reply.truncated or is_whole(reply.text) or (effect.mark and closes_mark(text)):
@@ -68,7 +68,7 @@ def _count(value: Any) -> int:
 
 
 def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str]) -> Reading | None:
-    """Read the last reply without the entries of lists that do not fit; its stage says whether the rest will do."""
+    """Read the last reply without misfits in its lists. The stage decides whether the rest is enough."""
     *before, latest = texts
     found: list[Reading] = []
     for value, _ in json_values(latest):
@@ -112,7 +112,7 @@ def _last_work(effect: Ask, texts: Sequence[str]) -> str:
 
 
 def _echo_in(value: Any, effect: Ask, question: str) -> str | None:
-    """Return the text in what was read that only repeats the question."""
+    """Return a text of the reading that only repeats the question, if any."""
     plain = msgspec.to_builtins(value)
     # The form stands in the task; the material may well hold objects of the same fields.
     parts = (effect.system, effect.by_hand, effect.task) if effect.task else (effect.system, question)

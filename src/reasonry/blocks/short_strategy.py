@@ -55,10 +55,8 @@ class Prompt(Struct, Generic[T], frozen=True):
 
 
 Loop = Generator[Prompt[T] | tuple[Prompt[Any], ...], T, Any]
-"""A run of a short strategy's function: it yields prompts, is sent the replies, and returns the answer.
-
-`yield` gives a reply that is text; `yield from` gives one of any type, under its own type.
-"""
+"""A run of a short strategy's function: it yields prompts, receives the replies, and returns the answer. `yield`
+returns text; `yield from` returns a reply of any type, typed."""
 
 
 class LoopState(AnswerState, frozen=True, kw_only=True):
@@ -77,7 +75,7 @@ def ask(
     reply: type[T] | None = None,
     temperature: float | None = None,
 ) -> Prompt[T]:
-    """Build a question to `yield` in a short strategy, which is sent the reply.
+    """Build a question for a short strategy to `yield`. The `yield` returns the reply.
 
     Args:
         name: The name of the step in the record.
@@ -88,7 +86,7 @@ def ask(
 
 
 def ask_all(*prompts: Prompt[T]) -> Generator[tuple[Prompt[Any], ...], Any, list[T]]:
-    """Ask side by side: `yield from` gives the replies, in the order of the prompts."""
+    """Ask side by side. `yield from` returns the replies in the order of the prompts."""
     return (yield prompts)
 
 

@@ -44,7 +44,7 @@ def cards_text(cards: Sequence[ToolCard]) -> str:
 
 
 def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
-    """Return cards in the form for models with native tools."""
+    """Return cards as JSON data, for models with native tools."""
     whole = {"type": "object", "properties": {}}
     return tuple(
         {"name": card.name, "description": card.description, "parameters": whole | card.parameters}
@@ -53,13 +53,13 @@ def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
 
 
 def cards_that_serve(cards: Sequence[ToolCard]) -> tuple[ToolCard, ...]:
-    """Leave out the prover of formal claims if there are tools that look things up: its description is long."""
+    """Omit the prover of formal claims, whose description is long, if there are tools for lookups."""
     looks_up = any(card.name not in _REASONERS for card in cards)
     return tuple(card for card in cards if card.name != PROVER or not looks_up)
 
 
 def card_named(cards: Sequence[ToolCard], name: str) -> ToolCard | None:
-    """Return the card with a name, or else the only card with another spelling of it: `Logic Kernel`, `search.`."""
+    """Return the card with a name, or the only card with another spelling of the name: `Logic Kernel`, `search.`."""
     return find_named(name, {card.name: card for card in cards})
 
 
@@ -91,7 +91,7 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
 
 
 def one_text_fault(card: ToolCard) -> str | None:
-    """Return the reason why a tool cannot be called with a single text, or None if it can or its card is silent."""
+    """Return the reason why a tool cannot take a single text, or None without a known reason."""
     if "properties" not in card.parameters:
         return None
     arguments = arguments_for(card, "text")
@@ -103,9 +103,9 @@ def one_text_fault(card: ToolCard) -> str | None:
 
 
 def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any] | Unreadable:
-    """Return the arguments of a call by the names that the tool has for them, and of the types it wants.
+    """Return the arguments of a call with the names and types of the tool.
 
-    A name is the tool's whatever its case and underscores; the only argument of a tool goes by any name.
+    Case and underscores of a name do not matter. A tool's only argument may have any name.
 
     Returns:
         The fault of the call, if an argument is unknown or a required argument is missing.
@@ -138,7 +138,7 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert texts to the numbers, booleans, lists and objects in the card's schema, if they spell them."""
+    """Convert texts to the types in the card's schema where possible."""
     converted = dict(arguments)
     for name, schema in properties_of(card).items():
         kind, value = schema.get("type") if isinstance(schema, dict) else None, arguments.get(name)

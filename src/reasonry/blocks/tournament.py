@@ -13,9 +13,9 @@ Rule 2: a candidate's score is its mean preference plus a quarter of the logarit
         that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
         earlier candidate.
 Rule 3: the next questions are a function of the verdicts so far, so that no pair is judged again.
-Rule 4: the first contender leads until the end of the tournament, in a knock-out until it loses a pair; in pairs it
-        stays the leader if the judge always prefers it to the winner. In an unfinished tournament, a candidate that has
-        beaten the leader leads.
+Rule 4: the first contender leads until the tournament ends, in a knock-out until it loses a pair. In pairs it stays the
+        leader if the judge always prefers it to the winner. In an unfinished tournament, a candidate that has beaten
+        the leader leads.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Tournament(Struct, frozen=True):
         return pairs
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
-        """Return the open questions of the first unfinished level, and the winner over each eliminated candidate."""
+        """Return the open questions of the first unfinished level, and the winner of each lost pair by its loser."""
         beaten: dict[int, int] = {}
         level, longest = self.order, max((each.length for each in self.contenders), default=0)
         size = 2 if self.rules == "knockout" else max(2, min(HEAT, ROOM // max(1, longest)))
@@ -231,14 +231,14 @@ class Tournament(Struct, frozen=True):
 
 
 def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[float]:
-    """Return the preferences for a candidate over a rival where a judge saw these two alone."""
+    """Return the preferences for a candidate over a rival in verdicts on these two alone."""
     return [
         each.preference(number) for each in verdicts if each.ratings and set(each.shown) == {number, rival}
     ]
 
 
 def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    """Return the orders in which candidates still have to be judged: both, and a pair once more where it is close."""
+    """Return the unjudged orders of candidates: both orders, and a close pair once more."""
     missing = [order for order in (shown, shown[::-1]) if all(order != vote.shown for vote in votes)]
     if missing or len(votes) > 2 or len(shown) > 2:
         return missing

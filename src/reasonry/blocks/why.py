@@ -2,7 +2,7 @@
 
 Rule 1: a reason is a pure function of a run's conclusion, thoughts and options, so a replay gives the same.
 Rule 2: a reason names its thoughts as "thought 2" or "thoughts 2, 3 and 5", which a page can link.
-Rule 3: of a text by a model, only the field of a form is quoted, and of a tool its result; both end with a whole word.
+Rule 3: a reason quotes only a field of a model's form or a tool's result, and cuts it after a whole word.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Why(Struct, frozen=True):
 
 
 def quote(text: Any, limit: int = 150, *, before: str = ": ") -> str:
-    """Shorten a field of a reply or a result of a tool, for the end of a sentence; empty if it is or has JSON."""
+    """Shorten a field of a reply or a result of a tool, for the end of a sentence. Empty for a text with JSON."""
     line = first_words(str(text or ""), limit).removesuffix(".")
     return f"{before}{line}" if line and not _JSON.search(line) else ""
 
 
 def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, Any]) -> Why:
-    """Return the reason of an ended run: the conclusion's, or that of a chain, which is its last thought."""
+    """Return the reason for an ended run's result: the conclusion's reason, or the last thought of a chain."""
     last, numbered = len(thoughts), [*enumerate(thoughts, 1)]
     behind = [n for n, each in numbered if {each.stage, str(each.data.get("node_id"))} & {*end.rests_on}]
     if end.answer is None or end.certainty == "best_so_far":

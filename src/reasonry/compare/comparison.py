@@ -1,10 +1,10 @@
-"""Comparisons: every strategy on every problem, each as a run that is found again by its request.
+"""Comparisons: every strategy on every problem, each as a run that its request identifies.
 
-Rule 1: a run is identified by its request: strategy, problem, options, budget, participants. The id of its session is
-        derived from these, so the store knows the existing runs. The table of trials is for observers.
+Rule 1: a request identifies its run: strategy, problem, options, budget, participants. The session's id is derived from
+        these, so the store knows the existing runs. The table of trials is for observers.
 Rule 2: ended runs are not repeated and interrupted runs continue, so a repeated comparison pays only for missing runs.
         Problems and strategies may be added between two calls.
-Rule 3: answers are judged at each call, so another judge costs nothing; only the judge `model` needs runs.
+Rule 3: each call judges all answers, so another judge costs nothing. Only the judge `model` needs runs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ Is the answer given right? It may be worded otherwise. Answer with one word: yes
 
 
 class Job(NamedTuple):
-    """A requested run of a strategy on a problem. Its session's id is the key."""
+    """A requested run of a strategy on a problem. `key` is the id of its session."""
 
     item: Item
     strategy: str
@@ -79,7 +79,7 @@ class Spending(Observer):
     def __init__(self, note: Callable[[str], None]) -> None:
         self._note, self._ended = note, NOTHING
         self._open: dict[str, tuple[Run, Usage]] = {}
-        """Runs that are active or were cut off, and the earlier spending of each."""
+        """Active and cut-off runs, and the earlier spending of each."""
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -301,7 +301,7 @@ class Comparison:
             return await opened.drive(job.performers, self.spending)
 
     async def _find(self, key: str) -> tuple[RunRow | None, str]:
-        """Return the last run of a key unless it has to be repeated, and the session id for a new run."""
+        """Return the last run of a key unless it must be repeated, and the session id for a new run."""
         found, session_id = "", key
         for attempt in count(2):
             try:

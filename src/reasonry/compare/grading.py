@@ -1,8 +1,8 @@
 """Grading: the problems of a data set, and the judges of answers.
 
 Rule 1: answers are compared by meaning (`vote.normalise`), never by spelling.
-Rule 2: a judge is pure: the same answer gets the same verdict, and judging again costs nothing. The judge `model` is
-        elsewhere, since it has to be asked.
+Rule 2: a judge is pure: the same answer gets the same verdict at no cost. The judge `model` is elsewhere, since it asks
+        a model.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class ProblemSet(Struct, frozen=True):
         judge: The judge of the data set. Without it, the user's judge or `exact` is used.
         tools: The tools that the problems mention. Every run gets them.
         strategies: The default of `--strategies`.
-        seed: The seed of a data set; `level` likewise.
+        seed: The seed of a data set. `level` is its level.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Recorded tables: a comparison as one file, from which anyone computes its table again without a model.
 
-Rule 1: the file holds the settings, the problems with their right answers, and of each run its events, each question
-        as its digest. To score it again, the events are folded through the strategies of today, and each answer is
+Rule 1: the file holds the settings, the problems with their right answers, and the events of each run, with a digest
+        for each question. To score it again, the events are folded through the strategies of today, and each answer is
         read and judged again. No clock, model, tool or store takes part.
 Rule 2: each line ends with a seal, a digest of the line and of all lines before it, so a changed line is found. The
         seal cannot prove that the named model made the replies.
@@ -65,7 +65,7 @@ def _lines_of_run(begun: Begun, entries: Iterable[Entry], strategies: Registry) 
 
 
 def _open_question(run: Run, effect_id: str | None) -> Recording:
-    """Return an open question, as `recorded:FILE` would be asked it, with an empty answer.
+    """Return an open question as a recording with an empty answer.
 
     Raises:
         ConflictError: The run does not ask it.
@@ -94,8 +94,8 @@ def score_again(path: str, strategies: Registry) -> Report:
 
     Raises:
         UsageError: The file cannot be read.
-        ConflictError: `recording_changed`: a line has changed since, or leads to another trial with the strategies of
-            today. `line` is its number.
+        ConflictError: `recording_changed`: a line has changed, or leads to another trial with today's strategies.
+            `line` is its number.
     """
     lines = read_regular_file(path, MAX_FILE_BYTES, label="table", option="rescore").splitlines(keepends=True)
     table, seal, number = _Scoring(strategies), b"", 1
@@ -154,7 +154,7 @@ def _check_trial(recorded: Trial, item: Item, run: Run, judge: Judge | None) -> 
     """Check that a folded run still leads to its trial.
 
     Raises:
-        ConflictError: It leads to another one; the message has the differences.
+        ConflictError: It leads to another trial; the message has the differences.
     """
     if run.begun.problem != item.problem:
         raise ConflictError(f"the run is not about the problem {recorded.item}")

@@ -1,11 +1,11 @@
 """Standings of strategies: their accuracy with its uncertainty, and their price.
 
-Rule 1: an accuracy has an interval. Two strategies differ by the problems that only one of them solved: a problem that
-        both solved, or neither, says nothing about their difference.
+Rule 1: an accuracy has an interval. Two strategies differ by the problems that only one of them solved. Problems that
+        both or neither solved say nothing about their difference.
 Rule 2: `right` is about the given answer, `any_right` about every candidate: the answer, the candidates of a search,
         the answers in a vote.
 Rule 3: a run without an answer, and an answer without a verdict, count as not right.
-Rule 4: a strategy that was never right is not worth its price, however low: it is on no front.
+Rule 4: a strategy that was never right is not worth even a low price: it is on no front.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Gain(Struct, frozen=True):
     Attributes:
         points: The difference of the accuracies, in percentage points.
         times: The tokens as a multiple of those of `direct`, or None without tokens.
-        p: The p-value of the sign test over the problems that both were given.
+        p: The p-value of the sign test over their common problems.
     """
 
     points: float
@@ -173,9 +173,9 @@ class Standing(Struct, frozen=True, kw_only=True):
         samples: Replies of models. Each of several samples in a call counts.
         in_form: The share of first replies in the requested form, or None without questions.
         asked_again: Calls spent on asking again.
-        seconds: The run time, or None unless each run had the time to itself.
+        seconds: The run time, or None if runs waited for each other.
         thin: Answers that won a vote in which no two votes agreed.
-        share_up: The share of steps up to a dearer model that were taken, or None unless a cascade.
+        share_up: For a cascade, the share of possible steps to a dearer model that were taken.
         gain: The gain over `direct`, if both are compared.
         front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
             without being worse in the other.
@@ -305,7 +305,7 @@ def standings(trials: Iterable[Trial], strategies: Sequence[str]) -> list[Standi
 
 
 def _share_time(compared: Iterable[Sequence[Trial]]) -> set[str]:
-    """Return the strategies with a run during which another run waited for the same models."""
+    """Return the strategies with a run that shared its models with another run at the same time."""
     runs = sorted((run for trials in compared for run in trials), key=lambda run: run.began_at_ms)
     shared, until, latest = set[str](), 0.0, None
     for run in runs:
@@ -329,7 +329,7 @@ def _gain(row: Standing, base: Standing, right: Mapping[tuple[str, str], bool]) 
 
 
 def _count_alone(right: Mapping[tuple[str, str], bool], first: str, other: str) -> tuple[int, int, int]:
-    """Count the problems that only the first strategy solved, that only the other solved, and that both were given."""
+    """Count the problems solved by the first strategy only, by the other only, and their common problems."""
     pairs = [
         (is_right, right[other, item])
         for (name, item), is_right in right.items()
@@ -345,7 +345,7 @@ def cost_of(rows: Sequence[Standing]) -> str:
 
 
 def describe_differences(trials: Sequence[Trial], rows: Sequence[Standing]) -> list[str]:
-    """Describe which strategies the best one beats, and which it cannot be told apart from (rule 1)."""
+    """Describe the strategies that the best strategy beats, and those within its uncertainty (rule 1)."""
     best = max(rows, key=lambda row: row.accuracy, default=None)
     if best is None or not best.right:
         return ["no answer was right, so there is no frontier"] if rows else []

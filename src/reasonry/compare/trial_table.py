@@ -1,7 +1,7 @@
 """The table of a comparison, problems by strategies, kept in the store while it grows.
 
 Rule 1: the table is a session. Its first thought is the plan; every other thought is a judged trial or a started
-        repeat. It is thus listed, copied and deleted like any other session, and can be read without a judge.
+        repeat. Lists, copies and deletions treat it like any other session, and reading it needs no judge.
 Rule 2: of several trials for the same problem and strategy, the latest counts.
 """
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Thought(Struct, frozen=True, omit_defaults=True):
-    """A record that a driven run writes into its session, in its stage.
+    """A record that a driven run writes into its session.
 
     Attributes:
         branch: The thought's branch. None for the main line.
@@ -62,7 +62,7 @@ def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> 
     """End the run as failed, with the best result so far.
 
     Args:
-        code: The code of the failure that caused it.
+        code: The code of the failure behind the end.
     """
     return Move(state, failure=(reason, detail, code))
 
@@ -134,7 +134,7 @@ def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Requ
 
 
 class EffectFailed(Exception):
-    """Raised at the yield whose effect failed; uncaught, it ends the run with that failure's code.
+    """Raised at the yield of a failed effect. Uncaught, it ends the run with the failure's code.
 
     Attributes:
         failure: The first failure in the order asked.
@@ -146,7 +146,7 @@ class EffectFailed(Exception):
 
 
 def raise_if_all_failed(answers: Answers) -> None:
-    """Raise `EffectFailed` with the first failure if there are answers and all of them are failures."""
+    """Raise `EffectFailed` with the first failure if all answers are failures. Does nothing without answers."""
     failures = [answer for answer in answers if isinstance(answer, Failed)]
     if failures and len(failures) == len(answers):
         raise EffectFailed(failures[0])

@@ -44,7 +44,7 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
         seconds: Run time; a call in flight is cut off.
         thoughts: Thoughts the run may record.
         nodes: Nodes a search may hold.
-        closes: Whether the run reserves enough for a last question, instead of being cut off.
+        closes: Whether the run reserves enough for a last question. Otherwise the limit cuts it off.
 
     Raises:
         UsageError: A limit is not a number above 0.
@@ -106,7 +106,7 @@ class Ledger(Struct, frozen=True):
         )
 
     def fitting(self, tokens: int, samples: int) -> int:
-        """Return how many of these samples one request may ask for, so that rule 2 holds as for separate calls.
+        """Return the number of these samples for one request. Rule 2 then holds as for separate calls.
 
         With a limit on tokens or dollars it is 1 until the usage of a sample is known.
         """
@@ -166,7 +166,7 @@ class Ledger(Struct, frozen=True):
 
 
 def larger_usage(first: Usage, second: Usage) -> Usage:
-    """Return an estimate that covers both; a second call without a reported usage is ignored."""
+    """Return an estimate that covers both calls. A second call without a reported usage does not count."""
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]

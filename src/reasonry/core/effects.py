@@ -19,7 +19,7 @@ _PLACE: Final = lazy_pattern(r"\{(prompt|system|problem)\}")
 
 
 class Turn(Struct, frozen=True, array_like=True):
-    """An unusable reply, and the short message that objected to it."""
+    """An unusable reply, and the short objection to it."""
 
     reply: str
     objection: str
@@ -28,8 +28,8 @@ class Turn(Struct, frozen=True, array_like=True):
 class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
     """Ask a question of a model, an agent or a person.
 
-    The question consists of the problem and its material, how to call tools by hand, how to mark the answer, and last
-    the task. Asks that differ only in `sample` and `about` are independent draws of one question.
+    The question consists of the problem and its material, the instructions for calls and for the mark, and the task.
+    Asks that differ only in `sample` and `about` are independent draws of one question.
     """
 
     prompt: str
@@ -93,7 +93,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         Args:
             reasons: Whether the receiver reasons by itself before it replies.
             has_fields: Whether it submits fields, as a coached agent does; otherwise a reply with a mark is free text.
-            takes_tools: Whether it takes tools. A caller that then sends no tools leaves `by_hand` in.
+            takes_tools: Whether it takes native tools. Otherwise `by_hand` describes them.
         """
         step_by_step = "" if reasons else self.step_by_step
         mark = "" if has_fields else self.mark
@@ -115,7 +115,7 @@ class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
         return replace(other, mark=self.mark, task=task, step_by_step=step_by_step)
 
     def in_other_words(self, text: str) -> Ask:
-        """Replace the whole text; parts that it contains unchanged stay separate parts."""
+        """Replace the whole text. Old parts that the new text contains stay separate parts."""
         start = f"{self.system}\n\n"
         system = self.system if text.startswith(start) else ""
         prompt = text.removeprefix(start) if system else text

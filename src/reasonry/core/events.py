@@ -126,7 +126,7 @@ class Stopped(Struct, frozen=True, tag="stopped", omit_defaults=True):
 
 
 class Closing(Struct, frozen=True, tag="closing", omit_defaults=True):
-    """The run must answer from its results so far: a limit leaves room for one last question."""
+    """The run must answer from its results so far, since a limit leaves room for one last question only."""
 
     reason: str
     detail: str = ""
@@ -141,8 +141,8 @@ class Conclusion(Struct, frozen=True, omit_defaults=True):
     """The result of a run, or before its end the best so far.
 
     `document` is the strategy's own part of the result document (`best`, `candidates`, `votes`, …).
-    `why` is the reason for the answer, where it is more than the thought that ends in it. `rests_on` names the
-    thoughts behind the reason, by their stages or their `node_id`.
+    `why` is the reason for the answer, unless the last thought is the reason. `rests_on` names the thoughts behind the
+    reason by their stages or their `node_id`.
     """
 
     answer: str | None = None

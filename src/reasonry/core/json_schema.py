@@ -47,7 +47,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
         **dict.fromkeys(("properties", "$defs", "definitions"), _NAMED_SCHEMAS),
     },
 }
-"""The schema of schemas, of the keywords that are known."""
+"""The schema of schemas, for the known keywords."""
 
 _REFERENCE: Final = lazy_pattern(r'"\$ref":("(?:[^"\\]|\\.)*")')
 

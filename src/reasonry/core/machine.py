@@ -242,10 +242,10 @@ def begin(
 
     Args:
         options: An instance of the strategy's options struct. Defaults to that struct's defaults.
-        strategies: The strategies that this one may run as children.
+        strategies: The strategies available as children.
         by: The role that answers the writer's questions.
         prompts: Replacements for the questions of stages; see `prompts`.
-        rounds: Dependent rounds of model calls that the parent has made before.
+        rounds: Dependent rounds of model calls of the parent so far.
         calls_left: Calls left in the budget. None for no known limit.
 
     Raises:
@@ -369,7 +369,7 @@ class _Execution:
     # -- asking
 
     def _open(self, requested: Request) -> bool:
-        """Make effects pending; return whether the stage can continue at once because all child runs have ended."""
+        """Make effects pending. Return whether the stage can continue at once, after all child runs have ended."""
         stage, prompts = self.stage, self.before.prompts
         closing = f"c{self.closing.number}" if self.closing and self.is_closed else ""
         pending: list[Pending] = []
@@ -535,7 +535,7 @@ class _Execution:
         return plain if counted.answer is None and plain.answer is not None else counted
 
     def _state_if_cut(self, event: Stopped | Closing) -> Any:
-        """Return the state that the answers so far lead to."""
+        """Return the state after the answers so far."""
         pending = self.pending
         if not self.stage.to or all(waiting.settled is None and waiting.child is None for waiting in pending):
             return self.state
@@ -549,7 +549,7 @@ class _Execution:
         """Close the child runs, or the run itself if no child can close.
 
         Returns:
-            None if neither has an edge to a last question.
+            None if nothing can close.
         """
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending

@@ -124,7 +124,7 @@ def without_failures(snapshot: Snapshot, last: str = "") -> Snapshot:
     A question without a readable reply is asked again, with the reason and its full number of tries.
 
     Args:
-        last: The question whose reply ended the run, if any; this reply is about to be applied again.
+        last: The question whose reply ended the run, if any. The caller applies that reply again.
     """
     own, _, inner = last.partition("/")
     pending = tuple(_once_more(waiting, inner, waiting.id == own) for waiting in snapshot.pending)

@@ -83,7 +83,7 @@ def _with_block(problem: str, heading: str, text: str) -> str:
 def quote_latest(texts: Sequence[str], room: int, name: str) -> list[str]:
     """Return the latest texts that fit into `room` characters, marks included.
 
-    A first line counts the omitted texts; `name` is their noun.
+    The first line counts the omitted texts, with `name` as their noun.
     """
     fitting = list[str]()
     for text in reversed(texts):

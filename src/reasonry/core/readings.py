@@ -30,7 +30,7 @@ class Unreadable(Struct, frozen=True):
     """Why a reply cannot be used; the next question states it.
 
     Attributes:
-        is_doubt: The reply is usable at the last try, but its reader prefers to ask again.
+        is_doubt: The reader prefers another try, but accepts this reply at the last try.
         is_unmarked: The reply is text without a mark around its answer.
         in_part: The usable part, as its value and the rung that read it; accepted at the last try.
     """
@@ -68,7 +68,7 @@ class Reading(Struct, frozen=True, omit_defaults=True):
 
 
 def is_last_try(ask: Ask, replies: Sequence[Answered]) -> bool:
-    """Whether a question is not asked again after its latest reply; the same reply twice ends the retries."""
+    """Whether the latest reply ends the retries of a question. Two equal replies do."""
     return len(replies) > ask.retries or (len(replies) > 1 and replies[-1].text == replies[-2].text)
 
 

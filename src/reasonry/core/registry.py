@@ -1,7 +1,6 @@
-"""Find strategies by name, built-in or plugins that load on first use.
+"""Find strategies by name: built-in strategies, and plugins, which load on first use.
 
-Rule: built-in strategies are searched first, so that their names load no plugin. Plugins are found by their full name
-only.
+Rule: the search begins with built-in strategies, so that their names load no plugin. A plugin needs its full name.
 """
 
 from __future__ import annotations

@@ -73,10 +73,10 @@ class Stage(Generic[S]):
         guidance: Instructions for the stage, and when to leave it.
         repeats: Whether the stage is a loop: each `stay` is an edge to itself, in diagram, table and recorded path.
         fields: The fields of a guided thought in `data`.
-        compares: Whether a thinker compares branches of thought here, and therefore sees their scores.
+        compares: Whether a thinker compares branches of thought here. The reply then shows their scores.
         tested_by: The stage that tests the claims of this stage. Empty for none.
-        body: The code to run: a generator function of the state, or a plain function that returns the move, for a
-            stage without requests. None to take the only outgoing edge.
+        body: The code to run: a generator function of the state, or for a stage without requests a plain function that
+            returns the move. None to take the only outgoing edge.
         reply: The form of a reply: a Struct, whose JSON schema goes out with each question.
         example: A valid reply, as data.
         read: Reads the replies to one ask, oldest first, into a value; for rules that a schema cannot express.
@@ -147,21 +147,21 @@ class NoOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Details(TypedDict, total=False):
-    """Additions of a strategy to its result; each strategy may extend this type."""
+    """Members that every strategy may add to its result. A strategy extends this type with its own."""
 
     diagnostics: Annotated[dict[str, Any], Meta(description="Why `auto` chose the strategy, and more.")]
     unchecked: Annotated[str, Meta(description="Why the answer is unchecked.")]
 
 
 class AnswerDetails(Details):
-    """Additions of a strategy that verifies or reviews its answers."""
+    """Members of a result whose answer was verified or reviewed."""
 
     verification: Annotated[str, Meta(description="`open`, `reviewed`, `doubted`, `unchecked` or `proved`.")]
     objections: Annotated[list[str], Meta(description="The faults of earlier answers.")]
 
 
 class DraftsDetails(Details):
-    """Additions of a strategy that compares drafts."""
+    """Members of a result that compares drafts."""
 
     votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
     samples: Annotated[
@@ -188,7 +188,7 @@ class Strategy(Generic[S, O]):
         conclude: state → conclusion so far.
         close: state → the move to the stage that answers from the results so far with at most one question; None if the
             run's next question is already the best last question. A strategy without `close` is never closed.
-        details: Type of its document.
+        details: Type of its own members of a result.
         aliases: Other names.
         resources: Built-in tools that it uses if available.
         suits: The kinds of problem for which `auto` chooses it, as named in `strategies.choice`.
@@ -196,7 +196,7 @@ class Strategy(Generic[S, O]):
             the first thought.
         calls: Calls of a typical run with default options, judging included.
         least_calls: With fewer calls the strategy is one direct question.
-        wants_value: Whether the answer is a number or a truth value, so that a whole text is never the answer.
+        wants_value: Whether the answer is a number or a truth value, never a whole text.
         needs_least: Whether the strategy has no result at all with fewer than `least_calls`.
         needs_models: Whether a driven run takes two models or more, each once.
 
@@ -256,7 +256,7 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the phase of a run in a stage, or its end: `completed` or `error`. Empty for a table without phases.
+        """Return the phase of a run: of its stage, or `completed` or `error`. Empty for a table without phases.
 
         Args:
             status: The run's status: `active`, `done`, `failed` or `cancelled`.

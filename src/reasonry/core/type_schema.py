@@ -88,7 +88,7 @@ def all_required(node: Any) -> Any:
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Allow null in a schema, and drop its default: every property is given."""
+    """Allow null in a schema, and drop its default, since every property is required."""
     left = {name: part for name, part in schema.items() if name != "default"}
     forms = left.get("anyOf")
     if isinstance(forms, list):

@@ -1,12 +1,12 @@
-"""The budget guard: no call goes out that the budget does not cover, and the usage of each call is booked.
+"""The budget guard: it refuses calls that the budget does not cover, and books the usage of each call.
 
-An allowance guards the dollars that the runs of one owner may take together in a day.
+An allowance guards the dollars of all runs of an owner in a day.
 
-Rule 1: an estimate is set aside before each call, and the usage of the call is booked after it, for the run's limits
+Rule 1: an estimate is reserved before each call, and the call's usage is booked afterwards, for the run's limits
         (`core.budget`) and for the allowance.
 Rule 2: the guard reads the spending of the owner's runs in other processes from the store before a call, at most every
         `LOOK_EVERY_MS`; calls in flight there count once they are recorded.
-Rule 3: a day begins at midnight, UTC. A call in flight then is booked on the day its answer comes in.
+Rule 3: a day begins at midnight, UTC. A call in flight at midnight counts for the day of its answer.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .run import Run
 from .usage import estimate_tokens
 
 UNMEASURED = 1.5
-"""Tokens that a prompt may take for each estimated token, before the model has measured a prompt."""
+"""Tokens per estimated token of a prompt, assumed until the model has measured a prompt."""
 
 LEAST_ROOM = 16
-"""Tokens that a reply may take where less is left: no provider takes a smaller limit."""
+"""The least token limit of a reply, even if the budget leaves less: providers accept no smaller limit."""
 
 Pause = Callable[[Awaitable[bool]], Awaitable[bool]]
 """Waits for an event, until the drive halts."""
@@ -39,15 +39,15 @@ CLOSED_BY: Final = ("max_calls", "max_tokens", "max_usd", "max_seconds")
 """Limits before which a run is closed, rather than stopped."""
 
 KEPT_SHARE: Final = 0.2
-"""Share of a limit on time that is kept back for the last question, where no question has taken longer."""
+"""The least share of a time limit that is reserved for the last question."""
 KEPT_TIMES: Final = 1.5
-"""How many times as long as the slowest question so far the last question may take."""
+"""The time reserved for the last question, as a multiple of the slowest question so far."""
 
 
 LOOK_EVERY_MS: Final = 1_000
 
 ALLOWANCE_SPENT: Final = "max_usd_a_day"
-"""The termination reason of a run that meets the limit of its owner's day."""
+"""The termination reason of a run at its owner's daily limit."""
 
 
 class BudgetExhausted(Exception):
@@ -79,7 +79,7 @@ def limit_reached(run: Run) -> Refusal | None:
 
 
 def closing_reserve(run: Run) -> Usage:
-    """Return the usage that closing a run may take: none where closing asks no question, or is not possible."""
+    """Return the usage to reserve for closing a run: none if that asks no question or is impossible."""
     asks = run.last_questions if limits_calls(run.budget) else None
     estimates = [run.ledger.estimate(estimate_tokens(ask.text)) for ask in asks or ()]
     kept = sum(estimates, NOTHING)
@@ -88,7 +88,7 @@ def closing_reserve(run: Run) -> Usage:
 
 
 def refuse_call(run: Run, kept: Usage | None = None) -> Refusal | None:
-    """Return the limit that forbids a run one more call, if any; `kept` defaults to its `closing_reserve`."""
+    """Return the limit that forbids another call, if any; `kept` defaults to the `closing_reserve`."""
     reserved = replace(run.ledger, kept=kept or closing_reserve(run)).reserve(Usage())
     return limit_reached(run) or (reserved if isinstance(reserved, Refusal) else None)
 
@@ -106,30 +106,30 @@ class BudgetGuard:
         """The largest ratio of a prompt's tokens to their estimate."""
 
     def set_budget(self, budget: Budget) -> None:
-        """Set new limits; calls that wait for room look again."""
+        """Set new limits; waiting calls check for room again."""
         self.ledger = replace(self.ledger, budget=budget)
         self.changed.set()
 
     def keep(self, usage: Usage) -> None:
-        """Keep this usage back for the end of the run; calls that wait for room look again."""
+        """Reserve usage for the end of the run; waiting calls check for room again."""
         if usage != self.ledger.kept:
             self.ledger = replace(self.ledger, kept=usage)
             self.changed.set()
 
     async def catch_up(self) -> None:
-        """Read the spending of other processes, where the guard shares a limit with them."""
+        """Read the spending of other processes that share a limit with this guard."""
 
     def describe(self, refusal: Refusal) -> Refusal:
         """Return a refusal in the terms of this guard."""
         return refusal
 
     def fitting(self, question: Question, samples: int) -> int:
-        """Return how many samples of a question one request may draw; see `Ledger.fitting`."""
+        """Return the number of samples of a question for one request; see `Ledger.fitting`."""
         rooms = max(1.0, self._room(question, 1, 1.0) / LEAST_ROOM)
         return int(min(self.ledger.fitting(estimate_tokens(question.prompt), samples), rooms))
 
     async def reserve(self, question: Question, samples: int, pause: Pause) -> Usage:
-        """Set an estimate aside for one request; wait while calls in flight may still leave room.
+        """Reserve an estimate for one request; wait while calls in flight may still leave room.
 
         Raises:
             BudgetExhausted: The budget does not cover the request.
@@ -154,7 +154,7 @@ class BudgetGuard:
         """Return a question whose replies are limited to the tokens that the budget leaves after the prompt.
 
         Args:
-            reserved: The estimate that is set aside for the question.
+            reserved: The reserved estimate of the question.
         """
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
@@ -163,7 +163,7 @@ class BudgetGuard:
         return replace(question, ask=replace(question.ask, max_output_tokens=int(max(room, LEAST_ROOM))))
 
     def watch(self, reply: object, so_far: Usage) -> Refusal | None:
-        """Note the usage so far of a reply that streams in; return the limit that is now passed, if any."""
+        """Note the usage so far of a streaming reply. Return the limit that it has passed, if any."""
         self._coming[reply] = so_far
         passed = self.ledger.passed_by(sum(self._coming.values(), NOTHING))
         return passed and self.describe(passed)
@@ -177,7 +177,7 @@ class BudgetGuard:
         self.changed.set()
 
     def note_prompt(self, question: Question, spent: Usage) -> None:
-        """Learn from a prompt's usage how far estimates are off."""
+        """Learn the error of estimates from a prompt's usage."""
         if spent.input_tokens and not spent.estimated_tokens:
             dear = spent.input_tokens / max(1, estimate_tokens(question.prompt))
             self._dearest = max(self._dearest or 0.0, dear)
@@ -186,8 +186,8 @@ class BudgetGuard:
         """Return the tokens that the budget leaves for each reply to a question.
 
         Args:
-            unmeasured: Tokens of the prompt for each estimated token, where no prompt has been measured.
-            own_tokens: Reserved tokens that are the question's own.
+            unmeasured: The assumed tokens per estimated token of a prompt, before a prompt was measured.
+            own_tokens: Tokens reserved for this question.
         """
         ledger, limit = self.ledger, self.ledger.budget.tokens
         if limit is None:
@@ -216,7 +216,7 @@ class Allowance(BudgetGuard):
         """Read today's spending of the owner's runs in all processes.
 
         Raises:
-            StoreError: The first look at the store fails.
+            StoreError: The first reading of the store fails.
         """
         now_ms = self._now_ms()
         if now_ms // DAY_MS > self._day:
@@ -236,7 +236,7 @@ class Allowance(BudgetGuard):
             self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
-        """Return the reason why no more runs may begin today, if any, as of the last look at the store."""
+        """Return the reason why no more runs may begin today, if any, by the last reading of the store."""
         reserved = replace(self.ledger, reserved=NOTHING).reserve(NOTHING)
         return self.describe(reserved) if isinstance(reserved, Refusal) else None
 
@@ -260,7 +260,7 @@ class Allowances:
     async def today(
         self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
     ) -> Allowance | None:
-        """Return an owner's allowance after a look at the store; None for an owner without a limit."""
+        """Read the store and return an owner's allowance; None for an owner without a limit."""
         usd = self._usd_a_day(owner)
         if usd is None:
             return None

@@ -2,9 +2,8 @@
 
 A call to a model passes through layers, one function each, which call each other from the outside in: single flight,
 samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes the
-call down. A layer takes and returns values.
-This module retries only transport: overload, resets, time-outs, bodies that are no answer. The machine judges the text
-of an answer and asks again itself, so that every reply that was paid for is in the journal.
+call down. A layer takes and returns values. This module retries only transport: overload, resets, time-outs, unusable
+bodies. The machine judges the text of an answer and asks again itself, so that every paid reply is in the journal.
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ WARM_PREFIX_CHARS = 4_096
 """Providers cache prompts from about 1,024 tokens on; the cache of a shorter prompt is not worth waiting for."""
 
 MAX_FALLBACKS = 10
-"""How often a question may change its form because the server refuses a feature; such a change is no attempt."""
+"""The most changes of a question's form for features that the server refuses. A change is not an attempt."""
 
 MAX_TRIED_CHARS = 300
 """Longest record of a failed request."""
 
 ENDLESS_CHARS: Final = 6_000
-"""Repeating characters at the end of a growing text from which on it counts as endless."""
+"""The number of repeating characters at the end of a text that counts as endless."""
 
 LAST_S = 0.1
 """The last seconds of a run; an answer to a call sent in them would come too late."""
@@ -76,15 +75,15 @@ class Sent(Struct, frozen=True):
 
 
 Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
-"""Requests a number of samples of one question; fewer may come back."""
+"""Requests a number of samples of a question, and returns that number or fewer."""
 
 
 class Halted(Exception):
-    """Ends an attempt before it goes out, because the drive halts; the effect stays open."""
+    """Ends an attempt before its request, because the drive halts. The effect stays open."""
 
 
 class Halt(asyncio.Event):
-    """Set while a drive halts; checked right before a request to a model, a tool or a verifier goes out."""
+    """Set while a drive halts. Each request to a model, a tool or a verifier checks it first."""
 
     def check(self) -> None:
         """Raise `Halted` if the drive halts."""
@@ -117,7 +116,7 @@ class Calls:
         intend: Records durably that a call is about to go out, or that the provider refused it for its rate.
         at_ms: Reads the run's clock.
         allowance: The daily limit of the run's owner. None for no limit.
-        give_way: Makes the drive release its run, which another drive resumes later. None where the run ends instead.
+        give_way: Makes the drive release its run for a later drive. None if the run ends instead.
     """
 
     def __init__(
@@ -145,11 +144,11 @@ class Calls:
         self._batch = Batch()
 
     async def perform(self, pending: Pending) -> Event:
-        """Perform one effect of a drive; the event never contains a key in use, even if a model or a tool echoes it.
+        """Perform one effect of a drive. The event contains no key in use, even if a model or a tool echoes a key.
 
         Raises:
-            BudgetExhausted: The budget does not cover the effect, so it was not performed.
-            Halted: The drive halts, so the effect was not performed.
+            BudgetExhausted: The budget does not cover the effect. Nothing was performed.
+            Halted: The drive halts. Nothing was performed.
         """
         self.observer.asked(pending)
         effect = pending.effect
@@ -178,7 +177,7 @@ class Calls:
     # -- the layers, outermost first
 
     async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
-        """Let equal questions that are asked at the same time share one call, which the first question pays for."""
+        """Let simultaneous equal questions share one call, for which the first question pays."""
         # Equal questions have the same model, text, form, sample and inner run.
         inside = question.id.rpartition("/")[0]
         key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
@@ -263,7 +262,7 @@ class Calls:
             await self.halt.cut_short(asyncio.sleep(pause))
 
     def _patient_until_s(self) -> float:
-        """Return until when to wait for a provider, by the monotonic clock, within the run's seconds."""
+        """Return the end of the wait for a provider, by the monotonic clock, within the run's seconds."""
         seconds = self.guard.ledger.budget.seconds
         left_s = math.inf if seconds is None else seconds - self.at_ms() / 1000
         return time.monotonic() + min(left_s - LAST_S, MOST_WAIT_S)
@@ -382,7 +381,7 @@ class Calls:
     async def _listen(
         self, model: Model, question: Question, samples: int, booking: Booking
     ) -> Sequence[Answered]:
-        """Return the answers; cut off a reply that comes too late, passes a limit or repeats itself without end.
+        """Return the answers. Cut off a reply that is late, passes a limit or repeats itself endlessly.
 
         Raises:
             BudgetExhausted: The reply passed a limit as it streamed in.
@@ -492,7 +491,7 @@ class Endless:
         self._end, self._new = "", list[str]()
 
     def hear(self, piece: str) -> bool:
-        """Add a piece; return whether the text is endless by now."""
+        """Add a piece. Return whether the text now repeats itself endlessly."""
         self._new.append(piece)
         if len(self._new) >= 100 and not self.is_heard:
             self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
@@ -502,11 +501,11 @@ class Endless:
 
 
 class _Listener:
-    """Watches a reply as it streams in, and cuts it off where it passes a limit or never ends.
+    """Watches a streaming reply, and cuts it off if it passes a limit or never ends.
 
     Args:
         in_time: Expires at once to cut the reply off.
-        limit_passed: Returns the limit that the reply has passed by now. None where no limit depends on the reply.
+        limit_passed: Returns the limit that the reply has passed. None if no limit depends on the reply.
     """
 
     def __init__(
@@ -528,7 +527,6 @@ class _Listener:
                 self._cut()
 
     def hear_reply(self, piece: str) -> None:
-        """Note a piece of the reply."""
         self.pieces.append(piece)
         if self.endless.hear(piece):
             self._cut()
@@ -556,7 +554,7 @@ class Batch:
         """Return one sample; questions with equal keys differ only in their sample.
 
         The first caller sends a request for all callers of the same turn. Callers that get no answer share the next
-        request; where the request failed, or the model gives one answer at a time after all, each asks alone.
+        request; if the request failed, or the model gives only one answer at a time, each caller asks alone.
         """
         while (waiting := self._open.get(key)) is not None:
             mine = asyncio.get_running_loop().create_future()
@@ -585,7 +583,7 @@ class Batch:
 def _hand_out(
     answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | bool]]
 ) -> None:
-    """Give each waiting caller one of the later answers, or else whether the request was answered at all.
+    """Give each waiting caller one of the later answers, or else the news whether the request had an answer.
 
     Plain futures make all callers continue in one turn.
     """

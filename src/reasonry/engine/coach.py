@@ -53,8 +53,8 @@ class Coach(Struct, frozen=True):
         """Accept a run, or a fork of another run, and return its first questions.
 
         Returns:
-            {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, `note` where an
-            active run has no open question, `refuted` where thoughts were proved wrong, and `result` after the end.
+            {`run_id`, `status`, `questions`: [{`id`, `stage`, `prompt`, `answer_schema`}], `progress`}, a `note` if an
+            active run has no open question, `refuted` thoughts, if any, and `result` after the end.
         """
         async with self.engine.begin(order, performers, fork) as opened:
             return await self.proceed(opened, performers)
@@ -72,14 +72,14 @@ class Coach(Struct, frozen=True):
         Args:
             answers: {id: answer}, or another shape that `read_answers` accepts; an answer is text, or data in the
                 question's form.
-            open_performers: Opens the performers of all effects but questions.
+            open_performers: Opens the performers of all effects except questions.
             says_all: Whether the reply repeats all texts, since the caller may have lost earlier ones.
 
         Raises:
-            AnswerRefusedError: Some answers cannot be read. They are not recorded, and their questions stay open under
-                the same ids; the other answers are recorded.
+            AnswerRefusedError: Some answers cannot be read. Their questions stay open under the same ids; the other
+                answers are recorded.
             ConflictError: An answer names a question that is not open, or another process drives the run; `retryable`
-                if other answers were in work for too long. No answer is recorded.
+                if other answers were in progress for too long. No answer is recorded.
             UsageError: The answers have no known shape. No answer is recorded.
         """
         async with self.engine.open(run_id, whole=False) as opened:
@@ -119,11 +119,11 @@ class Coach(Struct, frozen=True):
         return shown
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
-        """Return an open question whole, under its own id or the one it shares with its equals.
+        """Return a whole open question, by its own id or the joined id of equal questions.
 
         Raises:
             NotFoundError: There is no such run.
-            ConflictError: It is not open; `choices` has the open ones.
+            ConflictError: It is not open; `choices` has the open questions.
         """
         run = (await self.engine.read(run_id, whole=False)).run
         joined = equal_questions(handed_out(run))
@@ -136,7 +136,7 @@ class Coach(Struct, frozen=True):
     async def proceed(
         self, opened: OpenRun, performers: Performers, known: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """Perform all effects of an open run but its questions, and return its state; `known` as in `_document`."""
+        """Perform all effects of an open run except its questions, and return its state; `known` as in `_document`."""
         await opened.drive(performers, coached=True)
         return self._document(opened, known)
 
@@ -144,7 +144,7 @@ class Coach(Struct, frozen=True):
         """Return the state of a run.
 
         Args:
-            known: Ids of texts that the caller has seen. None where it may have seen no text.
+            known: Ids of texts that the caller has seen. None if it may have seen none.
         """
         if not self.brief:
             return document(read)
@@ -163,7 +163,7 @@ class Coach(Struct, frozen=True):
 
 
 class Caller:
-    """Takes the place of the model in a coached run, whose caller brings the answers."""
+    """Replaces the model in a coached run, whose caller gives the answers."""
 
     name = CALLER
     price = staticmethod(no_price)
@@ -243,7 +243,7 @@ def _events(
 
 
 def _mark_answer(effect: Effect, text: str) -> str:
-    """Return a bare answer of one line in its mark, where the question wants a mark."""
+    """Put a bare one-line answer in its mark, if the question wants a mark."""
     line = text.strip()
     is_bare = bool(line) and "\n" not in line and not line.startswith("{") and find_ending(line) is None
     wants_mark = isinstance(effect, Ask) and bool(effect.mark) and "<answer>" not in line.lower()

@@ -28,8 +28,8 @@ def read_answers(raw: Any, waiting: Mapping[str, Mapping[str, Any]] | None = Non
 
     Args:
         raw: {id: answer}, a list of {`id`, `answer`}, one such object, or the JSON text of any of these. A joined id
-            (see `joined_id`) takes the list of its answers, or one answer. Where a single question is open, its bare
-            answer is accepted too; where equal questions are open, the bare list of their answers.
+            (see `joined_id`) takes the list of its answers, or one answer. A single open question also takes its bare
+            answer, and equal open questions take the bare list of their answers.
         waiting: The answer schema of each open question, by its id; equal questions share a joined id.
 
     Raises:
@@ -111,7 +111,7 @@ def _pairs(whole: Any) -> list[tuple[Any, Any]]:
 
 
 def _decode(data: Any) -> Any:
-    """Return the object or the list that a JSON text holds; return any other data unchanged."""
+    """Return the object or the list in a JSON text, or any other data unchanged."""
     if not isinstance(data, str):
         return data
     try:

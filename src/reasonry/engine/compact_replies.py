@@ -1,11 +1,11 @@
 """Compact replies of coached runs, for agents that pay for each word: references stand for texts sent before.
 
-A text that several questions share is sent once in `shared`, under an id made from the text; `[#id]` stands for it in
-prompts. Equal questions are sent once, with `count`.
+`shared` has each text that several questions share, under an id made from the text; `[#id]` stands for it in prompts.
+Equal questions are sent once, with `count`.
 
-Rule 1: a reply leaves out only the texts of the questions that this very call answers, for the caller has seen them.
-        A caller that begins a run, takes it over or asks for its status gets every text.
-Rule 2: with the texts put back in, nothing is lost.
+Rule 1: a reply leaves out only the texts of the questions that this call answers, since the caller has seen them. A
+        caller that begins a run, takes it over or asks for its status gets every text.
+Rule 2: the references with their texts restore the whole reply.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without annotations, which the prompt explains too; a choice of plain types becomes one list."""
+    """Return a schema without the annotations that the prompt repeats. A choice of plain types becomes a list."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):

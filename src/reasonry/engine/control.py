@@ -1,4 +1,4 @@
-"""Control a drive from outside while it works."""
+"""Commands to a drive while it works."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Control:
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance
         self.is_draining = self.is_cut = False
-        """Whether the drive has to end with the run active: once no effect is in flight, or at once."""
+        """Whether the drive must end but not the run: once no effect is in flight, or at once."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done once there is a command that the drive has not seen."""
+        """Done once the drive has a new command."""
         self.commands: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
         """Entries for the drive to write, each with the future that tells whether it was written."""
         self._is_over = False
 
     async def submit(self, entry: Steered | Stopped) -> bool:
-        """Change limits, or pause, continue or end the run; return False if the drive ended before it wrote that."""
+        """Change limits, or pause, continue or end the run; return False if the drive has ended."""
         if self._is_over:
             return False
         done = asyncio.get_running_loop().create_future()

@@ -1,6 +1,6 @@
-"""An open run, and one drive of it: perform effects, write their events down, fold them in, until the run ends.
+"""An open run and its drive: perform effects, write their events down, and fold them in until the run ends.
 
-Rule 1: a command to a drive is written into the journal before it takes effect, so that it outlives the drive.
+Rule 1: a drive writes a command into the journal before it obeys, so that the command outlives the drive.
 Rule 2: a drive that halts sends no new request. Answers to earlier requests may still come in.
 """
 
@@ -51,17 +51,17 @@ _LOG = logging.getLogger("reasonry")
 T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.5
-"""Seconds between two looks of a waiting drive at its run in the store, which may be cancelled there."""
+"""Seconds between two reads of the run by a waiting drive, since the run may be cancelled in the store."""
 
 KEEP_EVERY: Final = 32
-"""Lines after which the state of a coached run is saved, so that an answer costs the same however long the run is."""
+"""Lines after which the state of a coached run is saved, so that the cost of an answer does not grow with the run."""
 
 
 class OpenRun:
-    """A run as read from its journal, open for this task, which holds the right to drive it, to write to.
+    """A run read from its journal by the task that has the right to drive it.
 
     Args:
-        kept: The line of the checkpoint that the run was folded from.
+        kept: The line of the checkpoint from which the run was folded.
         rows: Turns thoughts into rows of the run's session.
         on_end: Awaited with the run once it has ended here.
     """
@@ -104,7 +104,7 @@ class OpenRun:
         coached: bool = False,
         control: Control | None = None,
     ) -> Result:
-        """Perform the run until it ends; where this task is cancelled, record the run as cancelled.
+        """Perform the run until it ends. If this task is cancelled, record the run as cancelled.
 
         Args:
             coached: Whether the caller answers the questions: the drive ends once all other effects are performed.
@@ -163,11 +163,11 @@ class OpenRun:
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Accept answers from outside, one by one, until a limit is reached; drop answers that are no longer needed.
+        """Accept answers from outside, one by one, up to a limit. Drop answers that the run no longer needs.
 
         Args:
-            refusing: Whether to refuse an answer that cannot be read, so that its question stays open; a doubtful
-                answer is accepted, and the question asked again.
+            refusing: Whether to refuse an unreadable answer, so that its question stays open. A doubtful answer is
+                accepted, and its question asked again.
 
         Returns:
             The reasons for refused answers, by question.
@@ -197,7 +197,7 @@ class OpenRun:
         return refused
 
     async def stop(self, reason: str, detail: str) -> None:
-        """End a run that is not being driven, or that ended at a limit, in one write; see `Stopped`."""
+        """End a run without a drive, or after its limit, in one write; see `Stopped`."""
         lifted = [Resumed()] if self.run.snapshot.status != "active" else []
         for entry in lifted:
             self.run.apply(entry)
@@ -271,7 +271,7 @@ class OpenRun:
     async def patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do work on the store, and repeat it while the store is unavailable, so that no answer is lost.
 
-        The store ends that by refusing the work, as it does once another process drives the run.
+        The repetition ends if the store refuses the work, for example because another process drives the run.
         """
         is_told = False
         while True:
@@ -295,14 +295,14 @@ class OpenRun:
         return lines[known:], entries[known:]
 
     def _use(self, at_ms: int) -> Use:
-        """Return the use of the session, with the thoughts that it lacks."""
+        """Return the use of the session, with the thoughts that are missing there."""
         run, known = self.run, self._thoughts
         new = run.thoughts[known - run.skipped.thoughts :]
         return Use(run.counts.thoughts, at_ms, tuple(self._rows(new, known, run.branches)))
 
 
 class Drive:
-    """Drives an open run, with the state that lives only meanwhile: effects in flight, the clock and the ledger.
+    """Drives an open run, with the state of the drive alone: effects in flight, the clock and the ledger.
 
     Args:
         opened: The run, which this task has the right to drive.
@@ -467,8 +467,8 @@ class Drive:
         """Fold in the entries that other processes have added to the journal.
 
         Returns:
-            Whether there were such entries, and all of them were `Steered`. The drive then has to repeat the write that
-            they made fail.
+            Whether there were such entries, and all of them were `Steered`. They made the drive's write fail, which has
+            to be repeated.
         """
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
@@ -485,7 +485,7 @@ class Drive:
         return await opened.patiently(lambda: opened.store.let_go(opened.row.run_id))
 
     async def _leave(self) -> None:
-        """End the drive with the run active; cut off effects in flight and count their calls."""
+        """End the drive but not the run. Cut off effects in flight and count their calls."""
         await self.effects.drop()
         await self._write_unwritten()
         if self.run.snapshot.status == "active":
@@ -494,7 +494,7 @@ class Drive:
                 await self._write(cut)
 
     async def _is_closed_by_questions(self) -> bool:
-        """Apply the limits to a coached run, whose answers count as calls; return whether that closed it."""
+        """Apply the limits to a coached run, whose answers count as calls. Return whether a limit closed it."""
         if self._seconds_left() == 0:
             raise TimeoutError
         reached = refuse_call(self.run)
@@ -504,7 +504,7 @@ class Drive:
         return False
 
     async def _close(self, reached: Refusal) -> bool:
-        """Make the run answer with the usage that was kept back; return whether it can."""
+        """Make the run answer with the reserved usage; return whether it can."""
         asks = self.run.last_questions
         is_late = bool(asks) and self._seconds_left(kept=0) == 0
         if reached.reason not in CLOSED_BY or asks is None or is_late:
@@ -549,7 +549,7 @@ class Drive:
             self.watch.stepped(self.run, step)
 
     async def _write(self, entries: Sequence[Entry], unwritten: int = 0) -> list[Step]:
-        """Fold entries in and write them down, after any `Steered` entries from outside."""
+        """Fold and write entries, after any `Steered` entries from outside."""
         while entries:
             try:
                 return await self._write_next(entries, unwritten)
@@ -612,7 +612,7 @@ class Drive:
                 await self._write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
-        """Follow the journal after another process wrote to it, rather than the memory of this process."""
+        """Replace this process's memory by the journal, to which another process wrote."""
         await self.effects.drop()
         await self.opened.reload()
         run_id = self.opened.row.run_id
@@ -629,7 +629,7 @@ class Drive:
                 await self._write(self.effects.count_calls(calls))
 
     def _seconds_left(self, kept: float | None = None) -> float | None:
-        """Return the time left, less the time kept back for the last question of a run that can be closed."""
+        """Return the time left, less the time reserved for the last question of a run that can be closed."""
         seconds, run = self.run.budget.seconds, self.run
         if seconds is None:
             return None

@@ -32,10 +32,10 @@ from .run import Run, check_steering, fold, fold_from
 from .telemetry import trace_context
 
 Steer = Callable[[str, Steered], Awaitable[None]]
-"""Changes what an active run may do, by its id."""
+"""Steers an active run, by its id."""
 
 LET_GO_S: Final = 3
-"""Seconds that a cancellation waits for the drive that it ends."""
+"""Seconds that a cancellation waits for the drive to end."""
 
 QUEUE_S: Final = 10
 """Seconds that answers to a coached run wait for other answers in work."""
@@ -86,7 +86,7 @@ class Engine:
         key: RequestKey | None = None,
         drive: bool = False,
     ) -> Accepted:
-        """Write a run down, unless the same request has begun a run before; no effect is performed yet.
+        """Write a run down, unless the same request began a run before. Performs no effect.
 
         Args:
             order: The request; `accept` fills in the strategy's version, the instant and the fork.
@@ -127,8 +127,8 @@ class Engine:
         Raises:
             NotFoundError: The run does not exist.
             StoreError: `store_corrupt`: its journal is damaged.
-            ConflictError: `strategy_changed`: another version of its strategy wrote the journal, which does not fit the
-                current version; `strategy_unknown`: the strategy is missing.
+            ConflictError: `strategy_changed`: the journal does not fit the current version of its strategy;
+                `strategy_unknown`: the strategy is missing.
         """
         row = await self.store.run(run_id)
         if not whole and row.status == "active":
@@ -159,8 +159,8 @@ class Engine:
     async def record(self, run_id: str) -> Record:
         """Return the record of a run, as written at its end or made from its fold.
 
-        The record of a run without a written record that does not fit its strategy, or whose strategy is missing, is
-        made from its row and its events.
+        If no record was written, and the run does not fit its strategy or the strategy is missing, the record is made
+        from its row and its events.
         """
         return (await self.view(run_id)).record
 
@@ -221,7 +221,7 @@ class Engine:
         """Take the right to drive a run, then read it.
 
         Args:
-            written: The run as this task has just accepted it; it is then not read.
+            written: The run that this task has just accepted, which needs no reading.
             whole: Whether to read its whole history, rather than from the latest checkpoint on.
 
         Raises:
@@ -273,7 +273,7 @@ class Engine:
                     raise
 
     async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run; the callers of a coached run queue, for each of them holds it only briefly."""
+        """Take the right to drive a run; the callers of a coached run queue, since each holds it only briefly."""
         until = time.monotonic() + QUEUE_S
         while True:
             try:
@@ -306,10 +306,10 @@ class RecordedRun(NamedTuple):
     participants: ParticipantNames
 
     def fork(self, at: int, reworded: Mapping[str, str] | None = None) -> Fork:
-        """Return the part of this run that a fork copies.
+        """Return the part of this run for a fork to copy.
 
         Args:
-            at: The number of events to copy; the fork reads their answers again.
+            at: The number of events to copy, whose answers the fork reads again.
             reworded: New texts of questions that are open at that point, by their ids.
 
         Raises:
@@ -334,7 +334,7 @@ class Accepted(NamedTuple):
     """An accepted run.
 
     Attributes:
-        written: The run as just written. None where the same request began it before.
+        written: The run as just written. None if the same request began it before.
     """
 
     run_id: str
@@ -342,7 +342,7 @@ class Accepted(NamedTuple):
 
 
 class RunView(NamedTuple):
-    """The record of a run, as of the last line of its journal."""
+    """The record of a run at the last line of its journal."""
 
     row: RunRow
     record: Record

@@ -1,7 +1,7 @@
 """Begin a fork: a run that copies the first events of another run and then goes its own way.
 
-A fork may reword one of its questions. The machine identifies a question by a digest of the strategy's text, so the new
-text replaces the question only where it waits for its answer (`run.reword`), and a later try continues from it.
+A fork may reword one of its questions. The machine identifies a question by a digest of the strategy's text. So the new
+text replaces only the pending question (`run.reword`), and its later tries continue from the new text.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Fork(NamedTuple):
     """The part of the run `run_id` that a new run copies.
 
     Attributes:
-        participants: The participants of the other run.
+        participants: The participants of that run.
         taken: The copied events.
-        reworded: New texts of questions, by their ids, with the texts that the other run had already.
+        reworded: New texts of questions by id, those of the other run included.
         new_questions: Reworded questions that must be open after the events.
     """
 
@@ -42,7 +42,7 @@ class Fork(NamedTuple):
 
 
 def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Run, list[Entry]]:
-    """Return the run of an order, and the entries that it copies; keys in use are masked.
+    """Return the run of an order and its copied entries, with keys in use masked.
 
     Raises:
         ConflictError: An event does not fit, or a reworded question is not open after the events.
@@ -69,7 +69,7 @@ def begin_run(order: Begun, fork: Fork | None, strategies: Registry) -> tuple[Ru
 
 
 def _take_over(run: Run, fork: Fork) -> list[Entry]:
-    """Fold the events of a fork in, resuming the run where the other run was resumed; return the entries."""
+    """Fold the copied events and resumptions of a fork, and return the entries."""
     entries: list[Entry] = []
     try:
         for settled in fork.taken:

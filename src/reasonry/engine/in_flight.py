@@ -1,4 +1,4 @@
-"""The effects of a drive that are in flight, and the calls that count for them."""
+"""The effects of a drive in flight, and their calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .journal import CallIntended, Settled
 
 
 class InFlight:
-    """The effects in flight and their events until these are written down."""
+    """The effects in flight, and their events until these are written."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -27,9 +27,9 @@ class InFlight:
         self.intended: Counter[str] = Counter()
         """The number of calls that this drive recorded before they went out, by effect."""
         self.refused: dict[str, Refusal] = {}
-        """Effects that the limits keep from going out."""
+        """Effects that the limits refuse."""
         self._under_other_terms = frozenset[asyncio.Task[Event]]()
-        """Tasks that began under earlier limits; the new limits may allow an effect that those refused."""
+        """Tasks that began under earlier limits. The new limits may permit what the earlier limits refused."""
 
     @property
     def known(self) -> set[str]:
@@ -55,7 +55,7 @@ class InFlight:
                 pass
 
     async def cut_off(self, cancelled: Collection[str]) -> dict[str, int]:
-        """Cut off effects that the run no longer needs; return the number of calls that went out for each."""
+        """Cut off effects that the run no longer needs. Return the number of requests sent for each."""
         self.cancelled.update(cancelled)
         calls = dict.fromkeys(cancelled, 0)
         cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
@@ -70,7 +70,7 @@ class InFlight:
         return calls
 
     def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
-        """Return an entry for each of these calls that was not recorded before it went out."""
+        """Return an entry for each of these calls without an earlier entry."""
         return [
             CallIntended(effect_id)
             for effect_id, number in calls.items()
@@ -78,7 +78,7 @@ class InFlight:
         ]
 
     async def drop(self) -> None:
-        """Cut off effects in flight; keep answers that have come in."""
+        """Cut off effects in flight, and keep the answers so far."""
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)

@@ -57,7 +57,7 @@ class ParticipantNames(Struct, frozen=True, omit_defaults=True):
 
 
 class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=True):
-    """The first entry: the request for the run; before the run is accepted, its order."""
+    """The first entry, the request for the run. Before the run is accepted, it is an order."""
 
     strategy: str
     problem: str
@@ -69,7 +69,7 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     forked_at: int | None = None
     schema: int = SCHEMA
     why: str = ""
-    """The reason for the strategy, where the user did not name it."""
+    """The reason for the strategy, if the user did not name it."""
     version: int = 0
     """The strategy's version."""
     warnings: tuple[str, ...] = ()
@@ -87,12 +87,12 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
 
 
 class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaults=True):
-    """A call is about to go out; written only where a limit must survive a crash.
+    """A call is about to go out. Written only if a limit must survive a crash.
 
     Attributes:
-        tokens: The tokens of the dearest answer so far, which may not be written down yet.
+        tokens: The tokens of the dearest answer so far, which may not be written yet.
         usd: The dollars of the dearest answer so far.
-        refused: Whether the entry takes an earlier entry back, because the provider refused the call for its rate.
+        refused: Whether the entry withdraws an earlier entry, because the provider refused the call for its rate.
     """
 
     id: str
@@ -102,7 +102,7 @@ class CallIntended(Struct, frozen=True, tag="sent", array_like=True, omit_defaul
 
 
 class Settled(Struct, frozen=True, tag="took", array_like=True, omit_defaults=True):
-    """An event settled the effect `id`, or ended or closed the run where `id` is None."""
+    """An event settled the effect `id`. Without an `id`, it ended or closed the run."""
 
     id: str | None
     event: Event
@@ -239,5 +239,5 @@ def terms(entries: Sequence[Entry]) -> tuple[Begun, Budget, ParticipantNames]:
 
 
 async def aside(lines: Sequence[Line], work: Callable[[], T]) -> T:
-    """Do work on the lines of a journal; work on a long journal runs in a thread, beside the event loop."""
+    """Do work on the lines of a journal. Work on a long journal runs in a thread and does not block the event loop."""
     return work() if len(lines) <= DIRECT_LINES else await asyncio.to_thread(work)

@@ -1,4 +1,4 @@
-"""Observe a run while it is driven; resuming the run never depends on an observer."""
+"""Observers of a driven run. A resumption never depends on an observer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Observer:
     """Receives the events of a run on the loop that drives it; each method must return quickly and not raise.
 
     Attributes:
-        wants_text: Whether to stream answers; streaming costs a little on each call.
+        wants_text: Whether to stream answers, which costs a little per call.
     """
 
     wants_text = False
 
     def began(self, run_id: str, run: Run) -> None:
-        """The run is accepted and on disk, or is resumed."""
+        """The run is durable, or was resumed."""
 
     def asked(self, pending: Pending) -> None:
         """An effect is being performed."""
@@ -47,7 +47,7 @@ class Observer:
         """An attempt failed and is repeated after a pause."""
 
     def note_entry(self, run: Run, seq: int, entry: Entry, step: Step | None) -> None:
-        """An entry was folded in, and becomes line `seq` of the journal, unless another process writes first."""
+        """An entry was folded. It becomes line `seq` of the journal unless another process writes first."""
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         """Lines of the journal are durable, one for each of the entries."""
@@ -83,15 +83,15 @@ def _tell(name: str, method: Callable[..., None], *arguments: Any) -> None:
 class StreamedText:
     """Masks keys in a text that streams in, wherever the pieces cut them.
 
-    The text holds back its last characters that could belong to any key, so that the cuts between shown pieces reveal
-    nothing about the keys in use.
+    It holds back last characters that may belong to a key, so that the ends of shown pieces reveal nothing about keys
+    in use.
     """
 
     def __init__(self, secrets: Secrets = SECRETS) -> None:
         self._secrets, self._held = secrets, ""
 
     def add(self, piece: str) -> str:
-        """Add a piece; return the text that can now be shown and was not shown before."""
+        """Add a piece. Return the text that can be shown now."""
         broken = _TO_LAST_BREAK.match(piece)
         end = len(self._held) + broken.end() if broken else 0
         self._held += piece

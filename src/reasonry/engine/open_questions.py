@@ -1,7 +1,7 @@
 """The effects that the caller of a run performs: the questions of a coached run, and calls of the caller's own tools.
 
-A drive performs every other effect and then ends, with the run still active. The caller's answers and results become
-events like any other, so another process may continue the run, also after a crash.
+A drive performs every other effect, and ends while the run is still active. The caller's answers and results become
+ordinary events, so any process can continue the run, even after a crash.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def questions(run: Run) -> list[Pending]:
 def handed_out(run: Run) -> Sequence[Pending]:
     """Return the first questions in the order asked, as many as the budget covers; each answer counts as a call.
 
-    A question that has been handed out stays so until it is answered.
+    A question stays handed out until it is answered.
     """
     kept, calls = closing_reserve(run), run.budget.calls
     if refuse_call(run, kept):

@@ -30,14 +30,14 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     Args:
         max_concurrency: Effects of one run performed at once.
-        max_attempts: Requests for one question, the first included, and without those refused for the provider's rate.
-        call_timeout_s: Until a call to a model counts as lost.
-        max_output_tokens: Of one reply, hidden reasoning included. Defaults to the limit of the stage.
-        tool_timeout_s: Until a tool counts as failed.
+        max_attempts: Requests for one question. Refusals for the provider's rate do not count.
+        call_timeout_s: Seconds until a call to a model counts as lost.
+        max_output_tokens: Tokens of one reply, hidden reasoning included. Defaults to the limit of the stage.
+        tool_timeout_s: Seconds until a tool counts as failed.
         backoff_s: First pause between attempts; doubles, with full jitter.
         max_backoff_s: The longest pause between attempts, whatever `Retry-After` says.
-        cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the others find
-            it in the provider's cache. Defaults to whether the model says that its provider has a cache.
+        cache_warmup: Whether the first call of a fan-out with a long common prefix goes alone, so that the other calls
+            find it in the provider's cache. Defaults to the model's `caches_prompts`.
         rates: Calls and tokens in any minute, over all runs of this process that share this policy.
         meter: Counts the work of these runs.
 
@@ -102,11 +102,11 @@ class Performers(Struct, frozen=True):
     Args:
         judge_model: Scores thoughts. Defaults to the model.
         draft_model: Proposes thoughts that are valued afterwards. Defaults to the model.
-        seats: Models that answer side by side. Defaults to the model in each place.
+        seats: Models that answer side by side. Each seat defaults to the model.
         prices: The prices that the user named.
-        callers_tools: The tools that the caller of the run calls: the drive ends once all other effects are performed.
-        opened_s: Seconds of the run's time that opening the performers took.
-        names: The names under which they are recorded.
+        callers_tools: The tools of the run's caller. The drive ends once all other effects are performed.
+        opened_s: Seconds of the run's time spent on opening the performers.
+        names: The names of the performers in the record.
     """
 
     model: Model
@@ -131,7 +131,7 @@ class Performers(Struct, frozen=True):
         return {"judge": self.judge_model, "drafter": self.draft_model, **seats}.get(by) or self.model
 
     def check_used(self, run: Run) -> None:
-        """Check that a run that ended by itself has left no line of its scripts over.
+        """Check that a run that ended by itself has used all lines of its scripts.
 
         Raises:
             ModelError: `script_left_over` names the lines and their stages.
@@ -146,7 +146,7 @@ class Performers(Struct, frozen=True):
 
 
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
-    """Tell models that keep a place in a file the questions of the run that they have answered."""
+    """Tell the models that read from a file which questions of the run they have answered."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}
     for model in {id(model): model for model in map(performers.answering, names)}.values():

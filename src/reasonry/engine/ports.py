@@ -45,7 +45,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """A reply, or a part of it, that is no answer and has its cost all the same.
+    """An unusable reply, or part of a reply, that still has its cost.
 
     Args:
         error: The fault of the reply.
@@ -69,14 +69,14 @@ class Model(Protocol):
     A model may have further attributes:
 
     - `caches_prompts = True`: its provider caches prompts, so the first call of a fan-out goes alone.
-    - `price`, an `engine.prices.PriceOf`: where it returns None, a run with a limit on dollars needs a price that the
-      user names. A model without `price` states the dollars with its answers.
-    - `is_free = True`: its answers cost nothing. The usage of other models is estimated where their statement cannot be
-      right, or is missing in a run with a limit on tokens or dollars.
+    - `price`, an `engine.prices.PriceOf`: if it returns None, a run with a limit on dollars needs a price from the
+      user. A model without `price` states the dollars with its answers.
+    - `is_free = True`: its answers cost nothing. For other models, an estimate replaces an impossible usage, and a
+      missing usage in a run with a limit on tokens or dollars.
     - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
     - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
     - `rewind`: it keeps its place in a file; see `models.scripted`.
-    - `left_over`: the lines of its file that no question has used; see `models.scripted`.
+    - `left_over`: the unused lines of its file; see `models.scripted`.
 
     A model that draws several samples in one request is a `SamplingModel`.
 
@@ -91,7 +91,8 @@ class Model(Protocol):
 
         Raises:
             ModelError: There is no answer; `retryable` and `retry_after_s` say whether and when to try again. With
-                `degraded=True` in its details the model will send another form of request, which is no attempt.
+                `degraded=True` in its details the model will send another form of request, which does not count as an
+                attempt.
             BrokenReplyError: The reply is no answer; its usage is booked.
         """
         ...
@@ -105,14 +106,14 @@ class SamplingModel(Model, Protocol):
 
     @property
     def takes_n(self) -> bool:
-        """Whether it can; False once the server has shown otherwise, after which the engine uses only `answer`."""
+        """Whether the server supports that; once False, the engine uses only `answer`."""
         ...
 
     async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-        """Answer a question several times in one request; at least once, perhaps fewer times than asked.
+        """Answer a question in one request, at least once and at most `samples` times.
 
         The first answer's usage has `calls` 1, the prompt's tokens and all usage that cannot be split; the others have
-        `calls` 0 and their share of the output, so that the sum is the usage of the request.
+        `calls` 0 and their share of the output, so that they add up to the usage of the request.
 
         Raises:
             ModelError: As `answer`.
@@ -136,7 +137,7 @@ class Verifier(Protocol):
     name: str
 
     async def verify(self, claim: Verify) -> Verified:
-        """Check a candidate; a failure is the verdict `unknown` with `failed`, and its reason as `detail`."""
+        """Check a candidate. A failure is the verdict `unknown` with `failed`, and the reason as `detail`."""
         ...
 
 

@@ -43,7 +43,7 @@ class Price(Struct, frozen=True):
 
 
 class Prices(Struct, frozen=True):
-    """The prices that a user named, by model; `""` for all others."""
+    """A user's prices by model; `""` stands for all other models."""
 
     named: dict[str, Price] = {}
 
@@ -71,7 +71,7 @@ class Prices(Struct, frozen=True):
         """Read the default prices from `REASONRY_PRICE`.
 
         Raises:
-            UsageError: A spec is no price.
+            UsageError: A spec is not a price.
         """
         try:
             return cls.read(spec for spec in environ.get("REASONRY_PRICE", "").split(",") if spec.strip())
@@ -79,18 +79,18 @@ class Prices(Struct, frozen=True):
             raise UsageError(f"REASONRY_PRICE: {error.message}", option="REASONRY_PRICE") from None
 
     def of(self, model: Model) -> Price | None:
-        """Return the price that the user named for a model, if any."""
+        """Return the user's price for a model, if any."""
         return None if model.name == CALLER else self.named.get(model.name, self.named.get(""))
 
     def price_of(self, model: Model) -> PriceOf:
-        """Return the named price of a model, or else the price that the model knows."""
+        """Return the user's price for a model, or else the model's own price."""
         return self.of(model) or getattr(model, "price", no_price)
 
     def check_models(self, models: Sequence[Model]) -> None:
-        """Refuse a price without effect.
+        """Refuse a price that no model of the run uses.
 
         Raises:
-            UsageError: No model of the run has the name that a price was named for.
+            UsageError: A price names a model that the run lacks.
         """
         names = [model.name for model in models]
         unknown = next((name for name in self.named if name and name not in names), None)
@@ -100,7 +100,7 @@ class Prices(Struct, frozen=True):
 
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
-    """Return the price specs of these models by name; the first layer with a price for a model counts."""
+    """Return the price specs for these models by name, each from the first layer with a price for the model."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
@@ -122,12 +122,12 @@ def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
 
 
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
-    """Check that every model has a price where dollars are limited; otherwise the limit would have no effect.
+    """Check that every model has a price if dollars are limited. Otherwise the limit would have no effect.
 
     A program's own model without `price` states its dollars with each answer.
 
     Args:
-        limit: The name of the limit where the user set it. None for no limit.
+        limit: The user's name for the limit. None for no limit.
 
     Raises:
         UsageError: `price_unknown`.

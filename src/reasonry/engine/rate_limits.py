@@ -1,4 +1,4 @@
-"""Rates of providers: the limits that the user sets, and the gate behind a provider that has refused a call."""
+"""Rates of providers: the user's limits, and the gate of a provider that has refused a call."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ Limit = int | Mapping[str, int] | None
 limit."""
 
 SharedLimits = Callable[[str, float, Callable[[float], None]], AbstractAsyncContextManager[object]]
-"""Holds a place under a provider's limit over all processes of a store, once there is a place.
-
-The arguments are the provider, the seconds after which a place that is not released ends, and a function that is called
-with the seconds to wait.
-"""
+"""Waits for a place under a provider's limit for all processes of a store, and holds it. Arguments: the provider,
+the seconds until an unreleased place ends, and a function to call with the seconds to wait."""
 
 
 class RateLimits:
@@ -109,17 +106,17 @@ class RateLimit:
 MOST_AT_THE_GATE: Final = 64
 """Most calls in flight at once before the gate opens to all calls."""
 MOST_WAIT_S: Final = 900.0
-"""Longest wait of a call at a gate where its run has no limit in seconds."""
+"""Longest wait of a call at a gate if its run has no limit in seconds."""
 UNCLEAR_WAIT_S: Final = 60.0
-"""The wait where a provider asks for a longer, negative or unreadable wait."""
+"""The wait if a provider asks for a longer, negative or unreadable wait."""
 
 
 class GateClosed(Exception):
-    """Ends an attempt before it goes out, because the gate of its provider has closed."""
+    """Ends an attempt before its request, because the gate of its provider has closed."""
 
 
 class Gate:
-    """Holds back calls to a provider that has refused a call for its rate, and then lets one call through at first.
+    """Holds back calls to a provider that has refused a call for its rate. It reopens with a single call.
 
     Each successful call makes room for one more, so calls go out as fast as the provider accepts them.
     """
@@ -136,7 +133,7 @@ class Gate:
         return self._room is None
 
     async def enter(self, call: object, until_s: float, pausing: Callable[[float], None]) -> None:
-        """Wait until a call may go out. It has to `leave`, even if the wait was cancelled.
+        """Wait until a call may go out. Each call has to `leave`, even if its wait was cancelled.
 
         Args:
             call: Identifies the call.
@@ -169,7 +166,7 @@ class Gate:
             raise GateClosed
 
     def leave(self, call: object, *, came_through: bool) -> None:
-        """Note that a call is over, whether or not it entered."""
+        """Note the end of a call, which may not have entered."""
         if call not in self._out:
             return
         self._out.remove(call)
@@ -184,8 +181,8 @@ class Gate:
         """Close the gate because the provider refused a call.
 
         Args:
-            wait_s: Seconds that the provider asks for. None where it names none.
-            backoff_s: Returns the least wait after a number of refusals without a success between them.
+            wait_s: The wait that the provider asked for, if any.
+            backoff_s: Returns the least wait after a number of refusals in a row.
         """
         if time.monotonic() >= self._opens_s:
             self._refusals += 1

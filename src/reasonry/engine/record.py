@@ -1,4 +1,4 @@
-"""The record of a run: its result and trace, which stay readable when the code of its strategy has changed."""
+"""The record of a run: its result and trace, readable even after changes of the strategy's code."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _head_of(run: Run) -> dict[str, Any]:
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
-"""Members of the first entry that the document omits where they are empty."""
+"""Members of the first entry that the document omits if they are empty."""
 
 
 def _terms_document(begun: Begun, budget: Budget, participants: ParticipantNames) -> dict[str, Any]:
@@ -177,10 +177,10 @@ def record_of(last: Entry | None) -> Record | None:
 
 
 def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
-    """Return a row with the facts that the journal of its run proves, without the strategy's code.
+    """Return a row with the facts that its run's journal proves, without the strategy's code.
 
-    The journal does not contain the owner of the run, whether it is a job, the time of its last write and, of an active
-    run, the usage of lost calls.
+    The journal lacks the run's owner, its mark as a job, the time of its last write and, for an active run, the usage
+    of lost calls.
     """
     begun, _, participants = terms(entries)
     recorded = record_of(entries[-1])
@@ -224,7 +224,7 @@ def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
 
 
 def rungs_of(record: Record) -> Counter[str]:
-    """Count the replies of a run by the rung of the repair ladder that read them, `unreadable` included."""
+    """Count the replies of a run by their reading mode (`json`, `repaired`, …, `unreadable`)."""
     replied = (question for question in record.entries("questions") if question["reply"] is not None)
     return Counter(question["read"].partition(":")[0] for question in replied if question["read"])
 

@@ -54,11 +54,11 @@ class Result(Struct, Generic[T], frozen=True):
         outcome: The end of the run in one word. None while it works or is paused.
         rounds: Dependent rounds of model calls: the length of the run with unlimited concurrency.
         duration_ms: Run time.
-        details: The strategy's own part, of the type that its page names (`Strategy.details`).
+        details: The strategy's own part, of the type `Strategy.details`.
         warnings: Problems that did not end the run but may matter to its result.
         best_answer: The best answer so far of a run that is neither solved nor answered.
         output_type: The type of `output`. None for the answer as text.
-        why: The reason for the result, of an ended run.
+        why: The reason for the result. None before the end.
     """
 
     answer: str | None
@@ -83,7 +83,7 @@ class Result(Struct, Generic[T], frozen=True):
         """The answer as `output_type`.
 
         Raises:
-            WorldError: There is no answer, or the type refuses it by a check that no JSON schema expresses.
+            WorldError: There is no answer, or the type's own checks refuse it.
         """
         if self.answer is None:
             why = self.termination.detail or self.termination.reason
@@ -203,7 +203,7 @@ def outcome_of(run: Run) -> Outcome | None:
 
 
 def _best_of(run: Run) -> str | None:
-    """Return the answer of an ended run, or its best text so far that no verifier found wrong."""
+    """Return the answer of an ended run, or its best unrefuted text so far."""
     snapshot = run.snapshot
     if snapshot.status == "active":
         return None

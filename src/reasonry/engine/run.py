@@ -67,7 +67,7 @@ class Counts(Struct, frozen=True, omit_defaults=True):
 
 
 class KeptState(Struct, frozen=True, omit_defaults=True):
-    """The folded state of an active run after a line of its journal, from which it can be computed again."""
+    """The folded state of an active run after a line of its journal: a cache."""
 
     begun: Begun
     strategy_version: int
@@ -103,7 +103,7 @@ class Run:
     lifted = frozenset[int]()
     """The places of events that no longer count: a closing that new limits lifted, and the events after it."""
     unmarked: str | None = None
-    """The latest answer that did not mark where its answer is."""
+    """The latest reply without a mark."""
     in_part: tuple[str, ...] = ()
     """The unread parts of replies that were read in part."""
     spent = NOTHING
@@ -112,7 +112,7 @@ class Run:
     dearest = NOTHING
     """The usage of the dearest answer: the guess for calls whose answer was lost."""
     lost = 0
-    """The number of calls that went out and whose answer was never recorded."""
+    """The number of calls without a recorded answer."""
     cut = NOTHING
     """The known usage of calls that a stop cut off in flight; counted in `spent`."""
     ended: Ended | None = None
@@ -120,12 +120,12 @@ class Run:
     """The snapshot before a stop or a failure ended the run, and the event of that end."""
     _answered = 0
     skipped = Counts()
-    """The counts before the kept state that the fold began with; the lists of the run begin after it."""
+    """The counts at the kept state where the fold began. The run's lists begin after it."""
 
     def __init__(self, begun: Begun, strategies: Registry, kept: KeptState | None = None) -> None:
         self.begun = begun
         self.budget, self.participants, self.budgets = begun.budget, begun.participants, [(0, begun.budget)]
-        """The limits of the run, each with the run time from which it held."""
+        """The limits of the run, each with the run time of its start."""
         self.strategies = strategies
         self.strategy = with_form(
             recorded_strategy(strategies, begun.strategy),
@@ -172,7 +172,7 @@ class Run:
         )
 
     def keep(self) -> KeptState | None:
-        """Return the folded state for a later fold to begin with; None for a run that has ended or was closed."""
+        """Return the folded state as the start of a later fold; None for a run that has ended or was closed."""
         if self.snapshot.status != "active" or self._before_end or self.closings:
             return None
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
@@ -187,7 +187,7 @@ class Run:
         self._note_questions(self.open_effects)
 
     def apply(self, entry: Entry) -> Step | None:
-        """Fold an entry in; return the step of an event, or of a resumption that lifts the end of the run.
+        """Fold an entry. Return the step of an event, or of a resumption that lifts the end of the run.
 
         Raises:
             ConflictError: The event does not fit the run, which is unchanged.
@@ -231,7 +231,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event in; `events[-1]` is then the entry to write.
+        """Fold an event. `events[-1]` is then the entry to write.
 
         Args:
             step: Defaults to `step_after(settled)`.
@@ -317,14 +317,14 @@ class Run:
                 self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
 
     def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
-        """Return the stage of each question to these roles, in the order asked, and whether it has been settled."""
+        """Return the stage of each question to these roles in the order asked, and whether it is settled."""
         settled = {event.id for event in self.events}
         mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
         return [(asked.stage, asked.id in settled) for asked in mine]
 
     @property
     def last_questions(self) -> tuple[Ask, ...] | None:
-        """The questions that closing the run would ask; None for a run that cannot be closed, or must not be."""
+        """The questions for closing the run; None for a run that cannot or must not be closed."""
         return last_questions(self.strategy, self.snapshot, self.strategies) if self.budget.closes else None
 
     @property
@@ -348,7 +348,7 @@ class Run:
             self.lost += max(0, self.out.pop(effect_id, 0) - usage.calls)
 
     def _give_up_calls(self, cut: int) -> None:
-        """Book recorded calls as lost, except for calls that a stop has counted."""
+        """Book recorded calls as lost, except for calls that a stop counted."""
         self.lost += max(0, self.out.total() - cut)
         self.out.clear()
 
@@ -369,7 +369,7 @@ class Run:
 
 
 def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
-    """Yield the effects around an effect, from the outermost, and then the effect itself."""
+    """Yield the effects that enclose an effect, outermost first, and the effect itself."""
     name, is_inside, inner = pending.id.partition("/")
     outer = next((each for each in snapshot.pending if is_inside and each.id == name), pending)
     yield outer.effect
@@ -378,7 +378,7 @@ def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
 
 
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
-    """Return an effect for views; its subject begins with the subjects of the effects around it."""
+    """Return an effect for views. Its subject begins with the subjects of the enclosing effects."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
     around = [*_around(pending, snapshot)]
@@ -418,7 +418,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
-    """Fold the entries after a kept state; return None for an unusable state, for the caller to fold from the start."""
+    """Fold the entries after a kept state. Return None for an unusable state; the caller then folds from the start."""
     try:
         state = msgspec.json.decode(kept, type=KeptState)
         if recorded_strategy(strategies, state.begun.strategy).version != state.strategy_version:
@@ -538,10 +538,10 @@ def _shared_length(first: str, second: str) -> int:
 
 
 def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
-    """Check that a run can get new limits, be paused, continued or ended.
+    """Check that an entry fits a run: new limits, a pause, a continuation or an end.
 
     Raises:
-        ConflictError: The run has ended, is paused already or is not paused, or waits for its caller anyway.
+        ConflictError: The run has ended, is already paused, is not paused, or waits for its caller.
     """
     status, why = run.snapshot.status, ""
     if status != "active":

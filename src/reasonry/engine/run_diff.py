@@ -5,8 +5,8 @@ Rule 1: the ids of effects align the requests of both runs to models, tools and 
         arrived.
 Rule 2: the runs diverge at the first effect that differs in its question or its answer, or that only one run has.
         Times and prices make no difference.
-Rule 3: a fork is compared with its run from the fork point on: the copied answers are equal, though other options may
-        have worded their questions differently.
+Rule 3: the comparison of a fork with its run starts at the fork point: the copied answers are equal, though other
+        options may have worded their questions differently.
 """
 
 from __future__ import annotations

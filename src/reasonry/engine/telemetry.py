@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 CARRIED = ("traceparent", "tracestate")
-"""The fields of W3C Trace Context that go from one process to the next."""
+"""The fields of W3C Trace Context that pass from process to process."""
 
 
 class TracedWork:
-    """Work with its span, if the program traces."""
+    """Work with a span, if the program traces."""
 
     def __init__(self, span: Span | None = None) -> None:
         self._span = span
@@ -73,7 +73,7 @@ class Meter:
 
 
 def labels_of(model: str) -> dict[str, str]:
-    """Return the labels of counts by model, without the address of a server."""
+    """Return the labels for a model's counts, without the address of its server."""
     provider = provider_of(model)
     return {
         "provider": provider.partition(":")[0],
@@ -120,7 +120,7 @@ def trace_work(
 
 
 def trace_context() -> dict[str, str]:
-    """Return the context with which another process continues this trace; empty for untraced work."""
+    """Return the trace context for another process; empty for untraced work."""
     carried = dict[str, str]()
     if _find_tracer() is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

@@ -1,10 +1,9 @@
 """The usage of a call: the provider's figures where they are possible, else an estimate.
 
-Rule 1: the lengths of prompt and reply give an estimate of their tokens. A stated figure below a quarter of the
-estimate is not believed, nor one below three fifths of the estimate for several samples, since some servers state the
-usage of the first sample alone; nor one above a token for each byte and `MOST_HIDDEN_TOKENS` more: reasoning is often
-hidden, and providers add to a prompt.
-Rule 2: the estimate, marked as such, replaces a figure that is not believed (absent, negative, text, a list, …).
+Rule 1: the lengths of prompt and reply give an estimate. A stated figure is not believed below a quarter of it (three
+fifths for several samples, since some servers count only the first), or above one token per byte plus
+`MOST_HIDDEN_TOKENS` for hidden reasoning and a provider's additions to the prompt.
+Rule 2: the estimate, marked as such, replaces a figure that is not believed or unusable (absent, negative, text, …).
 Rule 3: a stated cost is believed within a factor of `MOST_OFF` of the price list, or where the list has no price.
 """
 
@@ -28,10 +27,10 @@ CHARS_PER_TOKEN = 4
 """Characters of English text per token. A character beyond ASCII counts as three: other languages take more tokens."""
 
 BELIEVED, BELIEVED_OF_MANY = 0.25, 0.6
-"""The share of the estimate that a stated figure must reach: of one reply, and of several samples together."""
+"""The share of the estimate that a stated figure must reach: for one reply, and for several samples together."""
 
 MOST_HIDDEN_TOKENS = 1_000_000
-"""More tokens than any model reasons for one reply, or than any provider adds to one prompt."""
+"""More tokens than any model's hidden reasoning for a reply, or any provider's addition to a prompt."""
 
 MOST_OFF = 100
 """The factor by which a call may be dearer or cheaper than its list price: discounts, tiers, fees."""
@@ -76,7 +75,7 @@ def meter(
 
     Args:
         replies: All samples, used or not.
-        reasoning: Text besides the replies, which providers may or may not count.
+        reasoning: Text besides the replies, which some providers count.
         price: The price of calls to this model.
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
@@ -104,7 +103,7 @@ def guess(taken: int, made: int, price: PriceOf) -> Usage:
 
 
 def check_usage(usage: Usage, prompt: str, reply: str, price: PriceOf = no_price) -> Usage:
-    """Return the usage that a program's own model states, with estimates for missing and impossible figures."""
+    """Return the usage stated by a program's own model, with estimates for missing and impossible figures."""
     silent = (usage.input_tokens, usage.output_tokens) == (0, 0)
     figures = ((usage.input_tokens, prompt), (usage.output_tokens, reply))
     if not silent and all(_count_up_to(figure, _most(text)) is not None for figure, text in figures):
@@ -124,7 +123,7 @@ def dollars(stated: Any) -> float | None:
 def _count_or_guess(
     stated: Any, text: str, unseen: str = "", parts: int = 1, share: float = BELIEVED
 ) -> tuple[int, int]:
-    """Return a number of tokens, and the estimated part of it: 0 where the stated count is believed."""
+    """Return a number of tokens and its estimated part, which is 0 if the stated count is believed."""
     count, shown = _count_up_to(stated, _most(text + unseen, parts)), text.strip()
     # One token may stand for a long row of the same character.
     fewest = max(min(1, len(shown)), int(estimate_tokens(_RUN.sub(r"\1", shown)) * share))
@@ -152,8 +151,8 @@ class Booking:
     """Determines the usage to book for one request.
 
     Args:
-        prices: The prices that the user named, which override the provider's.
-        is_limited: Whether a limit depends on the usage; otherwise a program's own model need not state it.
+        prices: The user's prices, which override the provider's.
+        is_limited: Whether a limit depends on the usage. Otherwise a program's own model may omit it.
     """
 
     def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
@@ -165,7 +164,7 @@ class Booking:
         self._weight = 0
 
     def hear(self, piece: str) -> None:
-        """Note a piece that streams in."""
+        """Add a streamed piece of the reply."""
         self._weight += weigh(piece)
 
     @property
@@ -178,8 +177,8 @@ class Booking:
     def of_failure(self, error: BaseException) -> Usage:
         """Return the usage to book for a request without an answer.
 
-        A refused request costs nothing, and is no call where the provider refused it for its rate; a request that was
-        cut off costs its prompt, and the pieces until then.
+        A refused request costs nothing; refused for the provider's rate, it is not even a call. A request that was cut
+        off costs its prompt and the pieces so far.
         """
         stated = error.usage if isinstance(error, BrokenReplyError) else NOTHING
         if isinstance(error, ModelError) and not stated.tokens and not self._weight:

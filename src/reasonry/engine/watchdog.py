@@ -1,7 +1,7 @@
 """Ends a process whose event loop hangs, so that another process can resume its runs.
 
-A thread could not do it, since a runaway regular expression holds the interpreter lock. The watcher is a child process
-that runs this file: it imports little, and nothing of the package.
+A thread could not watch the loop, since a runaway regular expression holds the interpreter lock. The watcher is a child
+process that runs this file: it imports little, and nothing of the package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Watchdog:
         self._pipe: int | None = None
 
     def note_life(self, run_id: str = "") -> None:
-        """Send a sign of life, with the run that is folded next, if any."""
+        """Send a sign of life, with the next run to fold, if any."""
         if self._pipe is not None:
             # A full pipe, or one whose reader has died, must not block the process.
             with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""The stages and fields that an agent names in its own spelling: found, converted and checked.
+"""Find, convert and check the stages and fields that an agent names in its own spelling.
 
 `"0.7"`, `"70%"` and `"7/10"` are the score 0.7; `"yes"` is true; JSON in a text is parsed; `"accepted"` is the choice
 `ACCEPTED`. A value without such a meaning stays unchanged and is refused. Data is grouped by stage
-(`{"action_planning": {"action": …}}`), or flat for the stages that have a field of the name.
+(`{"action_planning": {"action": …}}`), or flat: each name then belongs to the stages with a field of that name.
 
 Rule: a value that fits its schema is never changed.
 """
@@ -132,10 +132,10 @@ def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
 
 
 def _field_of_bare_data(value: Any, fields: Sequence[Field], *, is_named: bool) -> Field:
-    """Return the only field, or the only required one.
+    """Return the only field, or the only required field.
 
     Args:
-        is_named: Whether the call names the stages of the fields.
+        is_named: Whether the call names the stages.
     """
     candidates = fields if len(fields) == 1 else [field for field in fields if field.required]
     if is_named and len(candidates) == 1:
@@ -229,5 +229,5 @@ def _field_faults(stage: Stage[Any], data: Mapping[str, Any], parent: str) -> It
 
 
 def required_fields(stage: Stage[Any]) -> dict[str, str]:
-    """Return the fields without which a guided thought of this stage is refused, each with what it takes."""
+    """Return the required fields of a guided thought in this stage, each with its form."""
     return {field.name: describe_schema(field.schema) for field in stage.fields if field.required}

@@ -278,7 +278,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def show_lines(head: Head) -> str:
-    """Describe the lines for an error: the main line and the latest branches."""
+    """Describe the main line and the latest branches for an error."""
     lines = [
         f"branch {show_value(name)} at {line.stage or 'no stage'}" for name, line in head.branches.items()
     ]

@@ -6,7 +6,7 @@ the line's current stage (stay) or a legal next stage (move).
 Rule 1: `submit` is pure. A refused call has changed nothing.
 Rule 2: numbers are the agent's own. They may repeat and jump, but references must exist.
 Rule 3: a thought may continue from the stage of its own line, of the branch it merges, or of the session's latest
-        thought. To name that stage itself is to stay. Every further step of a path is an edge of the table.
+        thought. The name of that stage itself means to stay. Every further step of a path is an edge of the table.
 Rule 4: a refusal describes the lines; `instead` has acceptable arguments, if any.
 Rule 5: a session may continue after its end.
 """
@@ -64,7 +64,7 @@ def shortest_path(strategy: Strategy[Any, Any], start: str, to: str) -> Stages |
 def complete_path(strategy: Strategy[Any, Any], start: str, stages: Stages) -> Stages | None:
     """Complete stages to a path from `start` along the table, or None without a path.
 
-    To name `start` first is to stay. An unknown stage leads anywhere, and no path leads to it.
+    A path that begins with `start` stays there first. An unknown stage leads anywhere, and no path leads to it.
     """
     if any(name not in strategy.by_name for name in stages):
         return None
@@ -238,7 +238,7 @@ class Submission(NamedTuple):
     """A call, its named stages, and its session.
 
     Attributes:
-        is_trial: Whether only the acceptance of the call is wanted: a refusal looks for no acceptable arguments.
+        is_trial: Whether this is a trial, whose refusal needs no suggestion.
     """
 
     strategy: Strategy[Any, Any]
@@ -405,7 +405,7 @@ class Submission(NamedTuple):
     # -- refusals
 
     def _refusal(self, branch: str | None, bases: Sequence[str]) -> IllegalTransitionError:
-        """Build the error for an illegal step, with the states of the lines and acceptable arguments.
+        """Build the error for an illegal step, with the lines and acceptable arguments.
 
         Args:
             branch: The line of the thought.
@@ -429,7 +429,7 @@ class Submission(NamedTuple):
         return IllegalTransitionError(message, stage=start, choices=legal, **details)
 
     def _is_acceptable(self, changes: Mapping[str, Any]) -> bool:
-        """Whether a changed call is in place, whatever its fields."""
+        """Whether a changed call has a legal place. Ignores its fields."""
         if self.is_trial:
             return False
         call = replace(self.call, **changes)

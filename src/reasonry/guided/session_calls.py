@@ -136,10 +136,10 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
 
 
 def read_session_only(arguments: Arguments, fault: UsageError, bound_to: str | None) -> ThinkingCall:
-    """Return a call that has nothing but the session that faulty arguments name, or that their tool is bound to.
+    """Return a call with only the session that faulty arguments name, or that their tool is bound to.
 
     Raises:
-        UsageError: The fault, where there is no such session.
+        UsageError: The fault of the arguments, if there is no such session.
     """
     try:
         named = bound_to or read_call(OneSession, arguments).session_id

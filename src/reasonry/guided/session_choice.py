@@ -52,8 +52,8 @@ class Thinker:
     Attributes:
         ids: The sessions, the current one first; empty for a new caller.
         seen: The sessions whose thoughts the caller knows, or None without a memory between calls.
-        gate: A lock for parallel calls, so that each knows of sessions started by earlier ones.
-        begun_for: The session started for each unknown name.
+        gate: A lock for parallel calls, so that each knows the sessions that earlier calls started.
+        begun_for: The sessions started for unknown names.
     """
 
     ids: list[str] = field(default_factory=list[str])
@@ -256,7 +256,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- which of several
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id by the first row of the table that finds any.
+        """Choose the session of a call without a session id: the first row of the table that finds a session decides.
 
         Args:
             known: The caller's sessions, the current one first.
@@ -269,7 +269,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         return SessionChoice(None)
 
     def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
-        """Yield the table: the sessions that answer a question, the verdict, and the reason for a new session."""
+        """Yield the rows of the table: the sessions found, the verdict on them, and the reason for a new session."""
         call, strategy, number, current = self.call, self.strategy, self.call.thought_number, known[0]
         text, mark = call.thought, self.mark
         repeated = [each for each in known if find_repeated(each.view, each.head, number, text, mark)]

@@ -117,7 +117,7 @@ def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequenc
 
 
 def session_document(row: SessionRow, status: str) -> Document:
-    """Return a session for lists. Its strategy is included for a run, or once a strategy or stage was named."""
+    """Return a session for lists. It includes the strategy of a run, or a strategy that is in use."""
     has_strategy = row.run_id is not None or row.head == b"{}" or decode_head(row).has_stage
     document: Document = {
         "session_id": row.session_id,

@@ -1,7 +1,6 @@
 """Findings about the thoughts of a session, without a model.
 
-Rule 1: assertions rest on the record: thoughts that depend on a revised thought, assumptions, open branches, false
-        equations.
+Rule 1: assertions rest on the record: dependents of revised thoughts, assumptions, open branches, false equations.
 Rule 2: a finding from prose, such as a question that seems unanswered, is quoted.
 """
 
@@ -99,7 +98,7 @@ def consequences(head: Head, thoughts: Sequence[RecordedThought]) -> list[Conseq
 
 
 def _is_downstream(head: Head, branch: str | None, revised: ThoughtRow) -> bool:
-    """Whether a line continues from a thought: it is the thought's line, or branches from it there or later."""
+    """Whether a line contains a thought, or branches from the thought's line there or later."""
     lines = dict(ancestry(head, branch))
     return branch == revised.branch or (lines.get(revised.branch) or 0) >= revised.number
 
@@ -113,7 +112,7 @@ def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
-    """List the open points in a line: unused corrections, unmerged branches, unsupported claims. Empty without any.
+    """List the open points in a line, if any: unused corrections, unmerged branches, unsupported claims.
 
     Args:
         thoughts: All thoughts of the session, oldest first. Copied thoughts of a run are not checked.
@@ -211,7 +210,7 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
 
 
 def _unused_corrections(thoughts: Sequence[RecordedThought]) -> list[str]:
-    """Return the corrections after which their line did not continue."""
+    """Return the corrections whose line did not continue."""
     return [
         f"revision {row.number}" + (f" of {record.revises_thought}" if record.revises_thought else "")
         for place, (row, record) in enumerate(thoughts, 1)

@@ -74,8 +74,8 @@ class Sessions:
         strategies: The registry, by canonical name.
         clock: Returns milliseconds since 1970, UTC.
         directory: The working directory, recorded in new sessions so that they can be found from there.
-        chooses_ids: Whether a caller may choose the id of a new session. Not in a store with sessions hidden from the
-            caller, since a taken id would reveal one.
+        chooses_ids: Whether a caller may choose the id of a new session. False in a store with sessions hidden from the
+            caller, since a taken id would reveal a session.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Sessions:
             history: The default number of thoughts shown in the reply; None for all.
             begins: Whether a new session may replace a named session that is unknown or is the record of a run.
                 Otherwise a session must be named by its complete id.
-            deduplicates: Whether a repeated call is the same thought rather than another one.
+            deduplicates: Whether a repeated call is the same thought rather than another thought.
             refuter: The caller's way to start a refutation of a session.
 
         Raises:
@@ -254,7 +254,7 @@ class Sessions:
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
     ) -> tuple[Document, str | None]:
-        """Submit a thought of a command, which may omit its numbers and the session.
+        """Submit a command's thought, which may omit its numbers and the session.
 
         It continues the named session, or starts one under that name; without a name, it continues the session last
         used in this directory.
@@ -291,7 +291,7 @@ class Sessions:
         return reply, purposes.get(reply["session_id"])
 
     async def _is_free_name(self, name: str) -> bool:
-        """Whether a name is a user's own, rather than an id; raises if it can only be an id, and no session has it."""
+        """Whether a name is a user's own, not an id. Raises NotFoundError for an id that no session has."""
         if name != LAST and not _ID.fullmatch(name):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)
@@ -397,7 +397,7 @@ class Sessions:
         }
 
     async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
-        """Return a session, and one by one all the thoughts that `get` gives in pages, from `cursor` on."""
+        """Return a session, and an iterator over all its thoughts from `cursor` on."""
         call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
         document, rows = await self._select(call)
         return document, map(documents.thought_document, rows)

@@ -1,7 +1,7 @@
-"""The sessions of a store: found by their ids or as unfinished ones of a directory, read, swept once they expire.
+"""The sessions of a store: found by id or directory, read, and swept once they expire.
 
-A directory is to commands what a connection is to MCP: a thought continues the session last used there, unless that
-session has ended, has expired, or uses another strategy than the named one.
+Commands have a directory where MCP has a connection: a thought continues the session last used there, unless that
+session has ended, has expired, or uses another strategy.
 """
 
 from __future__ import annotations

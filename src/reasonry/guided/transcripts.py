@@ -81,7 +81,6 @@ class _Replay:
                 self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
 
     def whole(self, *, from_run: int = 0, **members: Any) -> WholeSession:
-        """Return the session."""
         row = SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
@@ -165,7 +164,7 @@ def read_session(
     """Read a session file. The id is empty if the file has none.
 
     Raises:
-        UsageError: It is no session, or breaks its rules; `thought` says where.
+        UsageError: It is not a session, or breaks the rules; `thought` has the place.
         TooLargeError: It is over the limits.
     """
     document = _document(content)

@@ -31,7 +31,7 @@ from .thinking_tool import Notice, ThinkingCall
 
 PURPOSE_CHARS = 100
 _LOOKED_BACK = 64
-"""The latest thoughts among which a repeated one is looked for."""
+"""The number of latest thoughts to search for a repeated thought."""
 LEAST_ASKED = 3
 """The thoughts from which a session is asked about possible mistakes before its end."""
 SHOWN_CHARS = 20_000
@@ -72,7 +72,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
         others: Unknown arguments, which may be fields of the thought's stage.
         deletes_expired: Whether an expired session ends rather than continues.
         directory: The working directory of a new session.
-        fault: The fault of the arguments, reported after the fate of the session.
+        fault: The fault of the arguments, reported after the choice of the session.
         history: The default number of thoughts shown in the reply; None for all.
     """
 
@@ -86,7 +86,7 @@ class ThinkingTurn(SessionRequest, frozen=True, kw_only=True):
     history: int | None
 
     def decide(self, view: SessionView) -> SessionChange:
-        """Take the thought, into the session that is there or into a new one.
+        """Add the thought to the existing session or to a new session.
 
         Raises:
             UsageError: The call breaks a rule.
@@ -293,7 +293,7 @@ def call_notices(
 
 
 def revision_notices(head: Head, thoughts: Sequence[RecordedThought]) -> Iterator[Notice]:
-    """Yield the notices about the thoughts that the last thought, a revision, leaves unchecked."""
+    """Yield the notices about thoughts that the latest revision leaves unchecked."""
     for found in consequences(head, thoughts):
         if found.revision == thoughts[-1].row.number:
             yield Notice(
@@ -310,7 +310,7 @@ def cut_history(thoughts: Sequence[ThoughtRow], count: int | None, chars: int | 
     """Return the latest thoughts within the limits. The very latest is always included.
 
     Args:
-        count: The most thoughts; None for any number, as for the characters.
+        count: The most thoughts. None for any number; `chars` likewise.
     """
     latest = thoughts if count is None else thoughts[max(len(thoughts) - count, 0) :]
     if chars is None:

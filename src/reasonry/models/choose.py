@@ -168,7 +168,7 @@ def _no_such_form(kind: str, rest: str) -> UsageError:
 
 
 def _with_its_maker(name: str) -> str:
-    """Return a suggestion for the bare name of a provider's model, if the price list has it; else an empty text."""
+    """Suggest the full name for a model's bare name, if the price list has it; else return an empty text."""
     from genai_prices.data_snapshot import get_snapshot
 
     with contextlib.suppress(LookupError):
@@ -216,7 +216,7 @@ def _key_for(url: str, environ: Mapping[str, str]) -> str | None:
 def _check_record(
     spec: str, kind: str, rest: str, environ: Mapping[str, str], keyed_by: Iterable[str]
 ) -> None:
-    """Refuse a URL or a command that only a record names, since other programs can write records."""
+    """Refuse a record's URL or command that the operator does not name, since others can write records."""
     if kind == "command" and spec not in keyed_by:
         raise UsageError(
             f"the run's record names the program {rest!r} as its model; a program is run only if you name it: give "

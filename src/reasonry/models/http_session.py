@@ -177,7 +177,7 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
 
 
 def protocol_error(server: str, fault: str) -> ModelError:
-    """Return the error for a server that breaks the protocol or our limits."""
+    """Return the error for a reply that breaks the protocol or our limits."""
     return ModelError(f"{server} {fault}", retryable=True)
 
 

@@ -1,7 +1,7 @@
 """Facts about a model by its name: whether it reasons by itself, and the price of a call in US dollars.
 
-Models that reason by themselves are not asked to think step by step: they have done so before they reply, and their
-makers advise against it. Their reasoning arrives apart from the reply; it is counted, and never read as the answer.
+No question asks such a model to think step by step: it has done so before it replies, and its maker advises against it.
+Its reasoning arrives apart from the reply, counts as usage, and is never read as the answer.
 """
 
 from __future__ import annotations

@@ -45,11 +45,11 @@ CACHING = (*OPENAI, ".deepseek.com")
 class OpenAICompatibleModel:
     """A model behind `URL/chat/completions`.
 
-    A parameter that the server refuses (a JSON schema, `max_tokens`, `temperature`, `n`) is left out from then on. The
-    refused call fails as retryable without a wait and as `degraded`, so that every request is counted.
+    After the server refuses a parameter (a JSON schema, `max_tokens`, `temperature`, `n`), requests omit it. The
+    refused call fails as `degraded` and as retryable without a wait, so that every request counts.
 
     Args:
-        url: Base URL, up to and with `/v1`.
+        url: Base URL, including `/v1`.
         model: The server's name for the model.
         api_key: The bearer token, if any.
         name: The value of `--model`.
@@ -192,7 +192,7 @@ class OpenAICompatibleModel:
         return error
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.close()
 
 

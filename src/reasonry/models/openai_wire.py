@@ -28,7 +28,7 @@ from ..reading.json_in_text import is_whole
 from ..text import UNSEEN, first_words, without_surrogates
 
 MOST_SAMPLES = 128
-"""The most that `n` may be."""
+"""The largest `n`."""
 
 Format = Literal["json_schema", "json_object", "none"]
 
@@ -403,7 +403,7 @@ def refusal_of_request(status: int, headers: Mapping[str, str], raw: bytes, show
 
 
 def asked_again_without(shown: str, **details: Any) -> ModelError:
-    """Return the error for a request with a refused parameter, which is left out from now on."""
+    """Return the error for a request with a refused parameter, which later requests omit."""
     message = f"{shown} refused part of the request, which is now left out"
     return ModelError(message, retryable=True, retry_after_s=0.0, degraded=True, **details)
 

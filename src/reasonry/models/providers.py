@@ -154,7 +154,7 @@ class ProviderModel:
         return asked_again_without(self.name) if self._dialect.degrade(sent, complaint) else failure
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
 

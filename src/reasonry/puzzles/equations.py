@@ -1,10 +1,10 @@
 """Check equations of numbers in a text, such as `4736 * 8 = 37788`, by exact arithmetic.
 
-Rule 1: a false alarm costs more than a missed error. Only an equation that is a clause of its own is checked: between
-        commas, full stops, line ends and the like it has nothing but numbers and signs.
+Rule 1: a false alarm costs more than a missed error. So only equations that are clauses of their own are checked:
+        numbers and signs alone between commas, full stops, line ends and the like.
 Rule 2: an equation is false only if it is false under every reading of its numbers: `1,500` is 1500 or, in other
         countries, 1.5.
-Rule 3: a number is right up to its written digits, and a decimal among the operands may be rounded.
+Rule 3: a number needs to be right only to its written digits, and a decimal among the operands may be rounded.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def false_equations(text: str, *, about: str = "") -> list[str]:
 
 
 def is_true_equation(text: str, *, about: str = "") -> bool:
-    """Whether a text is an equation of numbers and nothing else, and holds to the digit."""
+    """Whether a text is only an equation of numbers, and holds to the digit."""
     plain = plain_text(text[:200]).strip().rstrip(".")
     if not _RUN.fullmatch(plain) or _ANOTHER_ARITHMETIC.search(about):
         return False

@@ -87,7 +87,7 @@ class Taking:
 
     Args:
         pool: The available terms.
-        reuse: Whether a part such as `(10 - 4)` may use a 6 in the pool that was made from it.
+        reuse: Whether a part such as `(10 - 4)` may use the 6 in the pool that came from it.
     """
 
     def __init__(self, pool: tuple[Term, ...], *, reuse: bool = False) -> None:

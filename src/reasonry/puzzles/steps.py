@@ -160,7 +160,7 @@ def _exact(term: Term, position: Position) -> Term:
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:
-    """Join some of the numbers left into one of these equal terms, or return the reason why not."""
+    """Join some of the numbers left into one of these equal terms, or return the obstacle."""
     fault = ""
     for term in terms:
         for reuse in (False, True):
@@ -183,7 +183,7 @@ def _repeats(term: Term, made: Term) -> bool:
 
 
 def _compare_left(position: Position, text: str, end: int) -> Position:
-    """Compare the numbers left according to a step with the actual numbers."""
+    """Compare the numbers left, as a step states them, with the actual numbers."""
     match = _LEFT.search(text, end, end + 300)
     written = [read_expression(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
     stated = sorted([term for term in written if term is not None], key=lambda term: term.value)

@@ -1,6 +1,6 @@
 """A worker: procrastinate takes the jobs of a store, and the supervisor of this process drives their runs.
 
-Rule 1: procrastinate's worker stops when the database is away. It is restarted here until the process is told to end.
+Rule 1: procrastinate's worker stops when the database is away. This worker restarts it until the process has to end.
 Rule 2: a worker without a heartbeat for `DEAD_S` counts as dead. Every `BEAT_S` the other workers look for dead workers
         and requeue their jobs. After an outage of the database they wait once more, so that live workers can renew
         their leases and write down their answers.

@@ -105,7 +105,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list
 
 
 def read_texts(value: Any) -> list[str]:
-    """Read a value as a list of texts, with the texts of objects; empty if it is not a list of texts."""
+    """Read a list of texts, or of objects with a text; empty for any other value."""
     try:
         return _to_list(without_misfits(value, _TEXTS)[0], _TEXTS)
     except Misfit:
@@ -195,7 +195,7 @@ def _keeps_null(part: Schema) -> bool:
 
 
 def _fit_field(name: str, value: Any, part: Schema) -> Any:
-    """Coerce a field's value; by its name, a question must be single and an answer stays verbatim."""
+    """Coerce a field's value. The field `question` takes a single question, and an `answer` stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
     takes_text = any(_kind_of(member) == "string" for member in _members(part))
@@ -334,7 +334,7 @@ def _are_texts(items: Schema) -> bool:
 
 
 def _fit_entry(entry: Any, items: Schema) -> Any:
-    """Coerce an item of a list; an object in a list of texts becomes its texts without its number."""
+    """Coerce an item of a list. In a list of texts, an object becomes the text of its members without a number."""
     if not _are_texts(items):
         return fit_value(entry, items)
     if not isinstance(entry, dict):

@@ -43,7 +43,7 @@ def read_form(texts: Sequence[str] | str, form: type[Struct]) -> tuple[Any, str]
 
     Returns:
         The value and its rung: `json`, `marked`, `fenced`, `embedded`, `repaired`, `yaml`, `stated` or `whole` (a reply
-        whose extraction declares that all of it is the answer).
+        that is declared to be the answer as a whole).
     """
     *before, text = [texts] if isinstance(texts, str) else texts
     field = marked_field(form)
@@ -144,7 +144,7 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
 
 
 def no_reply(text: str, question: str) -> str | None:
-    """Return why a text is not a reply to any form: it is empty, breaks off, or repeats the question's form.
+    """Return the reason why a text fits no form: it is empty, breaks off, or repeats the question's form.
 
     Args:
         question: The question without the problem, which may contain the answer.

@@ -95,7 +95,7 @@ def _plain_escapes(text: str) -> str:
 
 
 def _whole_values(text: str) -> list[Any]:
-    """Return the value of a text that is JSON as a whole, in a list, or an empty list."""
+    """Return a list with the value of a text that is JSON as a whole, or an empty list."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     found = _decode_at(stripped, 0)
     return _clean(found[0]) if found and found[1] == len(stripped) else []
@@ -150,7 +150,7 @@ def _repairable(text: str) -> Iterator[str]:
 
 
 def _is_cut(piece: str) -> bool:
-    """Whether a broken piece of JSON ends within a text or a number, rather than merely without its last brackets."""
+    """Whether a broken piece of JSON ends within a text or a number. Missing brackets alone do not count."""
     piece = piece.rstrip("` \t\r\n")
     rest = piece[max(piece.rfind("}"), piece.rfind("]")) + 1 :]
     has_more = rest == piece or re.search(r"[\"'“]", rest) is not None

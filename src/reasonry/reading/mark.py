@@ -131,7 +131,7 @@ def strip_mark(text: str) -> str:
 
 
 def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
-    """Return the outermost marks: the start of each, the start and end of its content, and its end.
+    """Return the outermost marks, each with four positions: start, start of the content, end of the content, end.
 
     An unclosed mark extends to the end of the text.
     """
@@ -165,7 +165,7 @@ def _is_placeholder(answer: str) -> bool:
 
 
 def _is_misspelled(inside: str) -> bool:
-    """Whether an unclosed mark has a closing tag without its opening tag: perhaps its own, misspelled."""
+    """Whether an unclosed mark contains an unmatched closing tag, perhaps its own, misspelled."""
     tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
     closed = {name for closes, name in tags if closes}
     return "answer" in closed or not closed <= {name for closes, name in tags if not closes}

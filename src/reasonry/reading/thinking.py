@@ -96,7 +96,7 @@ def _closes(tag: re.Match[str]) -> bool:
 
 
 def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
-    """Return the index of the tag that closes the tag at `place`; an only closing tag closes all open tags."""
+    """Return the index of the tag that closes the tag at `place`; a single closing tag closes all open tags."""
     depth = 0
     for end in range(place, len(tags)):
         depth += -1 if _closes(tags[end]) else 1

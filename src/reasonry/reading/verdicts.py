@@ -60,7 +60,7 @@ _QUOTED: Final = lazy_pattern(
 
 
 class Verdict(Struct, frozen=True):
-    """A reply's verdict: scores by name, or one word; with its object, reason, rung and missing scores."""
+    """A reply's verdict: scores by name, or one word; and its object, reason, rung and missing scores."""
 
     scores: dict[str, float] = {}
     word: str = ""
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield where a verdict may stand: in JSON that is all of the reply; else in what it does not quote, or its end."""
+    """Yield the places for a verdict: JSON that is the whole reply, else its unquoted text, or its end."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return

@@ -1,4 +1,4 @@
-"""Voting: equal answers, the leader, and the moment when more votes are not worth drawing.
+"""Voting: equal answers, the leader, and the moment to stop drawing votes.
 
 Rule 1: votes are counted in the order drawn, and a vote never changes its side. Counts only grow, so the exact bound
         holds: once `is_settled` says so, no further vote can change the winner.
@@ -53,7 +53,7 @@ _MOST_LAYERS: Final = 20
 
 
 class Key(Struct, frozen=True):
-    """An answer without its wording. Compare with `agree`."""
+    """The content of an answer. Compare keys with `agree`."""
 
     text: str
     quantity: Quantity | None = None
@@ -157,8 +157,8 @@ def says_the_same(text: str, answer: str) -> bool:
 def tally(answers: Sequence[str], options: Mapping[str, str] = {}) -> tuple[Vote, ...]:
     """Count the votes, given in the order drawn: most votes first, ties by the earlier count.
 
-    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are those
-    of the problem, by letter.
+    A number without a unit joins the first answer with that number, which takes on the first unit. `options` are the
+    problem's options by letter.
     """
     sides: list[tuple[Key, list[int]]] = []
     for position, answer in enumerate(answers):

@@ -130,7 +130,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
 async def _session_as_proved(
     session: WholeSession, target: RowStore
 ) -> tuple[WholeSession, SessionRow | None]:
-    """Return a session with the row that its run's journal proves, and the stated row, or None without a proof."""
+    """Return a session with the row that its run's journal proves, and its own row; None without a proof."""
     row, run_id = session.row, session.row.run_id or ""
     try:
         is_its = (await target.run(run_id)).session_id == row.session_id

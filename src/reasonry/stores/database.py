@@ -132,7 +132,7 @@ class Source:
     def reader(self) -> sql.Database:
         """Open a read-only connection.
 
-        On a disk too full for the log's index nobody writes, so the connection reads the file without the log.
+        If the disk is too full for the log's index, nobody writes, so the connection reads the file without the log.
         """
         import apsw
 
@@ -221,7 +221,7 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
     """Open an existing file.
 
     Args:
-        how: Parameters of its URI, with which nothing is written to it.
+        how: URI parameters that make the connection read-only.
         verifies: Whether the checksums of its pages are checked.
 
     Raises:
@@ -252,7 +252,7 @@ def connect(path: Path, busy_timeout_s: float, how: str = "", *, verifies: bool 
 def open_file(path: Path, busy_timeout_s: float, how: str = "") -> sql.Database:
     """Open the file of a store; see also `connect`.
 
-    The header of each file has a number of its own, which the log repeats.
+    The header of each file has a unique number, which the file's log repeats.
 
     Raises:
         StoreError: The file is not a store, or its log belongs to another file.
@@ -286,12 +286,12 @@ def find_faults(tx: sql.Tx) -> list[str]:
 
 
 def name_file(db: sql.Database) -> None:
-    """Give a file its own number, which the log repeats; see `open_file`."""
+    """Write a random number into the file, which its log repeats; see `open_file`."""
     db.execute(f"PRAGMA user_version = {random.randrange(1, 1 << 31)}")
 
 
 def migrate(db: sql.Database, name: str, dialect: sql.SqlDialect = sql.SQLITE) -> None:
-    """Apply the pending steps, or none."""
+    """Apply all pending migrations in one transaction."""
     # Not as a context manager, which would have all threads wait with this one for other connections.
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -347,7 +347,7 @@ def log_of(path: Path) -> Path:
 
 
 def create(path: Path) -> None:
-    """Create a store that only its owner can read, unless another process was faster."""
+    """Create a store that only its owner can read, unless another process has just created it."""
     with draft_of(path) as draft:
         with contextlib.closing(connect(draft, 1.0)) as db:
             reserve_checksums(db)

@@ -1,7 +1,7 @@
 """Leases: the time-limited right of a store object to drive a run.
 
 A lease has a holder, a store object, and a fencing number that grows with each lease of the run. A hanging holder loses
-its leases after `LEASE_S` without renewal; when it continues, its old number gives it away.
+its leases after `LEASE_S` without renewal. When it continues, its old number no longer fits.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Leases:
 
     @property
     def holds_any(self) -> bool:
-        """Whether a lease is held or was taken."""
+        """Whether this store object holds or has taken any lease."""
         return bool(self._held or self._taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
@@ -223,7 +223,7 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
 
 
 def take_jobs(tx: sql.Tx, holder: str) -> bool:
-    """Take or keep the right to drive a store's jobs. Returns whether the holder has it."""
+    """Take or keep the right to drive a store's jobs. Return whether the holder has the right."""
     other, number, until_ms, _ = found = _read(tx, TAKEN, JOBS)
     if other != holder and _find_holder(tx, found) is not None:
         return False
@@ -253,7 +253,7 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return the deaths that `RowStore.drive` would report, and the seconds since the last holder was seen alive.
+    """Return the number of deaths as `RowStore.drive` does, and the seconds since the last holder was alive.
 
     The lease is not taken. The seconds are infinite if the last holder released the lease.
     """

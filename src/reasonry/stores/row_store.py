@@ -144,7 +144,7 @@ class RowStore:
 
     @property
     def answered_s(self) -> float:
-        """The last time the database answered, by the monotonic clock. It may be slow but works."""
+        """The last time the database answered, by the monotonic clock."""
         return self._database.answered_s
 
     def _own(self, work: Work[T]) -> Work[T]:

@@ -69,7 +69,7 @@ def unpack(stored: bytes) -> bytes:
 
 
 class _Stored(NamedTuple):
-    """Columns of a run's row that `RunRow` lacks, and two that it has."""
+    """Columns of a run's row: two of `RunRow`, and the columns that `RunRow` lacks."""
 
     key: int
     run_id: str
@@ -81,7 +81,7 @@ class _Stored(NamedTuple):
     """The digest of that line."""
 
     def is_kept(self, lines: Sequence[Line], after: int) -> bool:
-        """Whether the noted line is present among the lines after a position, if it belongs there."""
+        """Whether the last line that the row names is among the lines after a position, if it belongs there."""
         end = self.last, self.digest
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
@@ -257,7 +257,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
-    """Add a run of another store. A request's key in use here stays with its run."""
+    """Add a run of another store. A request key already used here keeps its run."""
     create_run(tx, run.row, run.lines, None)
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
@@ -323,7 +323,7 @@ def let_go(tx: Tx, run_id: str, holder: str) -> bool:
 
 
 def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]) -> list[RunRow]:
-    """Return a page of the runs that are listed, newest first."""
+    """Return a page of runs, newest first."""
     bound = MAX_INT if before is None else key_of(tx, before)
     tests, values = sql.tests_of(tx, sql.RUN_FILTERS, which, 2)
     query, hint = searchable.fold(which.get("query") or ""), ""

@@ -82,7 +82,7 @@ def _index(tx: Tx, part: str) -> sql.TextIndex | None:
 
 
 def _find_few(tx: Tx, part: str) -> list[int] | None:
-    """Return the places of a part by the index, or None: too many places, a short part, or no index."""
+    """Return the places of a part by the index. None for too many places, a short part, or a missing index."""
     index = _index(tx, part)
     if index is None:
         return None

@@ -48,7 +48,6 @@ def _digest(before: bytes, values: Sequence[Any]) -> bytes:
 
 
 def _first_digest(key: int) -> bytes:
-    """Return the digest before the first thought of a session."""
     return _digest(b"thoughts", (key,))
 
 
@@ -106,7 +105,7 @@ class View:
         return [thought for seq in seqs for thought in self._until(seq, 1) if thought.number == number]
 
     def _until(self, seq: int, count: int) -> list[ThoughtRow]:
-        """Return the `count` thoughts up to one, oldest first."""
+        """Return the last `count` thoughts up to `seq`, oldest first."""
         values = self._low, self._low + seq, min(count + 1, MAX_INT)
         found = self._tx.rows(sql.LATEST_THOUGHTS, values)[::-1]
         before = found.pop(0)[-1] if len(found) > count else _first_digest(self._of.key)
@@ -256,7 +255,7 @@ def session(tx: Tx, session_id: str) -> SessionRow:
 def sessions(
     tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[SessionFilters]
 ) -> list[SessionRow]:
-    """Return a page of the sessions that are listed, last used first."""
+    """Return a page of sessions, last used first."""
     bound = MAX_INT, MAX_INT
     if before is not None:
         last = _find_known(tx, before)

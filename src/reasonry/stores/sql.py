@@ -159,7 +159,7 @@ def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
 
 
 def place(key: int, seq: int) -> int:
-    """Return the position of line or thought `seq` of the owner `key`."""
+    """Return the place of line or thought `seq` of the run or session `key`."""
     return key << PLACE_BITS | seq
 
 
@@ -169,7 +169,7 @@ def seq_of(place: int) -> int:
 
 
 def new_place(key: int, seq: int) -> int:
-    """Return the position for a new line or thought.
+    """Return the place for a new line or thought.
 
     Raises:
         UsageError: `seq` is out of range.
@@ -191,7 +191,7 @@ def page_size(limit: int) -> int:
 
 
 def places(key: int) -> tuple[int, int]:
-    """Return the first and the last place of the owner `key`."""
+    """Return the first and the last place of the run or session `key`."""
     return place(key, 0), place(key, MAX_SEQ)
 
 

@@ -122,7 +122,7 @@ class SqliteDatabase(Database):
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, work)
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
-        """See `Database`. A call that is cancelled may or may not have been written."""
+        """See `Database`. A cancelled call may have been written."""
         job = _Job(work, Future())
         with self._asking:
             self._check_open()
@@ -219,7 +219,7 @@ class SqliteDatabase(Database):
             self._perform([job for job in found if job and job.done.set_running_or_notify_cancel()])
 
     def _perform(self, batch: Sequence[_Job]) -> None:
-        """Commit a batch and report it. If a job is too large or meets damage, commit each job alone."""
+        """Commit a batch and report the results. If a job is too large or meets damage, commit each job alone."""
         try:
             reports = self._commit(batch) if batch else []
         except Exception as error:

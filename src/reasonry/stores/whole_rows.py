@@ -141,7 +141,7 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
 
 
 def check_whole(kind: WholeKind, whole: Whole | Damaged) -> Finding:
-    """Whether a run or a session is damaged. Lines are chained by digests, which the stores do not read."""
+    """Check a run or a session for damage: the digests of its lines, which the stores do not read."""
     if isinstance(whole, Damaged):
         return Finding(kind, whole.id, "damaged", message=whole.message)
     if not isinstance(whole, WholeRun):

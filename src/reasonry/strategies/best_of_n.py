@@ -87,7 +87,8 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
         Meta(description="Texts to judge, or texts by name; no draft is written."),
     ] = None
     criteria: Annotated[
-        dict[str, str], Meta(max_length=20, description="What a judge goes by: names, with a sentence each.")
+        dict[str, str],
+        Meta(max_length=20, description="The criteria of the judge: a sentence for each name."),
     ] = field(default_factory=dict[str, str])
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
@@ -141,7 +142,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     def rivals(self) -> tuple[Group, ...]:
         """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts.
 
-        Beside a proved draft only proved drafts are left.
+        If a draft is proved, only proved drafts remain.
         """
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
         found = _merge_equal(found, self.outputs)
@@ -166,7 +167,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return Tournament(self.rules, contenders, self.heats[-1], self.options.seed)
 
     def choose_rules(self) -> Rules:
-        """Choose how candidates are compared: a single one alone; many given ones in heats if calls are few."""
+        """Choose the rules of comparison: a single candidate alone, many given candidates in heats if calls are few."""
         count, options = len(self.rivals), self.options
         if options.judge or count == 1:
             return options.judge or "points"
@@ -275,7 +276,7 @@ def _inputs_question(s: State, programs: Iterable[str]) -> Ask:
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:
-    """Return a program that also tries each expression, after the imports of its author and the usual ones."""
+    """Return a program that also tries each expression, after the author's and the usual imports."""
     imports = "".join(f"\ntry: {name}\nexcept NameError: import {name}" for name in USUAL_MODULES)
     tries = "".join(
         f"\ntry:\n    tried.append(repr({call}))\nexcept Exception as error:"

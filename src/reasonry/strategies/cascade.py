@@ -1,4 +1,4 @@
-"""Cascade: a cheap model answers, and a dearer model only where its answer does not stand.
+"""Cascade: a cheap model answers, and a dearer model answers only if the cheap answer is rejected.
 
 Chen et al. 2023, "FrugalGPT: How to Use Large Language Models While Reducing Cost and Improving Performance",
 arXiv:2305.05176, section 3; agreement of samples as the score: Yue et al. 2023, arXiv:2310.03094.
@@ -50,7 +50,7 @@ class Options(DraftOptions, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> int:
-        """The number of models; two where the caller of the run answers."""
+        """The number of models; two if the run's caller answers."""
         return max(2, len(self.models))
 
 
@@ -98,7 +98,7 @@ def check(s: State) -> Body:
 
 
 def _doubt(s: State) -> Generator[Request, Any, str]:
-    """Return the reason to ask the next model; empty where the answer stands."""
+    """Return the reason to ask the next model; empty for an accepted answer."""
     drawn = s.answers_of(s.asked)
     found, rejected = candidates(drawn), [draft for draft in drawn if not draft.is_candidate]
     if not found:

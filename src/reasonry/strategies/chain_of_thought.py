@@ -10,7 +10,7 @@ Algorithm, for a question x, with a chain of intermediate steps z_1, …, z_n:
     does y hold? if not, y' ~ p(y | x, z_1, …, z_n, why)  only with `check`                      answer_verification
 
 *Differs from the paper*: an instruction replaces the worked examples; a mark around the answer replaces "The answer is
-…"; a reply with a false equation of numbers is asked for again, once. The option `style` takes the instruction from a
+…"; after a false equation of numbers the model is asked again, once. The option `style` takes the instruction from a
 later paper with another form of chain: `plan` from plan-and-solve prompting (Wang et al. 2023, arXiv:2305.04091),
 `draft` from chain of draft (Xu et al. 2025, arXiv:2502.18600). Two options go beyond the paper: `decompose` splits the
 problem first, and `check` lets the author check the answer; the table has no edge back from the check, so a failed

@@ -1,10 +1,8 @@
-"""Choosing: which strategy a problem gets when its user names `auto`, and why.
+"""The choice of a strategy for a user who names `auto`, with the reason.
 
-Rule 1: the choice goes by what the caller gave. The words of the problem are not looked at; only a number puzzle is
-        read, exactly.
-Rule 2: the rows below are tried from the top; the first that holds, and that a strategy says it suits
-        (`Strategy.suits`), decides. No strategy is named here.
-Rule 3: where drafts are checked, the strategy for the given tools or documents writes them.
+Rule 1: the choice depends on the caller's inputs. The problem's words do not count, except in an exact number puzzle.
+Rule 2: the first row below that holds and that a strategy suits (`Strategy.suits`) decides. No strategy is named here.
+Rule 3: if drafts are checked, the strategy for the given tools or documents writes them.
 """
 
 from __future__ import annotations
@@ -26,14 +24,14 @@ MANY_CALLS = 8
 
 
 class Inputs(Struct, frozen=True, kw_only=True):
-    """Everything that comes with a problem.
+    """The inputs that come with a problem.
 
     Attributes:
         has_verifier: Whether a verifier, or tests, check the answers.
         has_sandbox: Whether programs can be run.
         is_focused: Whether a focused answer is wanted.
-        is_number: Whether the answer is to be a number.
-        calls: Of the budget that the caller named; 0: none was named.
+        is_number: Whether the answer must be a number.
+        calls: Calls of the caller's budget, or 0 without a budget.
     """
 
     problem: str = ""
@@ -50,10 +48,10 @@ class Kind(Struct, frozen=True):
     """A row of the table.
 
     Attributes:
-        name: The word for it in `Strategy.suits`.
+        name: The name in `Strategy.suits`.
         holds: Whether a problem is of this kind.
         why: The reason, which follows the strategy's name.
-        writes: Whether its strategy also writes the drafts that are checked.
+        writes: Whether its strategy also writes the drafts for a check.
     """
 
     name: str
@@ -92,17 +90,17 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind("anything", lambda inputs: True, "nothing but a problem: one call"),
 )
-"""Tried from the top."""
+"""The rows of the table, tried from the top."""
 
 
 def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) -> tuple[str, str]:
-    """Return the strategy for a problem, as a user would write it, and why.
+    """Return the strategy for a problem, as a user would write it, and the reason.
 
     Args:
-        strategies: Where to choose from; where several suit a kind of problem, the first of them is taken.
+        strategies: The strategies to choose from. The first that suits a kind of problem counts.
 
     Raises:
-        UsageError: None of them suits the problem.
+        UsageError: No strategy suits the problem.
     """
     suiting = strategies_by_kind(strategies)
     kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(inputs)]
@@ -118,7 +116,7 @@ def strategies_by_kind(strategies: Iterable[Strategy[Any, Any]]) -> Mapping[str,
     """Return the name of the strategy for each kind of problem.
 
     Raises:
-        InvalidStrategyError: A strategy says it suits a kind of problem that there is not.
+        InvalidStrategyError: A strategy suits an unknown kind of problem.
     """
     suiting = {kind: strategy.name for strategy in reversed([*strategies]) for kind in strategy.suits}
     known = [kind.name for kind in KINDS]

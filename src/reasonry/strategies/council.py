@@ -1,4 +1,4 @@
-"""Council: several models answer, judge each other's answers blindly, and a last answer is written from all of them.
+"""Council: several models answer and judge each other's answers blindly; a synthesis of all answers follows.
 
 Wang et al. 2024, "Mixture-of-Agents Enhances Large Language Model Capabilities", arXiv:2406.04692 (answers aggregated);
 a mixed council, and its gains on facts: arXiv:2604.02923; no rounds of debate: arXiv:2508.17536 shows them to be a
@@ -131,7 +131,7 @@ def review(s: State) -> Body:
 
 
 def _order_for(seat: int, found: Sequence[Group], seed: int) -> list[int]:
-    """Return the answers for a member to judge, starting after its own. Each answer thus has each position once."""
+    """Return the answers for a member to judge, starting after its own. Each answer thus takes each position once."""
     order = seeded_order([each.number for each in found], seed)
     own = next((each for each in found if seat in each.voters), None)
     if own is None:

@@ -4,7 +4,7 @@ Algorithm, for a problem x:
 
     y ~ π(y | x)                                                                        answering
 
-No word is added to the problem, and a reply is not asked for again, unless a verifier looks at the answer.
+No word is added to the problem, and a reply is not asked for again, unless a verifier checks the answer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _question(s: State) -> Ask:
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:
-    """Read the answer that a reply marks or ends with; any other is the answer as a whole, unless it is verified."""
+    """Read the answer that a reply marks or ends with. An unmarked reply is the answer unless it is verified."""
     reading = read_form(texts, ReasonedAnswer)
     if isinstance(reading, Unreadable) and reading.is_unmarked and not s.options.verify:
         return ReasonedAnswer(answer=texts[-1]), "text"

@@ -248,7 +248,7 @@ def revise(s: State) -> Body:
 
 
 def decide(s: State) -> Body:
-    """Continue, branch, or conclude. Asked unless a reply said so or the thoughts are used up."""
+    """Continue, branch, or conclude. Asks unless a reply decided this or no thought is left."""
     decision = s.decision
     if s.generated >= s.options.max_thoughts:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
@@ -379,7 +379,7 @@ def _record(
     revises: int | None = None,
     data: dict[str, Any] | None = None,
 ) -> Move:
-    """Record a thought with the move. Later questions show a thought with a name."""
+    """Record a thought with the move. Later questions show only thoughts with a name."""
     thought = Thought(text, branch=state.branch, leaves=state.leaves, revises=revises, data=data or {})
     return go(replace(state, log=(*state.log, thought), names=(*state.names, name)), to, thought)
 

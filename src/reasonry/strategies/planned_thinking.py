@@ -102,7 +102,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedThought, str] | Unreadable:
-    """Read a thought, complete its plan by omitted steps, and check the rules of the plan.
+    """Read a thought, restore the omitted steps of its plan, and check the plan's rules.
 
     A text with a marked answer counts as the solution when the conclusion is the next step.
     """
@@ -129,7 +129,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
 def _read_solution(
     state: State, texts: Sequence[str], fault: Unreadable
 ) -> tuple[PlannedThought, str] | Unreadable:
-    """Read the marked solution. A text without a mark is asked for the mark, a malformed thought for the form."""
+    """Read the marked solution. A missing mark leads to a question for it, a malformed thought to one for the form."""
     found = read_form(texts, ReasonedAnswer)
     if isinstance(found, Unreadable):
         return fault if any(True for _ in json_values(texts[-1])) else found

@@ -95,12 +95,12 @@ class Profile(Struct, frozen=True):
     """The definition of a strategy of a few prompts.
 
     Attributes:
-        rows: The stages between the first and the last, each with its description and its guidance, which is also its
-            question: draft, list, entry and answer; without a draft the last three.
+        rows: The stages between the first and the last: draft (optional), list, entry and answer. Each has a
+            description, and a guidance that is also its question.
         entry: The name of an entry in questions.
         mark: The mark of an entry's result.
-        in_order: Whether entries are worked out in order, each with the earlier results. Otherwise they are worked out
-            side by side and without the problem.
+        in_order: Whether to work out entries in order, each with the earlier results. Otherwise side by side, without
+            the problem.
         joins: Whether the answer joins the results unchanged.
     """
 
@@ -111,7 +111,7 @@ class Profile(Struct, frozen=True):
     joins: bool = False
 
     def write_draft(self, s: State) -> Body:
-        """Write an answer to be checked."""
+        """Write the draft to check."""
         (reply,) = yield from replies(s, ReasonedAnswer, s.ask(self._task(-4), *s.material, mark=MARKED))
         return go(replace(s, draft=reply.text), self._names[1], Thought(reply.text))
 

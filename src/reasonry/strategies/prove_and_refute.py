@@ -13,7 +13,7 @@ Algorithm, for a text x with claims c_1 … c_n and lenses l (is it true, does i
     V_i ← the table of the v_il                                   claim_attack, verdict_table
 
 The table is exhaustive: `refuted` if two lenses, or the lens of truth alone, fail the claim; `confirmed` if no lens
-fails it and two hold, or the lens of truth does, asked alone; otherwise `undecided`. A verdict counts only with a
+fails it and two hold, or if the lens of truth, asked alone, holds; otherwise `undecided`. A verdict counts only with a
 reason, and a failure only with a quotation.
 
 Claims of quoted thoughts are found without a model (`blocks/key_claims.py`), claims of other texts by a reader.
@@ -257,7 +257,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def receive(s: State) -> Move:
-    """Start with the solvers, if any. Otherwise x is the text."""
+    """Start with proofs if there are solvers, otherwise with the claims of x."""
     return go(s, "proof_writing" if s.solves else "claim_selection")
 
 
@@ -325,7 +325,7 @@ def attack(s: State) -> Body:
 
 
 def _raise_if_nobody_replied(answers: Answers) -> None:
-    """Raise the failure if nobody replied. An unreadable reply decides nothing."""
+    """Raise the failure if no reader replied. An unreadable reply decides nothing."""
     if not any(isinstance(answer, Failed) and answer.code == UNREADABLE for answer in answers):
         raise_if_all_failed(answers)
 

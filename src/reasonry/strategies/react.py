@@ -288,7 +288,7 @@ class ReactDetails(Details):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, and whether it came before the limit."""
+    """Return the answer, with a mark if it came at the limit."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
     detail = f"all {state.options.max_steps} turns were used; the answer rests on the results so far"
     cut = ("max_steps", detail)

@@ -217,7 +217,7 @@ def answer_sub_questions(s: State) -> Body:
 
 
 def formulate(s: State) -> Body:
-    """Y, verified. If no program returned it, it is taken from the outputs."""
+    """Y, verified. If no program returned an answer, ask for it over the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
 
     def question(s: State) -> Ask:

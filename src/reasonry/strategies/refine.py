@@ -75,14 +75,14 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def round(self) -> int:
-        """The number of rounds of drafts."""
+        """The number of rounds so far."""
         return len(self.drafts) // self.options.drafts
 
     @property
     def ranking(self) -> list[Group]:
         """The candidates, best rated in the last review first.
 
-        An unrated candidate counts as the middle, so that a revision leads over a draft rated below the middle.
+        An unrated candidate gets the middle rating, so that a revision leads over a draft rated lower.
         """
 
         def rank(group: Group) -> tuple[bool, float]:
@@ -116,7 +116,7 @@ def write_drafts(s: State) -> Body:
 
 
 def check(s: State) -> Body:
-    """Verify the drafts, review them if wanted, and start another round while that may help."""
+    """Verify the drafts, review them if the options say so, and start another round while that may help."""
     s = yield from s.verify()
     found, is_last = s.ranking, s.round >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
@@ -156,7 +156,7 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
 
 
 def _objections(s: State) -> str:
-    """Return the objections of the verifier, and the failures, for rejected drafts of the last round."""
+    """Return the verifier's objections and the failures for the last round's rejected drafts."""
     last = s.drafts[-s.options.drafts :]
     return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), DIGEST_CHARS)
 

@@ -11,11 +11,10 @@ Algorithm, for task x, with plans P_i and evidence E_i:
     (P_1, E_1), …, (P_n, E_n)                           what failed, marked as such    evidence_collection
     answer ← Solver(x, P_1, E_1, …, P_n, E_n)           one question                   solving_phase
 
-*Differs from the paper*: the plan is structured data, never calls of the provider's own, which cannot refer to the
-result of one another; the planner is told to have passages distilled before another call uses them, and the solver
-reasons first; the plan is checked before anything runs: an unknown tool, a reference to nothing or a circle is asked
-about again; workers run side by side instead of in a row; a call that refers to failed evidence is not run; an answer
-that a verifier proves wrong is asked for again, up to `max_repairs` times.
+*Differs from the paper*: the plan is structured data, since native tool calls cannot refer to each other's results; the
+planner is told to distil passages before another call uses them, and the solver reasons first; a plan with an unknown
+tool, a dangling reference or a circle is requested again before any call; independent calls run side by side; a call
+that refers to failed evidence is skipped; a refuted answer is requested again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def plan(s: State) -> Body:
 def read_plan(
     state: State, ask: Ask, texts: Sequence[str]
 ) -> tuple[tuple[PlannedCall, ...], str] | Unreadable:
-    """Read a plan, and see whether it can be carried out; at the last try it loses the calls that cannot be."""
+    """Read and check a plan; at the last try it loses the calls that cannot run."""
     cards, reading = _cards(state), read_form(texts, CallPlan)
     if isinstance(reading, Unreadable):
         return reading

@@ -12,10 +12,9 @@ Algorithm, for an input x, with a computation whose state after i steps is s_i:
     y ← read off s_n                                     asked where it is not      result_extraction
                                                          said with the last line
 
-*Differs from the paper*: the model is instructed instead of trained on traces; a reply is as many lines as it likes,
-with the state after the last of them as data, or the result in its mark, and the state is kept by the engine, so a
-variable that a reply leaves out keeps its value; lines with a false equation of numbers are asked for again, once; an
-answer that a verifier proves wrong is read off again, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the training on traces; a reply has any number of lines, and ends with
+the state as data or with the marked result; the engine keeps the state, so an omitted variable keeps its value; after a
+false equation of numbers the model is asked again, once; a refuted answer is read off again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -58,10 +57,10 @@ to be checked at a glance, and with values from the scratchpad alone."""
 """The lines of a trace, each with its state (arXiv:2112.00114, figure 2)."""
 
 EXTRACT = "Now read the result off the scratchpad, without computing anything new."
-"""The target of a trace; asked only where it was not said with the last line."""
+"""The target of a trace; asked only if the last line did not give it."""
 
 FINISH = "Now do what is left of the computation, as briefly as it allows, and give the result."
-"""Ours, where the steps, or the calls, have run out before the result is there."""
+"""Ours, for a run without a result whose steps or calls are used up."""
 
 STARTED = "Scratchpad: {state}\nRule: {rule}"
 LINE = "{calculation}\nScratchpad: {state}"
@@ -92,7 +91,7 @@ class Operations(Struct, frozen=True, rename="camel"):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The scratchpad: its lines as text, and the variables after the last of them."""
+    """The scratchpad: its lines as text, and the variables after the last line."""
 
     options: Options
     lines: tuple[str, ...] = ()
@@ -114,7 +113,7 @@ def initialize(s: State) -> Body:
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
-    """Read lines of operations; refuse a false equation, once."""
+    """Read lines of operations. Refuse a false equation once."""
     return read_calculation(s.problem, ask, texts, _read_lines, lambda reply: reply.calculation)
 
 
@@ -138,7 +137,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 
 def calculate(s: State) -> Body:
-    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); what they changed goes into the state."""
+    """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); their changes go into the state."""
     (answer,) = yield request(s, _question(s, "calculate", CALCULATE, STATE))
     reply: Operations = answer.value
     variables = {**s.variables, **reply.state_variables}
@@ -157,13 +156,13 @@ def track(s: State) -> Move:
 
 
 def decide(s: State) -> Move:
-    """Continue unless the result is there or the steps are used up."""
+    """Continue unless there is a result or no step is left."""
     ends = s.finished or s.steps >= s.options.max_steps
     return go(s, "result_extraction" if ends else "iterative_calculation")
 
 
 def extract(s: State) -> Body:
-    """Y ← read off s_n, unless it was said with the last line, or is all there is in s_n."""
+    """Y ← read off s_n, unless the last line stated it, or s_n has nothing else."""
     values = list(s.variables.values())
     only = str(values[0]).strip() if len(values) == 1 and isinstance(values[0], str | int | float) else ""
     if only and s.finished and s.final.text is None and not s.final.objections:
@@ -181,7 +180,7 @@ class ScratchpadDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the result, and whether the computation was cut."""
+    """Return the result, with a mark if a limit cut the computation."""
     document = {"steps": state.steps, "state_variables": state.variables, **state.final.document}
     is_cut = state.steps >= state.options.max_steps and not state.finished
     cut = ("max_steps", f"the computation was cut after {state.steps} steps") if is_cut else None

@@ -1,4 +1,4 @@
-"""Self-ask: ask and answer the sub-questions a question rests on, one by one, before the question itself.
+"""Self-ask: ask and answer the sub-questions of a question one by one, before the question itself.
 
 Press et al. 2022, "Measuring and Narrowing the Compositionality Gap in Language Models", arXiv:2210.03350.
 
@@ -14,9 +14,9 @@ Algorithm, for a question x, with sub-questions q_i and their answers a_i:
 As in the paper, the reply that needs no further question gives the final answer.
 
 *Differs from the paper*: instructions replace the worked examples; each turn is a reply of its own, so that a tool can
-step in: free text that ends with the next question as data, or with the answer in its mark; a tool that fails leaves
-its question unanswered and says so; a question that needs no follow-up goes through the stages without asking; an
-answer that a verifier proves wrong is asked for again, up to `max_repairs` times.
+answer: free text that ends with the next question as data, or with the marked answer; a failing tool leaves its
+question unanswered, with a note; a question without a follow-up passes through the stages without a call; a refuted
+answer is requested again, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ INTEGRATE = """First say step by step what follows for the question. Then give t
 that is missing."""
 
 SOLVE = "First say what follows from the intermediate answers for the question."
-"""The paper's "So the final answer is: …", asked for where the questions have run out."""
+"""The paper's "So the final answer is: …", asked for once the questions are used up."""
 
 FOLLOW_UP = "Follow up: {question}"
 INTERMEDIATE = "Intermediate answer: {answer}"
@@ -106,7 +106,7 @@ class SubAnswer(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
-    """The questions and answers so far, as text, and the question that is open."""
+    """The questions and answers so far, as text, and the open question."""
 
     options: Options
     lines: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, which ends with a question or the marked answer; refuse several questions."""
+    """Read a turn, which ends with a question or the marked answer. Refuse several questions."""
     reading = read_form(texts[-1], FollowUp)
     if isinstance(reading, Unreadable) or (reading[1] != "json" and not reading[0].sub_question):
         marked = read_form(texts, ReasonedAnswer)
@@ -136,7 +136,7 @@ def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, s
 
 
 def formulate(s: State) -> Move:
-    """Put q_i as it was asked, if there is one."""
+    """Put q_i unchanged, if there is one."""
     if s.question is None:
         return go(s, "sub_question_answering")
     thought = Thought(s.question, data={"subQuestion": s.question})
@@ -145,7 +145,7 @@ def formulate(s: State) -> Move:
 
 
 def answer_question(s: State) -> Body:
-    """a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i); a tool that fails leaves its question unanswered."""
+    """a_i ~ p(a | x, q_1, a_1, …, q_i), or tool(q_i). A failing tool leaves its question unanswered."""
     if s.question is None:
         return go(s, "answer_integration")
     if s.options.card is None:
@@ -173,7 +173,7 @@ def integrate(s: State) -> Body:
 
 
 def decide(s: State) -> Move:
-    """Ask on while there is a question and room for it."""
+    """Continue while there is a question and the limit permits it."""
     asks_on = s.question is not None and len(s.hops) < s.options.max_questions
     return go(s, "sub_question_formulation" if asks_on else "solution_formulation")
 
@@ -190,7 +190,7 @@ class SelfAskDetails(AnswerDetails):
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the answer, and the sub-questions that it rests on."""
+    """Return the answer and its sub-questions."""
     hops = [{"question": question, "answer": answer} for question, answer in state.hops]
     document = {"sub_questions": hops, **state.final.document}
     detail = f"a question was open after {len(state.hops)} sub-questions: {state.question}"

@@ -121,7 +121,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     unfinished: str | None = None
     """The best so far of a path that was cut off, without a vote."""
     groups: tuple[tuple[int, ...], ...] | None = None
-    """The groups of equal answers, by draft number; none: the judge was not asked."""
+    """The groups of equal answers, by draft number. Empty without a judge."""
 
     @property
     def valid(self) -> list[Draft]:

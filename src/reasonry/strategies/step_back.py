@@ -11,10 +11,10 @@ Algorithm, for a question x:
     y ~ p(y | x, q', P)                                reasoning             step_by_step_solution
     does y agree with P and answer x?                  only with `check`     solution_verification
 
-*Differs from the paper*: instructions replace the worked examples; a mark around the answer replaces "The answer is
-…"; the principle has its own question only if the first reply leaves it out; a solution with a false equation of
-numbers is asked for again, once. With the option `check`, the author checks the solution; the table has no edge back
-from the check, so a failed solution is corrected there, up to `max_repairs` times.
+*Differs from the paper*: instructions replace the worked examples; a mark around the answer replaces "The answer is …";
+the principle has its own question only if the first reply omits it; after a false equation of numbers the model is
+asked again, once. With the option `check`, the author checks the solution; the table has no edge back from the check,
+so a failed solution is corrected there, up to `max_repairs` times.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def abstract(s: State) -> Body:
-    """Q', P ~ p(q', P | x)."""
+    """q', P ~ p(q', P | x)."""
     (reply,) = yield request(s, _question(s, "abstraction", ABSTRACT))
     question: str = reply.value.step_back_question
     s = replace(s, question=question, principle=reply.value.general_principle.strip())

@@ -1,4 +1,4 @@
-"""Runs whose processes died: they are driven apart from one another, with a pause after each death."""
+"""Runs whose processes died: drive them one at a time, with a pause after each death."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DeadlyRuns:
 
     @contextmanager
     def drive_apart(self, run_id: str, deaths: int, since_s: float) -> Generator[None]:
-        """Register a run while it is driven; its last attempt excludes all other such runs, to identify the cause.
+        """Register a run while it is driven. Its last attempt excludes all other such runs, to identify the cause.
 
         Args:
             since_s: Seconds since the last death; infinite if the last process released the run.

@@ -1,10 +1,9 @@
 """Events for followers of a run: a document for each line of its journal, and pieces of answers between the lines.
 
-Rule 1: a process folds a run once. Its drive folds it, and the drive's feed gives one event for each line to all
-        readers; the first reader triggers the event's document. A follower folds the lines of other processes and of
-        earlier drives.
-Rule 2: the feed sends pieces of answers, which are between the lines, to any number of readers at their own pace. Each
-        reader has a bounded queue, which drops its oldest pieces.
+Rule 1: a process folds a run once, in its drive. The drive's feed gives all readers one event for each line, whose
+        document the first reader triggers. A follower folds the lines of other processes and of earlier drives.
+Rule 2: between lines, the feed sends pieces of answers to any number of readers. Each reader has a bounded queue, which
+        drops its oldest pieces.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ class Feed(Observer):
     """The events of one drive, and the pieces of answers between them, for any number of readers.
 
     Args:
-        text: Whether a reader of answers' pieces is expected: the pieces are kept for the first such reader.
+        text: Whether to keep the pieces of answers for the first reader of text.
 
     Attributes:
         seq: The number of the journal's last line.
@@ -318,7 +317,7 @@ class News:
 
 
 class FeedReader:
-    """One reader's queue of events between the lines, each with the number of the line before it."""
+    """A reader's queue of events between the lines, each with the number of the previous line."""
 
     def __init__(self, text: bool) -> None:
         self.text, self.news = text, asyncio.Event()

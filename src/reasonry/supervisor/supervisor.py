@@ -1,6 +1,6 @@
 """The supervisor of one process: accepts runs, drives them in the background, and streams their events.
 
-The app of a call determines its owner; runs of other owners do not exist for it. The journal holds the complete state
+The app of a call determines the owner; to it, runs of other owners do not exist. The journal holds the complete state
 of a run, so nothing here has to survive the process.
 """
 
@@ -39,18 +39,18 @@ from .deaths import MAX_DEATHS, DeadlyRuns
 from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
 CUT_S: Final = 1.0
-"""How long what is cut off may take to end when the process drains."""
+"""Seconds for cut-off calls to end when the process drains."""
 
 MAX_RUNS: Final = 256
 """Runs that are driven at once."""
 
 MAX_QUEUED: Final = 100_000
-"""Jobs that wait at once; who begins one more is told to try again later."""
+"""The most waiting jobs. Another job is refused, to be retried later."""
 
 FULL_RETRY_S: Final = 5.0
 
 HUNG_UP: Final = "its client hung up"
-"""The reason of a cancelled run that continues when its client returns; a run cancelled by its user does not."""
+"""The reason of a run cancelled by a disconnect, which continues when its client returns."""
 
 _log = logging.getLogger("reasonry")
 
@@ -68,7 +68,7 @@ class _Drive:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
 
     async def submit(self, entry: Steered | Stopped) -> bool:
-        """As `Control.submit`; where the drive has ended, its right to the run has been given back."""
+        """As `Control.submit`. An ended drive has released its right to the run."""
         if isinstance(entry, Steered):
             try:
                 check_steering(self.opened.row.run_id, self.opened.run, entry)
@@ -112,12 +112,12 @@ class Supervisor:
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
-        """How many clients wait for each run."""
+        """The number of clients that wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = DeadlyRuns()
         self.draining = False
         self._news = News()
-        """Told when a job begins to be driven here, and when the process drains."""
+        """Wakes at the start of each job's drive here, and when the process drains."""
 
     @property
     def running(self) -> int:
@@ -141,7 +141,7 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, and drive it in the background. Only a job continues after the death of this process.
+        """Accept a run, and drive it in the background. Only a job survives the death of this process.
 
         Args:
             fork: The part of another run to start from.
@@ -458,7 +458,7 @@ class Supervisor:
 
         Raises:
             NotFoundError: There is no such run.
-            ReasonryError: The journal could not be written; the run stays as its journal has it.
+            ReasonryError: The journal could not be written; the run stays as recorded.
         """
         while (row := await app.store.run(run_id)).status == "active":
             drive = self._drives.get(run_id)

@@ -56,7 +56,7 @@ def report_head(trace: Mapping[str, Any]) -> list[Block]:
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
-    """Return the answer, or the reason why it is missing with the best so far."""
+    """Return the answer, or else the reason why it is missing and the best so far."""
     answer, best = trace["answer"], trace.get("best_answer")
     text = answer if answer is not None else f"No answer: {present.end_text(trace)}"
     blocks: list[Block] = [Heading("Answer"), Prose(text)]

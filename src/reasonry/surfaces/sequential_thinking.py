@@ -133,10 +133,10 @@ async def think_in_camel_case(sessions: Sessions, arguments: Mapping[str, Any], 
 
 
 def in_camel_case(document: Any, member: str = "") -> Any:
-    """Convert the members of a schema or a reply of the thinking tool, or of a part, to camel case.
+    """Convert a schema or a reply of the thinking tool, or the part in a member, to camel case.
 
     Args:
-        member: The member that holds the part.
+        member: The name of that member.
     """
     match document:
         case dict() if member != "requires":

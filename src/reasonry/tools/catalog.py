@@ -62,20 +62,20 @@ class CallersTool:
         self.name, self.description, self.parameters = card.name, card.description, card.parameters
 
     async def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Refuse."""
+        """Raise: only the caller can run this tool."""
         raise ToolError(f"{self.name} is the caller's to call")
 
 
 def callers_cards(tools: Iterable[Any]) -> tuple[ToolCard, ...]:
-    """Return the cards of the caller's tools."""
+    """Return the tool cards of the caller's own tools."""
     return tuple(tool.card for tool in tools if isinstance(tool, CallersTool))
 
 
 def as_tool(tool: Any) -> Tool:
-    """Turn a callable into a tool; a tool comes back unchanged.
+    """Turn a callable into a tool; a tool is returned unchanged.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The value is neither.
     """
     if all(hasattr(tool, name) for name in ("name", "description", "parameters", "call")):
         return tool
@@ -110,7 +110,7 @@ def read_tools(name: str, value: Any) -> tuple[Tool, ...]:
     """Read the tools of a package: a tool, a callable, or a list of them.
 
     Raises:
-        UsageError: It is neither, or cannot be described to a model.
+        UsageError: The value is none of these, or cannot be described to a model.
     """
     return tuple(Catalog(value if isinstance(value, list | tuple) else [value]).tools.values())
 
@@ -119,7 +119,7 @@ def split_tools(spec: str) -> tuple[str, list[str]] | None:
     """Split `FILE.py:NAME,NAME2` into the file and the names. Returns None for `PACKAGE/NAME`. Opens no file.
 
     Raises:
-        UsageError: It is written in neither way.
+        UsageError: The text has neither form.
     """
     if ":" not in spec and not spec.strip().endswith(".py") and split_plugin(spec) is not None:
         return None
@@ -184,7 +184,7 @@ def built_in(
 
     Raises:
         UsageError: A document cannot be read, or there is no such sandbox.
-        SandboxError: The sandbox that was asked for cannot be used here.
+        SandboxError: The requested sandbox cannot be used here.
     """
     tools: list[Tool] = []
     if "py_executor" in names:

@@ -1,9 +1,8 @@
-"""A command as a verifier: tests, a linter, a compiler; its exit code is the verdict, its last lines are the reason.
+"""A command as a verifier: tests, a linter, a compiler. Its exit code is the verdict, its last lines are the reason.
 
-The command runs in the current folder. It finds the answer on its standard input and in the file named by
-`REASONRY_ANSWER`, and a Python program in the answer as the module `answer`. In the sandbox it reads that folder
-without its secrets, the answer and the programs of the system, writes to `/tmp` alone, and has no network; outside it
-runs only where its user wrote so.
+The command runs in the current folder. It gets the answer on standard input and in the file `REASONRY_ANSWER`, and a
+Python program in the answer as the module `answer`. In the sandbox it reads that folder without its secrets, the answer
+and the system's programs; it writes only to `/tmp`, and has no network. It runs outside only if the user says so.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ _LIMITS: Final = (
 )
 """Limits: processes in total; file blocks, KiB of memory and processor seconds for each process.
 
-A kernel before 5.14 counts the processes outside too; where they are too many, `(:)` finds out before the command runs.
+A kernel before 5.14 also counts the processes outside; `(:)` finds out whether they are too many before the command
+runs.
 """
 _SCRATCH: Final = ("--perms", "1777", "--size", str(256 * 2**20), "--tmpfs")
 _SETPRIV: Final = "/usr/bin/setpriv"
@@ -186,7 +186,7 @@ class CommandVerifier:
         Args:
             root: The mounted folder that contains it.
             ignored: Patterns of the `.gitignore` files above.
-            installed: Whether it belongs to installed packages, where only the user's own patterns apply.
+            installed: Whether the folder belongs to installed packages, for which only the user's own patterns count.
         """
         if folder == root != self.folder and (folder.startswith(_SYSTEM) or _is_environment(folder)):
             return
@@ -222,7 +222,7 @@ def _is_environment(folder: str) -> bool:
 
 
 def _patterns_in(gitignore: str) -> tuple[str, ...]:
-    """Return the patterns of a `.gitignore`. A file that a `!` pattern takes back still counts as ignored."""
+    """Return the patterns of a `.gitignore`. A file that a `!` pattern restores still counts as ignored."""
     try:
         lines = Path(gitignore).read_text("utf-8", "replace").lower().splitlines()
     except OSError:

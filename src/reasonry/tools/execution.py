@@ -1,4 +1,4 @@
-"""The interface of a sandbox: it takes code and limits, and returns an execution whatever the code did."""
+"""The interface of a sandbox: it takes code and limits, and returns an execution even if the code fails."""
 
 from __future__ import annotations
 

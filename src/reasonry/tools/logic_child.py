@@ -1,6 +1,6 @@
-"""Checks a claim with Z3 in a process of its own: never imported, its text is handed to an interpreter.
+"""Checks a claim with Z3 in a separate process. No module imports this file; an interpreter gets its text.
 
-Native code may run out of stack or memory; a process of its own can be killed without harm to others.
+Native code may run out of stack or memory; a separate process can be killed without harm to others.
 """
 
 from __future__ import annotations

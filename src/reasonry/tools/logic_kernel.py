@@ -6,9 +6,9 @@ A claim is proved when its denial cannot hold together with its assumptions. The
 
 or the same as SMT-LIB2 text: declarations, one `(assert …)` for each assumption, and `(prove …)`.
 
-Solvers read more than logic: options name files to write, and further commands run for ever. So a claim is taken apart
-here, by the solver's own rules of strings, symbols and comments, and only commands that declare, define and state are
-passed on.
+Solvers accept more than logic: options that write files, and commands that run for ever. So claims are parsed here, by
+the solver's own rules of strings, symbols and comments, and only declarations, definitions and assertions are passed
+on.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Rule 1: the list of tools is fixed when the server is opened. Later announcements of the server change nothing.
 Rule 2: a server that dies, hangs, floods or sends invalid replies causes a `ToolError` and no other harm.
-Rule 3: a connection lives in one task of its own, as the client wants it; calls come from anywhere.
+Rule 3: a connection lives in a task of its own, as the client requires; calls may come from any task.
 Rule 4: a server's tool never has the name of a built-in tool, of a tool of the caller, or of a tool of another server.
-Rule 5: only the name, description and input schema of a tool are read, each within bounds. Output schemas are not: a
-    server's own word about its results proves nothing, and checking it can take unbounded time.
+Rule 5: only the name, description and input schema of a tool are read, each within bounds. Output schemas are ignored:
+    they prove nothing about a server's results, and checks against them can take unbounded time.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _is_legible(name: str) -> bool:
 
 
 def _legible(schema: Any) -> Any:
-    """Remove the characters from a schema that only the model would see."""
+    """Remove the characters from a schema that people would not see."""
     if isinstance(schema, list):
         return [_legible(item) for item in cast(list[Any], schema)]
     if not isinstance(schema, dict):

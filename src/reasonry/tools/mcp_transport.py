@@ -36,7 +36,7 @@ for _name in ("mcp.client", "mcp.shared"):
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
-    """The place of a server: a command to start, or a URL."""
+    """The target of a connection: a command to start, or a URL."""
 
     name: str
     command: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""The sandbox `bubblewrap`: CPython, with numpy and sympy where they are installed, in an environment of its own.
+"""The sandbox `bubblewrap`: CPython in an isolated environment, with numpy and sympy if they are installed.
 
 Its walls, outermost first: namespaces of its own (processes, network, IPC, host name, mounts); a read-only file system
-with the interpreter and its libraries alone; no environment; a user id that nobody has; a filter of system calls;
-hard limits of the kernel; and the host, which ends it all when the time is up. Every execution is a new world.
+with the interpreter and its libraries alone; no environment; a user id that nobody has; a filter of system calls; hard
+limits of the kernel; and the host, which ends the process at the time limit. Every execution has a new environment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BubblewrapSandbox(Sandbox):
     """Runs code with CPython inside `bwrap`.
 
     Raises:
-        SandboxError: It cannot be used here; the message says why.
+        SandboxError: The sandbox cannot be used here; the message says why.
     """
 
     name = "bubblewrap"

@@ -61,7 +61,7 @@ class MontySandbox(Sandbox):
 
 
 class _Feed:
-    """A piece of code in its own worker."""
+    """An execution of a piece of code in a worker process of its own."""
 
     def __init__(self, code: str, limits: ExecutionLimits, output: Output) -> None:
         self.code, self.limits, self.output = code, limits, output
@@ -70,7 +70,7 @@ class _Feed:
         self._lock = threading.Lock()
 
     def run(self) -> Execution:
-        """Run the code, blocking.
+        """Run the code and block until its end.
 
         Raises:
             OSError: No worker could be started.

@@ -82,7 +82,7 @@ def data(value: Any, depth: int = 0) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return the text of a value; an integer too long for decimal digits is hexadecimal."""
+    """Convert a value to text. An integer too long for decimal digits becomes hexadecimal."""
     try:
         return str(value)
     except ValueError:
@@ -90,7 +90,7 @@ def text(value: Any) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback of the code alone."""
+    """Return the traceback without this module's frames."""
     frame: TracebackType | None = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename != "<code>":
         frame = frame.tb_next

@@ -1,6 +1,6 @@
 """A system-call filter for Linux, for code in a sandbox.
 
-It denies the calls that the other walls leave open: child processes, memory outside every limit (memfd, System V),
+It denies the calls that the other layers permit: child processes, memory outside every limit (memfd, System V),
 sockets, namespaces, mounts, tracing, and the most attacked parts of the kernel.
 """
 

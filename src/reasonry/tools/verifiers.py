@@ -1,4 +1,4 @@
-"""Verifiers: code that proves candidates right or wrong without asking a model."""
+"""Verifiers: code that proves candidates right or wrong without a model."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class TypeVerifier:
         self.kind, self.own, self.name = kind, own, own.name if own else ""
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate."""
+        """Check a candidate."""
         if claim.about != OUTPUT:
             return await self.own.verify(claim) if self.own else Verified("unknown", "no verifier was given")
         try:
@@ -229,7 +229,7 @@ class SandboxedVerifier:
         self.sandbox, self.name = open_sandbox(), f"python:{path}"
 
     async def verify(self, claim: Verify) -> Verified:
-        """Look at a candidate."""
+        """Check a candidate."""
         final = f", final={claim.final}" if self.takes_final else ""
         # Written as ASCII, a text is the same whatever reads it.
         problem, *path = [ascii(without_surrogates(text)) for text in (claim.problem, *claim.path)]

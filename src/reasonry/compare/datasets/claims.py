@@ -1,4 +1,4 @@
-"""`claims`: a derivation that is right, or wrong in one place that is easy to miss."""
+"""`claims`: a derivation that is right, or has one error that is easy to miss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arithmetic import Step, carry_out, draw_chain, write_chain
 
 
 def make(random: Random, level: int) -> Item:
-    """Show a derivation of 3, 6 or 10 steps, which is right as often as not."""
+    """Show a derivation of 3, 6 or 10 steps, which is right half of the time."""
     start, steps = draw_chain(random, (3, 6, 10)[level - 1], 3)
     is_sound = random.random() < 0.5
     shown = derive(start, steps, None if is_sound else random)
@@ -25,8 +25,8 @@ def derive(start: int, steps: list[Step], random: Random | None = None) -> str:
     """Write a derivation, one step a line.
 
     Args:
-        random: Adds one error after the first step, which copies nothing: in a step's result (`slip`), in its first
-            number (`copy`), or in its operation. Later steps are right. None for no error.
+        random: Adds one error after the first step: in a step's result (`slip`), its first number (`copy`), or its
+            operation. Later steps are right. None for no error.
     """
     wrong_at = random.randrange(1, len(steps)) if random else None
     fault = random.choice(("slip", "copy", "operation")) if random else ""

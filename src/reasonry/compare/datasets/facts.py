@@ -25,7 +25,7 @@ TOWNS = {name: (river, str(_world.randint(1100, 1800))) for name, river in zip(_
 
 
 def look_up(name: str) -> str:
-    """Say what is known about a person or a town.
+    """Return the facts about a person or a town.
 
     Args:
         name: The name of the person or the town.

@@ -341,7 +341,7 @@ def _check_server(db: Any, address: Address) -> None:
 
 
 def _migrate(db: Any, address: Address) -> None:
-    """Apply all pending steps, or none."""
+    """Apply all pending migrations in one transaction."""
     name = address.schema
     if _is_there(db, f"{name}.migration") and not any(_pending(db, address)):
         return

@@ -15,7 +15,7 @@ Algorithm, for a query q, with the analysis history H:
     findings, answer ← Synthesis(q, H)                                 synthesis
     one allowed value ← Focus(answer)                                  focused_answer
 
-*Differs from the seed*, or settles an open point. A plan with the wrong number of tasks for its complexity is asked for
+*Differs from the seed*, or settles an open point. A plan with the wrong number of tasks for its complexity is requested
 again; without a complexity it has 2 to 6 tasks. A task of `knowledge` or `logic_kernel` is its own input and skips the
 conversion. Small documents are shown instead of searched, and planners see the beginnings of documents. Questions show
 results as text. Another iteration begins with the first stage, not with planning. A focused answer may also be a

@@ -104,7 +104,7 @@ def _close(state: State, *thoughts: Thought) -> Move:
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
-    """Format the feedback for the history."""
+    """Format a decision for the history."""
     parts = {
         f"Feedback after iteration {number}": reply.quality_summary or "none",
         "Why": reply.decision_rationale,
@@ -267,7 +267,7 @@ def close(s: State) -> Move:
 
 
 def accepted_text(state: State) -> str | None:
-    """Return the accepted results: the best so far before a synthesis."""
+    """Return the accepted results, the best result before a synthesis."""
     results = (
         f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
     )

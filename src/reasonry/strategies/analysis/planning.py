@@ -67,7 +67,7 @@ _LETTER = lazy_pattern(r"\W*(?:(?:candidate|plan)\W*)*(?P<letter>[A-Z]|\d{1,2})\
 
 
 def receive(s: State) -> Body:
-    """List the user's documents, then rate the complexity unless that is switched off."""
+    """List the user's documents, then rate the complexity if this is enabled."""
     if RETRIEVER in s.tool_names:
         call = CallTool(RETRIEVER, {"query": s.problem, "overview": True})
         (found,) = yield request(s, call, give_failures=True)
@@ -193,7 +193,7 @@ def _plan_question(state: State, number: int) -> Ask:
 def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
     """Read a plan. Every task needs an existing resource, a query, and references to earlier tasks only.
 
-    At the last try a plan loses the tasks that cannot be carried out, and its number of tasks does not matter.
+    At the last try a plan loses its unexecutable tasks, and their number does not matter.
     """
     reading = read_form(replies[-1], PlanReply)
     if isinstance(reading, Unreadable):
@@ -282,7 +282,7 @@ def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
 
 
 def _verdicts(state: State) -> list[Thought]:
-    """Describe the scores of the plans and the selection."""
+    """Return a thought for each plan with its scores, and a thought for the selection."""
     thoughts = [
         Thought(
             f"Plan {plan.name}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),

@@ -328,7 +328,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         return tuple(task for task in self.tasks if task.iteration == self.number)
 
     def with_iteration(self, **changes: Any) -> State:
-        """Change the current iteration."""
+        """Replace members of the current iteration."""
         return replace(self, iterations=(*self.iterations[:-1], replace(self.now, **changes)))
 
     def with_tasks(self, *changed: Task) -> State:

@@ -1,9 +1,7 @@
 """Stage 4: tasks are opened, converted to the input of their resource, executed and judged.
 
-    knowledge      looked up in the user's documents where there are any that cannot be shown whole, answered
-    logic_kernel   deduced; a formal claim is checked where there is a checker
-    py_executor    the program is written and run
-    any tool       converted, called
+    knowledge passages found in large documents, then a reply of the model logic_kernel deduced; a checker, if any,
+    checks a formal claim py_executor the program is written and run any tool converted, called
 
 Tasks run one after another. With `concurrent_tasks`, independent tasks pass through the stages together. Only accepted
 results enter the analysis history.
@@ -99,7 +97,7 @@ _SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
 
 def move_on(state: State, here: str, *thoughts: Thought) -> Move:
-    """Go to the next stage of the open tasks; open new tasks once those are over; end after the last task."""
+    """Go to the next stage of the open tasks. Open new tasks after them, and end after the last task."""
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
@@ -303,7 +301,7 @@ ATTEMPTS = {"knowledge": _answer, "logic_kernel": _deduce, "py_executor": _compu
 
 
 def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
-    """Give a task its result, and the verdict of its author unless a check decided."""
+    """Give a task its result, and its author's verdict unless a check decided."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
     task = _add_ballot(task, brought) if is_judged else task
@@ -357,7 +355,7 @@ def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str,
 def judge(s: State) -> Body:
     """H ← H + r if r is ACCEPTED, else r is dropped. Draws as few votes as can settle the question.
 
-    No question is needed if the author has judged its own result and a single vote is enough.
+    Asks nothing if the author has judged its own result and a single vote is enough.
     """
     due = [
         (task, sample)

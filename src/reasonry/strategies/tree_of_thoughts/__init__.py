@@ -106,7 +106,7 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
 
 
 def _new_children(s: State, parent: str, reply: Reply | Failed) -> Iterator[tuple[Node, Thought]]:
-    """Yield the proposed thoughts that a node does not have yet, each as a node without its name."""
+    """Yield a node's new proposals as nodes without names."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
     scored = {each.thought: each.score for each in _proposals_in(reply)}
     had = {normal(node.content) for node in known}
@@ -303,7 +303,7 @@ def decide(s: State) -> Body:
 
 
 def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, str | None, str]:
-    """Return the written answer, and why there is none. An unreadable reply leaves the path as the answer."""
+    """Return the written answer, or the reason why it is missing. After an unreadable reply the path is the answer."""
     if isinstance(reply, Reply):
         written: asks.Formulated = reply.value
         return s, written.text, written.reason
@@ -333,7 +333,7 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
 
 
 def close(s: State) -> Move | None:
-    """End the search in its current state. Without valued thoughts, an unvalued thought may be the answer.
+    """End the search at once. Without valued thoughts, an unvalued thought may be the answer.
 
     With a verifier, the best last question is the next proposal, since it may be proved right.
     """
@@ -352,7 +352,7 @@ def close(s: State) -> Move | None:
 
 
 def formulate(s: State) -> Move:
-    """Return the answer of the decision."""
+    """Return the answer that the stage before has settled."""
     return go(s, "path_justification", s.answer or NO_ANSWER)
 
 

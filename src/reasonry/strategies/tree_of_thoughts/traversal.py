@@ -21,7 +21,7 @@ PROVED: Final = frozenset({"verifier", "arithmetic", "dead_end"})
 
 
 def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
-    """Return the reason for the end after this round and the node behind it, or nothing if the search continues.
+    """Return the reason why the search ends after this round and the node behind it, or empty values.
 
     After a round without valued nodes, only the caps can end the search.
 
@@ -44,7 +44,7 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
 def _is_worth_asking(state: State, leaf: Node) -> bool:
     """Whether to ask for the answer of a complete path now.
 
-    Not if the path was valued 0, and not if an answer has been abandoned and open nodes are more promising.
+    It is not worth asking if the path was valued 0, or if an answer was abandoned and open nodes are more promising.
     """
     if state.options.compare_depths and not state.rejected:
         return True
@@ -141,7 +141,7 @@ def _promising(state: State) -> list[Node]:
 
 
 def _highest_open(state: State) -> tuple[str, ...]:
-    """Return the best nodes of the highest level that can still be asked, for when the frontier is empty.
+    """Return the best nodes of the highest level that can still be asked, once the frontier is empty.
 
     All their descendants failed, or they were valued 0 and never asked. Nodes below a closed or refuted node are
     excluded.

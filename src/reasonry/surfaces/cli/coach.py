@@ -76,13 +76,13 @@ def answer_(
     brief: Brief = False,
     settings: AnswerSettings = AnswerSettings(),
 ) -> int:
-    """Answer questions of a run; without ANSWER they are read from a file or from standard input.
+    """Answer questions of a run. Without ANSWER, read the answers from a file or from standard input.
 
     Answer several questions with `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
     answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. A
     single question takes its answer alone: `42`, plain text, or data. A question that is asked several times (`e1..e5`)
-    takes the list of its answers. An answer that cannot be read is refused with the reason, and its question stays
-    open; the other answers are recorded.
+    takes the list of its answers. An unreadable answer is refused with the reason, and its question stays open; the
+    other answers are recorded.
 
     Args:
         answer: The answers, in any of these forms.

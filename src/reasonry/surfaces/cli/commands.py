@@ -1,4 +1,4 @@
-"""The commands and their help. A command's module is loaded at use, so that `--help` is fast."""
+"""The commands and their help. A command's module loads at first use, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ _ELSEWHERE: Mapping[str, str] = {
 def read_examples() -> dict[str, str]:
     """Read an example for every command by name: the input, and the output in 80 columns.
 
-    The examples in `examples.txt` ran one after another over a single store; a test runs them again. "…" stands for
-    omitted parts and for parts that differ each time.
+    The examples in `examples.txt` ran in order over a single store; a test runs them again. "…" stands for omitted and
+    varying parts.
     """
     text = Path(__file__).with_name("examples.txt").read_text("utf-8")
     sections = (part.partition("\n") for part in ("\n" + text).split("\n## ")[1:])
@@ -154,7 +154,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Add the whole description of its docstring to a command's help. Lists show only the first sentence.
+    """Add the whole description in its docstring to a command's help, since lists show only the first sentence.
 
     Returns:
         The name of the command.
@@ -168,7 +168,7 @@ def complete_help(arguments: list[str]) -> str:
 
 
 def _usage_error(error: CycloptsError) -> UsageError:
-    """Build an error with the legal values of the option, if listed, or else with the command's usage."""
+    """Build an error with the option's legal values, if listed, or else with the command's usage."""
     from cyclopts.help import format_usage
 
     if isinstance(error, CoercionError) and error.token and get_origin(error.target_type) is Literal:

@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 class _Part(NamedTuple):
-    """A checked part, its state, and a note. A fault has a remedy."""
+    """A checked part, its state, a note, and the remedy for a fault."""
 
     name: str
     state: str

@@ -1,12 +1,11 @@
-r"""Drawings in a terminal: answers, the tree of a run, live as it grows or of its document, and the lines of a session.
+r"""Drawings in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
 
-Of an answer, a closed list of LaTeX is written plainly, and Markdown is drawn:
+In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
 
-    LaTeX       `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …),
-                and what encloses a formula: `$…$`, `\(…\)`, `\[…\]`
-    Markdown    headings, `**bold**`, `code`, fences and tables
+    LaTeX `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and the
+                marks around a formula: `$…$`, `\(…\)`, `\[…\]` Markdown headings, `**bold**`, `code`, fences and tables
 
-Everything else stays as it is written, and all of it does in code, in a pipe and in JSON.
+Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _CODE: Final = re.compile(
     r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
     re.MULTILINE,
 )
-"""Signs that a text is code, which is no Markdown."""
+"""Signs of code, which is not Markdown."""
 
 MAX_DRAWN = 200
 """The most nodes of an ended run. A larger tree shows its latest nodes and the path to the answer."""
@@ -237,7 +236,7 @@ def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[st
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
-    """Yield the main line with each branch under its first thought's parent, then branches without a parent there.
+    """Yield the main line with each branch under its parent thought, then the branches without such a parent.
 
     Returns:
         Rows: the indentation, the margin and the text.

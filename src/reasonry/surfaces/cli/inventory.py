@@ -84,7 +84,7 @@ def _default(value: Any) -> str:
 
 
 def plugins(*, output: OutputOptions = OutputOptions()) -> int:
-    """List the strategies, tools, verifiers and models that installed packages bring, each loaded once to see."""
+    """List the strategies, tools, verifiers and models of installed packages, and whether each loads."""
     rows = describe_plugins()
     none = "No installed package has plugins for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
@@ -120,9 +120,9 @@ def run_tool(
         name: The tool: py_executor.
         code: A file with the code; `-` reads standard input.
         sandbox: Where to run it.
-        max_seconds: Wall-clock seconds until it is stopped.
-        max_memory_mb: MiB of memory it may use.
-        max_output_bytes: Bytes of output, and of the value, that are kept.
+        max_seconds: Wall-clock seconds until the code is stopped.
+        max_memory_mb: MiB of memory for the code.
+        max_output_bytes: Bytes to keep of the output, and of the value.
     """
     if name != "py_executor":
         raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
@@ -169,7 +169,7 @@ def datasets(
     level: Literal[1, 2, 3] = 1,
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Show the data sets that compare can take, or problems of one with their answers.
+    """Show the data sets for `compare`, or problems of a data set with their answers.
 
     Args:
         name: A data set, or gym/NAME.

@@ -1,9 +1,8 @@
 """The output of commands: one JSON document, or text and tables for people.
 
-Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; what has no room is cut with
-        "…", or its column is left out, the least important first. The last column may wrap instead.
-Rule 2: elsewhere a row is one line, its values are whole and stand between tabs, and only a table of figures has a
-        heading.
+Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; a value without room is cut
+        with "…", or its column is left out, the least important first. The last column may wrap instead.
+Rule 2: elsewhere a row is a line of whole values between tabs, and only a table of figures has a heading.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def print_note(*lines: str) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text for use elsewhere, unchanged but inert."""
+    """Print an inert text without line wrapping, for use elsewhere."""
     _write(sys.stdout, inert(text))
 
 
@@ -201,11 +200,11 @@ class Column:
 
     Args:
         heading: Its heading in a terminal.
-        of: The value that it shows of a row: a key, or a function of the row.
-        in_terminal: Makes a terminal's form of a value: a short id, an instant as people say it.
-        rank: 0: it is always shown; where there is no room, the column with the highest rank is left out first.
-        narrowest: For a column of texts, the width down to which they are cut. None means never.
-        wraps: Whether its values continue in the next line rather than being cut; only for the last column.
+        of: The value to show: a key or a function of the row.
+        in_terminal: Formats a value for a terminal, such as a short id.
+        rank: The order of omission if room is short, the highest first. 0 for never.
+        narrowest: The least width to which texts are cut. None to cut no text.
+        wraps: Whether long values wrap instead of being cut; only for the last column.
         align_right: Whether its values are numbers.
     """
 
@@ -233,7 +232,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Any], *, is_headed: bo
     """Print rows on standard output: a table in a terminal, tab-separated values elsewhere.
 
     Args:
-        is_headed: Whether the values elsewhere have a heading too.
+        is_headed: Whether tab-separated values have a heading too.
     """
     forms = [column.in_terminal if sys.stdout.isatty() else str for column in columns]
     cells = [
@@ -260,7 +259,7 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return columns for these keys of rows; the first is always shown, and the values of the last may wrap."""
+    """Return columns for these keys of rows. The first is always shown, and the last may wrap."""
     *others, last = names
     columns = [Column(name.upper(), name, rank=place and 1) for place, name in enumerate(others)]
     return [*columns, Column(last.upper(), last, narrowest=20, wraps=True)]
@@ -329,7 +328,7 @@ def _narrowest(column: Column, widest: int) -> int:
 def open_console(stream: TextIO | None = None) -> Console:
     """Return a rich console for a stream, by default standard output, with the terminal's width.
 
-    Rich by itself assumes 80 columns for every dumb terminal.
+    By default, rich assumes 80 columns for every dumb terminal.
     """
     from rich.console import Console
 

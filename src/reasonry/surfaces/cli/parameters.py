@@ -43,7 +43,7 @@ def list_strategies(context: Any) -> Candidates:
 
 
 def list_agents(context: Any) -> Candidates:
-    """Return the agents supported by setup."""
+    """Return the agents that setup supports."""
     from ..setup.agents import AGENTS
 
     return {agent.name: agent.title for agent in AGENTS}
@@ -124,7 +124,7 @@ Strategy = Annotated[
 ]
 AgentName = Annotated[str, Parameter(completer=list_agents)]
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
-"""A text; `-` alone is one too. As an argument it begins with a hyphen only after `--`."""
+"""A text, which may be `-` alone. An argument may begin with a hyphen only after `--`."""
 Problem = Annotated[
     Text | None,
     Parameter(help="The problem; `-` reads it from standard input. Optional with --session."),
@@ -180,7 +180,7 @@ def read_prompts(files: Sequence[str]) -> dict[str, str]:
 
 
 def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
-    """Return the text of a regular file; `-` is standard input, whatever that is.
+    """Return the text of a regular file, or of standard input for `-`.
 
     Raises:
         UsageError: The file is unreadable or not UTF-8 text.
@@ -227,7 +227,7 @@ def _read_since(option: str, text: str | None) -> int | None:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which ones are listed; each option excludes more.
+    """The filters of a list; each option excludes more.
 
     Args:
         strategy: Only entries of this strategy.
@@ -258,11 +258,11 @@ class Filters:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunChoice(Filters):
-    """Which runs are listed, or all meant together.
+    """The runs to list, or to act on together.
 
     Args:
         status: Only runs with this status.
-        outcome: Only runs with this outcome; waiting: for answers from their caller.
+        outcome: Only runs with this outcome; waiting means for answers from their caller.
         reason: Only runs that ended for this reason, such as rate_limited.
     """
 

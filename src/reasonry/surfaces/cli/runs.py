@@ -114,7 +114,7 @@ def stats_(
     repair. The model was asked again for `unreadable` replies.
 
     Args:
-        limit: How many runs to look at.
+        limit: The number of runs to count.
         status: Only runs with this status.
     """
 
@@ -171,10 +171,9 @@ def resume_(
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Resume a run after a crash, a cancellation, a limit or a failure; what is recorded is not asked again.
+    """Resume a run after a crash, a cancellation, a limit or a failure; recorded answers are not asked for again.
 
-    Without RUN_ID, put all runs of the filters that have no answer back in the queue, for the server or the workers of
-    the store.
+    Without RUN_ID, requeue all runs of the filters that have no answer, for the server or the workers of the store.
 
     Args:
         coach: Answer its questions yourself from here on, with `coach answer`.
@@ -228,7 +227,7 @@ def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> i
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], settings: RunSettings, shown: Shown) -> int:
-    """Show the state of a driven run, or, as a document, of a coached run."""
+    """Show the result of a driven run, or the state of a coached run."""
     if isinstance(ending, dict):
         return show_coached(ending, settings.common)
     return show_result(*ending, settings, shown)
@@ -288,7 +287,7 @@ def replay_(run_id: RunId, /, *, common: Common = Common()) -> int:
 
 
 def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Pause a run: it asks nothing new, and takes the answers to what it has asked.
+    """Pause a run: it asks nothing new, and accepts answers to open questions.
 
     Any process on this store may drive the run; it stops within a second.
     """
@@ -300,8 +299,8 @@ def pause_(run_id: RunId, /, *, common: Common = Common()) -> int:
 def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Common()) -> int:
     """Raise or lower limits of a run that has not ended.
 
-    Limits that are not named stay, and the usage so far counts. Any process on this store may drive the run; the new
-    limits hold within a second.
+    Other limits stay, and the usage so far counts. Any process on this store may drive the run; the new limits hold
+    within a second.
     """
     named = limits.as_dict()
     if not named:
@@ -347,8 +346,8 @@ def delete_(
 ) -> int:
     """Delete a run that has ended and the session of its thoughts, for good.
 
-    Without RUN_ID, delete all runs of the filters that have ended. Your own session, from which a run started or which
-    continues it, stays.
+    Without RUN_ID, delete all runs of the filters that have ended. A session of your own stays, even if a run started
+    from it or it continues a run.
 
     Args:
         yes: Do not ask.
@@ -386,7 +385,7 @@ def test_{name}() -> None:
 def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = Common()) -> int:
     """Write a run, a session or a comparison as tests that replay it offline: test_NAME.py and NAME.jsonl.
 
-    A test fails where a changed prompt, option, tool or strategy asks something else.
+    A test fails if a changed prompt, option, tool or strategy changes a request.
 
     Args:
         target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
@@ -495,7 +494,7 @@ _WHATS: Mapping[str, str] = {
 
 
 def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
-    """Say where two runs part: the first difference, answers, spend, options and limits.
+    """Show the first difference of two runs, and compare their answers, spend, options and limits.
 
     Args:
         a: The id of a run, the start of it, or `last`.
@@ -539,7 +538,7 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
 
 
 def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
-    """Print both texts from shortly before their first difference."""
+    """Print both texts, beginning shortly before their first difference."""
     _, a, b = nearest_difference(_diff_text(sides["b"]), [_diff_text(sides["a"])])
     print_line(heading, f"  A: {a}", f"  B: {b}")
 

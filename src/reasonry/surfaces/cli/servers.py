@@ -37,7 +37,7 @@ _IN_A_TERMINAL = (
     "Tell yours with: reasonry setup (`reasonry setup --help` lists the agents)",
     "Ctrl-C ends it.",
 )
-"""For a person who started the server in a terminal and would see nothing."""
+"""A note for a person who started the server in a terminal."""
 
 
 def mcp(*, listed: Listed = Listed(), common: Common = Common()) -> int:
@@ -78,8 +78,7 @@ def serve(
             REASONRY_USD_A_DAY.
         requests_per_minute: Requests of a principal in any minute; more are refused.
         max_runs: Runs that are driven at once; more are refused.
-        concurrency: Jobs, such as runs of POST /api/runs, that it drives at once; 0: none, a `reasonry worker`
-            drives them.
+        concurrency: Jobs, such as runs of POST /api/runs, to drive at once; 0 leaves them to a `reasonry worker`.
         max_queued: Jobs that wait; more are refused.
         open: Show the page in the browser.
     """

@@ -79,14 +79,14 @@ def show_(
     cursor: str | None = None,
     common: Common = Common(),
 ) -> int:
-    """Draw a session: main line, branches, revisions, stages. With --json one page of it, as the tool gives it.
+    """Draw a session: main line, branches, revisions, stages. With --json, print one page.
 
     Args:
         from_: First thought number.
         to: Last thought number.
         branch: Only this branch; an empty name is the main line.
-        limit: How many thoughts at most (--json).
-        cursor: `next_cursor` of the page before (--json).
+        limit: The most thoughts in a page (--json).
+        cursor: `next_cursor` of the previous page (--json).
     """
     from .draw import draw_session
 
@@ -106,7 +106,7 @@ def search_(
     cursor: Cursor = None,
     common: Common = Common(),
 ) -> int:
-    """Find thoughts that contain a text, whatever its case.
+    """Find thoughts that contain a text, in any case.
 
     Args:
         query: Any text; no character has a special meaning.
@@ -161,7 +161,7 @@ def import_(file: Path, /, *, common: Common = Common()) -> int:
 
 
 def delete_(session_id: SessionId, /, *, yes: bool = False, common: Common = Common()) -> int:
-    """Forget a session for good, and with it a run that wrote it.
+    """Delete a session for good, and the run that wrote it, if any.
 
     Args:
         yes: Do not ask.
@@ -204,7 +204,7 @@ _LINES = {
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ThinkingOptions:
-    """The arguments of the thinking tool besides the thought, as text that the tool reads.
+    """The arguments of the thinking tool besides the thought, as text.
 
     Args:
         thought_number: Number of this thought. Default: the next number of its line.
@@ -247,7 +247,7 @@ def think(
     new: bool = False,
     common: Common = Common(),
 ) -> int:
-    """Record a thought and say where the session stands.
+    """Record a thought and show the state of the session.
 
     Without --session it continues the session that was last used in this folder, if that session has not ended and
     is still active, and says so; otherwise it starts one.

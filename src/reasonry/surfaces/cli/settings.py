@@ -36,7 +36,7 @@ POLICY = Policy()
 @Parameter(name="*", group=Group("Output", sort_key=9))
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """How a command prints what it found.
+    """The output of a command.
 
     Args:
         json: Print one JSON document on standard output and nothing else.
@@ -52,7 +52,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document: for people as a line, by a given function, or with a member per line; then a note.
+        """Print a document, for people with `text` or with a member per line, and then a note.
 
         Returns:
             The exit code 0.
@@ -79,8 +79,8 @@ class Common(OutputOptions):
     """Options of every command that uses the store.
 
     Args:
-        store: Where runs and sessions are kept: a SQLite path, a PostgreSQL URL or `memory`. Default: REASONRY_STORE,
-            else the user's data folder.
+        store: Store of runs and sessions: a SQLite path, a PostgreSQL URL or `memory`. Default: REASONRY_STORE, else
+            the user's data folder.
         strategies_dir: A folder with strategies of your own, as tables in TOML or JSON.
     """
 
@@ -192,7 +192,7 @@ def overlay(environ: Mapping[str, str], options: Mapping[str, str | Sequence[str
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class Shown:
-    """How much of a run is printed.
+    """The extent of a run's output.
 
     Args:
         full: Print every thought whole.
@@ -227,7 +227,7 @@ class Limits:
     at_limit: Literal["answer", "stop"] | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the named limits of the budget."""
+        """Return the limits that the user set."""
         named = {name.removeprefix("max_"): value for name, value in vars(self).items() if value is not None}
         at_limit = named.pop("at_limit", None)
         return named if at_limit is None else {**named, "closes": at_limit == "answer"}
@@ -243,7 +243,7 @@ class Limits:
 @Parameter(name="*", group=Group("Rates", sort_key=4))
 @dataclass(frozen=True, kw_only=True)
 class ProviderRates:
-    """Calls and tokens that go out to a provider in any minute.
+    """Limits on calls and tokens to a provider in any minute.
 
     Args:
         max_requests_per_minute: Calls of this process to a provider in any minute: a number, or PROVIDER=NUMBER; may be
@@ -296,11 +296,11 @@ class AnswerSettings:
             command:PROGRAM (such as `command:pytest -q`).
         verifier_hides: Pattern of files that the sandbox of command:PROGRAM shows empty, besides .env*, .git and other
             secrets; may be repeated.
-        mcp: Server whose tools may be called: a command, a URL or a JSON file with mcpServers; may be repeated.
+        mcp: Server whose tools the run may call: a command, a URL or a JSON file with mcpServers; may be repeated.
         tools: FILE.py:NAME,…: Python callables that strategies with tools may call.
         context: A file (text, Markdown, PDF) that the run may search; may be repeated.
-        sandbox: Where code that a model writes is run: monty or bubblewrap.
-        max_concurrency: Calls of one run performed at once.
+        sandbox: Sandbox for code from a model: monty or bubblewrap.
+        max_concurrency: Calls of a run at once.
         tool_timeout_s: Seconds until a tool counts as failed.
     """
 

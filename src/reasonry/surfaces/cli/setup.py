@@ -1,4 +1,4 @@
-"""`reasonry setup` and `completion`: put Reasonry into the agents that are installed, and commands into the shell."""
+"""`reasonry setup` and `completion`: add Reasonry to the installed agents, and completion to the shell."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def setup(
     models: tuple[str, ...] = (),
     output: OutputOptions = OutputOptions(),
 ) -> int:
-    """Put Reasonry into agents: the entry of its MCP server and its skills, where each agent looks for them.
+    """Add Reasonry to agents: its MCP server and its skills, in each agent's own files.
 
-    The rest of each file stays, and a backup is kept beside it. Without a name it shows the changes for every agent it
+    The rest of each file stays, with a backup beside it. Without a name, setup shows the changes for every agent it
     finds, and asks.
 
     Args:
-        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all: those
-            installed.
+        agents: claude, claude-desktop, cursor, vscode, codex, gemini, … (docs/setup.md has them all), or all for the
+            installed agents.
         remove: Remove Reasonry from the agents.
         dry_run: Show the changes and make none.
         yes: Do not ask.
         project: Write the project's files in the current folder, not the user's.
-        force: Replace or remove an entry of that name that does not start Reasonry, too.
+        force: Also replace or remove an entry of that name for another program.
         no_skills: Leave the skills out.
         name: The name of the entry.
         store: The store of the server, as `reasonry mcp --store` takes it.
@@ -199,7 +199,7 @@ def show_completion(shell: Shell | None = None, /) -> int:
 
 
 def install_completion(shell: Shell | None = None, /, *, output: OutputOptions = OutputOptions()) -> int:
-    """Put that script where the shell looks for it, and have the shell load it when it starts.
+    """Install the script of `completion show`, and have the shell load it when it starts.
 
     Args:
         shell: Default: the shell that runs this command.

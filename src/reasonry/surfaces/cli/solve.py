@@ -159,7 +159,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:
-    """Return the command that resumes a run, with the option that changes the cause of its end, if any."""
+    """Return the command that resumes a run, with the option that lifts the cause of its end."""
     end = document["termination"]
     reason = end["reason"]
     changed = f" --{reason.replace('_', '-')} N" * hasattr(Limits, reason)

@@ -54,9 +54,9 @@ def verify_(*, all: bool = False, common: Common = Common()) -> int:
 
 
 def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) -> int:
-    """Copy the store to a file, also while it is in use. The copy is checked before it is said to be made.
+    """Copy the store to a file, even while it is in use, and verify the copy.
 
-    A copy of the store's file by other means is no backup: the latest data may be missing from it.
+    Other copies of the store's file are not backups: they may lack the latest data.
 
     Args:
         file: The file to write.
@@ -67,9 +67,9 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
-    """Replace the store, and all that is in it, with a backup. No other process may have the store open.
+    """Replace the store and all its content with a backup. No other process may have the store open.
 
-    The store stays as it was if anything is wrong with the backup.
+    A faulty backup leaves the store unchanged.
 
     Args:
         file: A file that `store backup` wrote.
@@ -88,7 +88,7 @@ def _show(common: Common, work: Callable[[RowStore], Awaitable[object]]) -> int:
 def copy_(
     source: str, target: str, /, *, owner: str | None = None, salvage: bool = False, common: Common = Common()
 ) -> int:
-    """Copy all runs and sessions of a store into another one, then verify that.
+    """Copy all runs and sessions of a store into another store, then verify that store.
 
     The target keeps its contents. An earlier state of the same run or session is brought up to date; a run or session
     that differs is named, and the exit code is 5. If something is damaged, the exit code is 6. After an interruption,
@@ -121,12 +121,12 @@ def copy_(
 
 
 def stats_(*, common: Common = Common()) -> int:
-    """Count what is kept, by status and owner, and say how much space it takes."""
+    """Count runs and sessions by status and owner, and show the space they use."""
     return _show(common, lambda store: store.stats())
 
 
 def vacuum_(*, common: Common = Common()) -> int:
-    """Give the space of what was deleted back to the disk. Others wait while the store is rewritten."""
+    """Return the space of deleted data to the disk. Other processes wait meanwhile."""
 
     async def work(store: RowStore) -> dict[str, int]:
         before = (await store.stats()).bytes

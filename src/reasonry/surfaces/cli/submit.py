@@ -63,8 +63,8 @@ class Waiting:
 
     Args:
         priority: From 0, which starts first, to 9, which starts last.
-        at: Not before this time, as 2026-12-24T18:00 (of your clock) or with an offset.
-        queue: The queue to wait in: workers with this name in --queues take its runs.
+        at: Earliest start, such as 2026-12-24T18:00 in local time, or with an offset.
+        queue: Queue of the runs; workers with this name in --queues drive them.
     """
 
     priority: Annotated[WholeNumber | None, Parameter(validator=Number(gte=0, lte=MAX_PRIORITY))] = None
@@ -108,7 +108,7 @@ def submit(
 
     Without a server or workers on the store, this command solves the problems itself.
 
-    The same file within a day starts no new runs: the command waits for the runs at work and shows all results.
+    The same file within a day starts no new runs: the command waits for the active runs and shows all results.
 
     Args:
         file: JSON Lines: each {"problem": …}, with optional "id", "strategy" and "options".
@@ -165,7 +165,7 @@ def start_(
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
-    """Start a run that the server or the workers of the store drive, whatever becomes of this command.
+    """Start a run that the server or the workers of the store drive, even after this command ends.
 
     Args:
         detach: Return at once, without waiting for the end.

@@ -102,7 +102,7 @@ class Live(Lines):
 
     @property
     def latest(self) -> str:
-        """The presentable end of the latest arriving answer."""
+        """The end of the latest streaming answer."""
         return next((shown for _, shown in reversed(self.streams.values())), "")
 
     def began(self, run_id: str, run: Run) -> None:

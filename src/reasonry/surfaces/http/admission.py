@@ -5,7 +5,7 @@ The checks in order: host, origin, token, rate, free place, answering store (`he
 Rule 1: `Host` must name this server. Together with rule 2 this is the defence against pages of other sites and DNS
         rebinding.
 Rule 2: the `Origin` of a browser's request must be this server's own.
-Rule 3: open addresses are listed here. Every other address needs a token, even if it does not exist.
+Rule 3: this file lists the open addresses. Every other address needs a token, even if it does not exist.
 Rule 4: a request occupies a place once its body has arrived, so that slow clients do not block others. A request to an
         open address occupies no place and counts against no rate.
 """

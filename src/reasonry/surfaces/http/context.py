@@ -1,4 +1,4 @@
-"""The context of a request: its principal, and the parts of the app that are theirs."""
+"""The context of a request: its principal, and the principal's view of the app."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Wiring:
 def stream_events(
     context: RequestContext, events: AsyncIterable[Any], headers: Mapping[str, str] | None = None
 ) -> ASGIApp:
-    """Return a stream of events as a response, which fails as `Wiring.stream` does."""
+    """Return a stream of events as a response. Raises as `Wiring.stream`."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         with context.wiring.stream(context.principal):

@@ -78,7 +78,7 @@ async def read_key(request: Request, asked: bytes = b"") -> RequestKey | None:
     """Return the idempotency key of a request, if any.
 
     Args:
-        asked: The content of the request to compare repeats by. Defaults to the request itself.
+        asked: The content that two requests with one key must share. Defaults to the request itself.
 
     Raises:
         UsageError: The key is empty or too long.

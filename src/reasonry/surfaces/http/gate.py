@@ -68,7 +68,7 @@ class RequestGate:
                 traced.note_failure(str(status))
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> int:
-        """Answer a request, and return the status, or 0 if no reply was sent."""
+        """Answer a request, and return the status, or 0 without a reply."""
         begun, status = time.perf_counter(), 0
 
         def reply_begins() -> None: ...

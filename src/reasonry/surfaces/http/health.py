@@ -92,7 +92,7 @@ class Answering:
 
     @contextlib.asynccontextmanager
     async def waiting(self) -> AsyncGenerator[Callable[[], None]]:
-        """Abort the work inside if the store stops answering. Call the yielded function once the work needs it no more.
+        """Abort the work inside if the store stops answering. Call the yielded function once the work needs no store.
 
         Raises:
             StoreError: The work was aborted.

@@ -108,7 +108,7 @@ async def list_names(context: RequestContext) -> Response:
 
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
-    """Return the usage of runs in the last days, today included; days begin at midnight, UTC."""
+    """Return the usage of runs in the last days, including today. Days begin at midnight, UTC."""
     store, today = context.app.store, now_ms() // DAY_MS * DAY_MS
     since_ms = today - (query.days - 1) * DAY_MS
     total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)

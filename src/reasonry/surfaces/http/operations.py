@@ -28,7 +28,7 @@ class Operation(Struct):
             path are members of the query if its type has them, else separate arguments.
         reply: The type of the returned document.
         status: The status of a successful reply.
-        others: Descriptions of other statuses: errors, and replies without a document or with the same one.
+        others: Descriptions of the other statuses, errors included.
         headers: The headers that it reads, with their schemas.
         reads: Makes the body from the document in the request.
         media_type: The media type of the reply.

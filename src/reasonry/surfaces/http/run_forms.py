@@ -161,7 +161,7 @@ class TracePageDocument(TypedDict):
 
 
 class ComparedDocument(TypedDict):
-    """Whether a replay led to the same result; null if the run has not ended."""
+    """Whether a replay led to the same result; null for an active run."""
 
     identical: bool | None
     events: int

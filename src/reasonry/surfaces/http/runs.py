@@ -123,7 +123,7 @@ async def _begin(
 
 
 async def _fork_point(context: RequestContext, source: RecordedRun, body: ForkBody) -> tuple[int, str | None]:
-    """Return the number of answers to copy into a fork, and the question to ask again, if any.
+    """Return the number of answers to copy into a fork, and the question to repeat, if any.
 
     Raises:
         UsageError: The question does not exist.
@@ -191,9 +191,9 @@ async def replay_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def follow_run(context: RequestContext, run_id: str, query: EventsQuery) -> ASGIApp:
-    """Stream the events of a run, past and new, each once; `text` adds answers as they come in.
+    """Stream the past and new events of a run, each once. `text` adds answers as they stream in.
 
-    Of each, `event` is the kind, `id` the position in the journal, and `data` a JSON document.
+    In each event, `event` is the kind, `id` the position in the journal, and `data` a JSON document.
     """
     after = query.after
     if last_id := context.request.headers.get("last-event-id"):
@@ -252,9 +252,9 @@ async def pause_run(context: RequestContext, run_id: str) -> Response:
 
 
 async def resume_run(context: RequestContext, run_id: str, body: ResumeBody) -> Response:
-    """Resume a run after a pause, a cancellation, a limit or a failure; nothing recorded is asked again.
+    """Resume a run after a pause, a cancellation, a limit or a failure. Recorded questions are not asked again.
 
-    A run that came to its own end stays as it is.
+    A finished run does not change.
     """
     source = await context.app.engine.recorded_run(run_id)
     budget = None if body.budget is None else structs.replace(source.budget, **limits_in(body.budget))

@@ -1,4 +1,4 @@
-"""The server: its table of operations, from which routes and schema are made, and its run until a signal."""
+"""The server: its table of operations, which generates routes and schema, and its run until a signal."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class DrainingServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Let signals end the server, which then returns normally."""
+        """Make signals end the server without an exception."""
         if threading.current_thread() is threading.main_thread():
             on_ending(self._end)
         yield

@@ -1,6 +1,6 @@
 """Operations on guided sessions: submit, read, search, export and import thoughts.
 
-A session is named by its complete id. To other principals it does not exist.
+A request names a session by its complete id. To other principals the session does not exist.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ async def read_session(context: RequestContext, query: GetSession) -> Response:
 
 
 async def read_session_page(context: RequestContext, session_id: str) -> Response:
-    """Read the session as the page draws it."""
+    """Return the page document of a session."""
     row = await context.app.store.session(session_id)
     headers = page_headers(session_id, row.used_at_ms, row.thoughts, row.status, row.pinned)
     known = context.request.headers.get("if-none-match", "")
@@ -203,12 +203,12 @@ async def read_session_page(context: RequestContext, session_id: str) -> Respons
 
 
 async def export_session(context: RequestContext, query: ExportSession) -> Response:
-    """Export a session whole: as data that `import` takes, or as text in Markdown or Mermaid."""
+    """Export a whole session: as data for `import`, or as text in Markdown or Mermaid."""
     return await _show(context, "export", query)
 
 
 async def import_session(context: RequestContext, body: Document) -> Response:
-    """Take in a session as `export` gives it; it gets a new id."""
+    """Import a session from its `export`, under a new id."""
     return _begun(await context.sessions.import_(body))
 
 
@@ -216,7 +216,7 @@ async def import_session(context: RequestContext, body: Document) -> Response:
 
 
 async def keep_session(context: RequestContext, session_id: str, body: KeepSession) -> Response:
-    """Pin a session, so that it never expires, or unpin it."""
+    """Pin a session so that it never expires, or unpin it."""
     return await _show(context, "pin", PinSession(session_id=session_id, pinned=body.pinned))
 
 

@@ -94,7 +94,7 @@ class Connection:
             self._send(frames.error(message["id"], refusal))
 
     def refuse(self, error: frames.UnreadableError) -> None:
-        """Reply to an unreadable line; to a tool call, with a tool's error."""
+        """Reply to an unreadable line, to a tool call with a tool's error."""
         if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
             self._send_tool_error(error.id, error.cause or UsageError(error.message))
         else:

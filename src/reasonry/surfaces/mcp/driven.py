@@ -96,7 +96,7 @@ class RunWork:
         self.app, self.tasks = app, RunTasks(app, supervisor)
 
     async def status(self, run_id: str, context: CallContext) -> Document:
-        """Return the state of a run. If the run is driven here and calls must be short, wait for its end."""
+        """Return the state of a run. If this process drives it and calls must be short, wait for its end."""
         if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
             await self._wait(run_id, context)
         return await Coach(self.app.engine, brief=True).status(run_id)

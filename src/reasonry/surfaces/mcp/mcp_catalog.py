@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
-"""Left out where tokens count; an error names a bound that a call breaks."""
+"""Keywords that short descriptions omit. An error names a bound that a call breaks."""
 _EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", "run_id", "id"}
 """Parameters that do not explain themselves."""
 
@@ -75,7 +75,7 @@ def open_server(
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
-    """Return the tool with a short description, and its parameters with no more than their types."""
+    """Return the tool with a short description, and parameters with types alone."""
     is_thinking = tool.name == sequential_thinking.THINKING
     members = {
         name: {key: value for key, value in member.items() if key not in _UNTOLD or name in _EXPLAINED}

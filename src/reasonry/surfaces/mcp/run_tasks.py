@@ -117,8 +117,8 @@ class RunTasks:
     """The tasks of a principal.
 
     Args:
-        supervisor: The supervisor of a process that drives the store's jobs. Without it, this object drives the tasks
-            it is asked for.
+        supervisor: The supervisor of a process that drives the store's jobs. Without it, this object drives requested
+            tasks.
     """
 
     def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
@@ -302,7 +302,7 @@ def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
 
 
 def _message(run: Run) -> str:
-    """Return the line that a terminal would show last for a run."""
+    """Return the last line of a run's output in a terminal."""
     if not run.thoughts:
         return f"{run.strategy.name} at the stage {run.snapshot.stage}"
     thought = run.thoughts[-1]

@@ -1,1 +1,1 @@
-"""The Python face."""
+"""The Python API."""

@@ -1,4 +1,4 @@
-"""`reasonry.solve`: the Python face of a driven run."""
+"""`reasonry.solve` and `reasonry.coach`: runs from Python."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def solve(
 
     Args:
         output_type: The type of `result.output`: a Pydantic model, dataclass, msgspec Struct, TypedDict, another type
-            that JSON can hold, or a JSON schema. A reply that does not fit is asked for again.
+            that JSON can hold, or a JSON schema. After a reply that does not fit, the model is asked again.
         problem: The problem. Defaults to the first thought of the session.
         session: A session of the store whose thoughts are quoted below the problem: its id, the beginning of its id,
             or `last`.

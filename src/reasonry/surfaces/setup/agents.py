@@ -135,7 +135,7 @@ class Machine(Struct, frozen=True):
         return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
 
     def find(self, places: Iterable[str]) -> Path:
-        """Choose among several places by the rules of the table of agents."""
+        """Return the first place that qualifies by the rules in `agents.toml`."""
         found = list(self._candidates(places))
         return next((path for path, is_certain in found if is_certain or path.is_file()), found[0][0])
 

@@ -96,7 +96,7 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[
     """Start the server of each entry like its agent, a few side by side.
 
     Returns:
-        A `note` that says why an entry was not tried, or the result of `check_server`.
+        For each entry, a `note` why it was not tried, or the result of `check_server`.
     """
     places = asyncio.Semaphore(4)
 

@@ -1,8 +1,8 @@
 """Configuration files of other programs: read, edited in one place, and written whole or not at all.
 
-An edit changes its own entry and nothing else, or it is refused. A new text is written under the name of the backup,
-replaces the old text, and then the old text becomes the backup. A setup that is killed at any instant thus leaves a
-whole file, and no copy besides the backup.
+An edit changes its own entry and nothing else, or it is refused. It writes the new text under the backup's name,
+replaces the old file by it, and then makes the old text the backup. A setup killed at any instant thus leaves a whole
+file, and no copy besides the backup.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _replace(path: Path, before: str | None, after: str) -> None:
 
 
 def _write(path: Path, text: str, like: os.stat_result | None) -> None:
-    """Write a file that only its user can read, and replace any other file in its place."""
+    """Write a file that only its user can read; it replaces any existing file."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(text.encode())

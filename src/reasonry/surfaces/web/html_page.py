@@ -186,7 +186,7 @@ def _remove_old_pages(folder: Path, before: float) -> None:
 
 
 def can_show(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
-    """Whether a graphical browser is available. A browser in the terminal would take the terminal over."""
+    """Whether a graphical browser is available. A text browser would occupy the terminal."""
     if environ.get("BROWSER"):
         return True
     if platform in ("win32", "darwin"):

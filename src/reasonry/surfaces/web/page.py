@@ -1,8 +1,8 @@
-"""The page document: a run or a session as data for the page, the same in a file and live.
+"""The page document: a run or a session as data for the page, in a file and live alike.
 
 Members of the run's record keep their names here. The nodes are added, with their questions, calls and costs. Every
-text is masked and inert. Ids are stable: a later look at the same run shows the same ids. Times below the top level are
-milliseconds since the beginning of the run.
+text is masked and inert. Ids are stable between views of the same run. Times below the top level are milliseconds since
+the beginning of the run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The nodes of a run, from a tree, samples or iterations in its result document, or else from its thoughts.
 
-No strategy is named here: parts of these shapes are drawn, whatever strategy wrote them; parts of other shapes are
-not. Members after `|` are optional.
+No strategy is named here. Parts of these shapes are drawn for every strategy, parts of other shapes for none. Members
+after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
     best        | {"path_ids": [ID, …]}, the way to the answer in the tree

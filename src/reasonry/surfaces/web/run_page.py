@@ -206,7 +206,7 @@ class _Maker:
         }
 
     def _note_source(self, node: PageNode, effect_id: str) -> dict[str, Any]:
-        """Extend a node's time by an effect. Returns the effect's time, and whether its answer was copied."""
+        """Extend a node's time by an effect. Return the effect's time, and whether its answer was copied."""
         effect, last = self.effects.get(effect_id), self.last.get(effect_id)
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)

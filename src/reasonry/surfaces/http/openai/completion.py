@@ -1,7 +1,7 @@
 """A completion: the run behind a request, its thoughts as a growing text, and its end.
 
-Of simultaneous answers, the first is streamed piece by piece, the others as finished thoughts. Of an answer that is
-data, the texts are streamed without punctuation. The mark of an answer is left out.
+The first of simultaneous answers is streamed piece by piece, the others as finished thoughts. Data is streamed as its
+texts, without punctuation. The mark of an answer is omitted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .request import (
 )
 
 _SAY_NOTHING: Final = ("sent", "ended")
-"""Events that bring neither text nor thoughts: of these no document is made."""
+"""Events with neither text nor thoughts, which need no document."""
 SAY_SPEND_MS: Final = 5_000
 """Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
@@ -80,7 +80,7 @@ def readable(raw: str, before: str = "") -> str:
 
 
 def _without_mark(raw: str) -> str:
-    """Replace the mark by a paragraph break. An end that may become a tag is left out."""
+    """Replace the mark by a paragraph break. Omit an end that may become a tag."""
     lengths = range(min(len(raw), len(_CLOSES)), 0, -1)
     half = next((length for length in lengths if raw[-length:] in (_OPENS[:length], _CLOSES[:length])), 0)
     parts = raw[: len(raw) - half].replace(_CLOSES, "").split(_OPENS)
@@ -139,7 +139,7 @@ class Completion(Struct):
     """The run behind a request, and its end: an answer, or calls to make.
 
     Args:
-        results: The effects whose results the request brought. Earlier events belong to earlier replies.
+        results: The effects whose results came with the request. Earlier events belong to earlier replies.
         leaves: Whether the run continues if the client hangs up.
         cut: Whether a limit cut the answer or the run short.
         usage: The usage of this request alone.
@@ -196,7 +196,7 @@ class Completion(Struct):
                 yield f"\n\nThe run {ending}; its best so far is no answer"
 
     async def _find_calls(self) -> bool:
-        """Note the calls that the run waits for. Returns whether there are any."""
+        """Note the calls that the run waits for. Return whether it waits for any."""
         waiting = waiting_calls((await self.context.app.engine.read(self.run_id)).run)
         self.calls = [
             self._call(pending.id, pending.effect.tool, pending.effect.arguments)

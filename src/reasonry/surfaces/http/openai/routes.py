@@ -122,7 +122,7 @@ async def create_response(context: RequestContext, body: ResponseFields) -> ASGI
 async def _answer(
     completion: Completion, events: Events, response: ResponseDocument | None = None
 ) -> ASGIApp:
-    """Reply to a request: with a stream, or at once after its run has ended."""
+    """Reply to a request with a stream, or with one document after the run has ended."""
     context, headers = completion.context, {RUN: completion.run_id}
     if completion.fields.stream:
         return stream_events(context, _lines(context, events, response), headers)
