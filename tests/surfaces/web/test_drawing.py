@@ -492,6 +492,19 @@ def test_what_was_sent_and_what_came_back_is_open(show: Shown) -> None:
     assert raw.locator("pre").inner_text() == reply
 
 
+def test_a_thought_shows_all_that_differs_and_nothing_empty(show: Shown) -> None:
+    made = EVERY["vote"]()
+    made["questions"][0] |= {"sample": 1, "reply": '{"thoughtsLeft": 2, "next": null, "note": ""}'}
+    sample = next(one for one in made["nodes"] if one["id"] == made["questions"][0]["node"])
+    sample["text"] = "Which planet does Titan orbit?\nSaturn."
+    page = show(made, at=f"#{made['questions'][0]['id']}")
+    assert page.inner_text(f"#node-{sample['id']} .text") == "Which planet does Titan orbit? Saturn."
+    opened = page.locator("#detail .question").first
+    assert "sample" not in opened.locator("summary").first.inner_text(), "its label has the number"
+    fields = opened.locator(".turn.received .saying small").all_inner_texts()
+    assert [name.strip() for name in fields] == ["thoughts left"]
+
+
 def test_a_branch_leaves_at_the_thought_it_came_from(show: Shown) -> None:
     page = show(EVERY["session"]())
     place = (

@@ -72,6 +72,9 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
     assert {inert(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
+    assert all(node.text or not node.score_text for node in page.nodes if node.kind == "sample"), (
+        "an empty row"
+    )
     prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
         assert prompts[asked["id"]] == inert(asked["prompt"])

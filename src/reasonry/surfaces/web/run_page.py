@@ -92,7 +92,7 @@ def run_page(
         votes=read_part(lambda: votes_of(document), []),
         **{name: recorded[name] for name in _RECORDED if name in recorded},
         **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
-        nodes=[*maker.nodes.values()],
+        nodes=[*map(_told, maker.nodes.values())],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
@@ -251,6 +251,13 @@ class _Maker:
             result=_result_text(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
+
+
+def _told(node: PageNode) -> PageNode:
+    """Make its answer the text of a sample without a thought of its own."""
+    if node.kind == "sample" and not node.text:
+        node.text, node.score_text = node.score_text, ""
+    return node
 
 
 def _event_cost(event: Entry) -> PageCost:
