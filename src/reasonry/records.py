@@ -67,6 +67,8 @@ class RunRow(Struct, frozen=True, omit_defaults=True):
     paused: bool = False
     calls: int = 0
     """Spent by the run itself when its row was last written, without the share that it took over as a fork."""
+    samples: int = 0
+    """Replies of models: several for a call that asks for several samples."""
     tokens: int = 0
     usd: float | None = None
     """None: not known."""
@@ -147,6 +149,7 @@ class UsageTotal(Struct, frozen=True):
     """Their common value; of a day, its date in UTC; empty: these are all runs."""
     runs: int = 0
     calls: int = 0
+    samples: int = 0
     tokens: int = 0
     usd: float = 0.0
     """As far as it is known."""

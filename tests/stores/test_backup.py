@@ -169,7 +169,7 @@ def cut(copy: Path) -> None:
 def with_a_damaged_run(copy: Path) -> None:
     db = apsw.Connection(str(copy))
     ended = "'done', 1, 1, 'answered', NULL, '', NULL"
-    row = f"(1, 'r', 's', 'x', 'm', 'p', {ended}, '', 0, 0, 0, 0, NULL, 1, zeroblob(16))"
+    row = f"(1, 'r', 's', 'x', 'm', 'p', {ended}, '', 0, 0, 0, 0, 0, NULL, 1, zeroblob(16))"
     db.execute(f"INSERT INTO run (key, {sql.RUN_ROW}, last_line, last_digest) VALUES {row}")
     db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
     db.close()

@@ -93,7 +93,7 @@ async def test_the_id_of_another_is_like_one_that_nothing_has(store: Store, call
 async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -> None:
     for owner in ("they", "we", ""):
         own = store.of_owner(owner)
-        row = run_row(f"run of {owner}", owner="someone", calls=2, tokens=30, usd=0.5)
+        row = run_row(f"run of {owner}", owner="someone", calls=2, samples=5, tokens=30, usd=0.5)
         await own.create_run(row, [line(1)], session_row(f"written by {owner}", run_id=row.run_id))
         await own.import_session(session_row(f"session of {owner}"), thoughts("an apple"))
     for owner in ("they", "we", ""):
@@ -105,8 +105,8 @@ async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -
         assert await own.session_ids("session") == [f"session of {owner}"]
         assert [name for _, name, _ in await own.search_thoughts("APPLE")] == [f"session of {owner}"]
         assert [row.session_id for row in await own.sessions(query="apple")] == [f"session of {owner}"]
-        assert await own.usage_since(1_000) == UsageTotal("", 1, 2, 30, 0.5)
-        assert await own.usage_by("owner", 0) == [UsageTotal(owner, 1, 2, 30, 0.5)]
+        assert await own.usage_since(1_000) == UsageTotal("", 1, 2, 5, 30, 0.5)
+        assert await own.usage_by("owner", 0) == [UsageTotal(owner, 1, 2, 5, 30, 0.5)]
     assert (await store.usage_since(0)).runs == len(await store.runs()) == 3
     assert (await store.usage_since(1_001)).runs == 0
 

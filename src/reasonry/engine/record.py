@@ -213,7 +213,7 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
             detail=end.termination.detail[:HEAD_CHARS],
             answer=None if answer is None else answer[:HEAD_CHARS],
         )
-    return replace(row, calls=usage.calls, tokens=usage.tokens, usd=usage.usd)
+    return replace(row, calls=usage.calls, samples=usage.samples, tokens=usage.tokens, usd=usage.usd)
 
 
 def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:

@@ -254,6 +254,7 @@ def row_after(row: RunRow, run: Run, now_ms: int) -> RunRow:
         detail=conclusion.detail[:HEAD_CHARS],
         answer=None if best is None else best[:HEAD_CHARS],
         calls=usage.calls,
+        samples=usage.samples,
         tokens=usage.tokens,
         usd=usage.usd,
         paused=run.paused and snapshot.status == "active",

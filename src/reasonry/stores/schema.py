@@ -48,6 +48,7 @@ MIGRATIONS: tuple[Migration, ...] = (
               unattended {integer} NOT NULL,
               paused {integer} NOT NULL,
               calls {integer} NOT NULL,
+              samples {integer} NOT NULL,
               tokens {integer} NOT NULL,
               usd {real},
               last_line {integer} NOT NULL,
@@ -120,7 +121,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
         sqlite=(
             "CREATE INDEX run_list ON run (owner, status, outcome, strategy, model, created_at_ms, unattended, paused)",
-            "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, tokens, usd, strategy, model)",
+            "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, samples, tokens, usd, strategy, model)",
             "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy, (run_id IS NULL))",
             """
             CREATE VIRTUAL TABLE word USING fts5 (
@@ -146,7 +147,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX run_unattended ON run (key) WHERE unattended <> 0",
             "CREATE INDEX run_paused ON run (key) WHERE paused <> 0",
             "CREATE INDEX run_created ON run (created_at_ms)",
-            "CREATE INDEX run_usage ON run (updated_at_ms) INCLUDE (owner, calls, tokens, usd, strategy, model)",
+            """
+            CREATE INDEX run_usage ON run (updated_at_ms)
+            INCLUDE (owner, calls, samples, tokens, usd, strategy, model)
+            """,
             "CREATE INDEX session_used ON session (used_at_ms, key)",
             "CREATE INDEX session_owner_used ON session (owner, used_at_ms, key)",
             "CREATE INDEX session_status ON session (status, used_at_ms, key)",

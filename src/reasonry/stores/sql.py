@@ -236,7 +236,7 @@ APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
 # Runs: the columns of `RunRow`, then the end of the journal.
 _RUN_REST = """session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome, reason, detail,
-  answer, owner, unattended, paused, calls, tokens, usd"""
+  answer, owner, unattended, paused, calls, samples, tokens, usd"""
 RUN_ROW = f"run_id, {_RUN_REST}"
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
@@ -252,13 +252,14 @@ RUN_FILTERS = {
     "min_usd": "usd >= {}",
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
-ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(21)})"
-SET_RUN = f"UPDATE run SET ({_RUN_REST}, last_line, last_digest) = ({values(19)}) WHERE key = $20"
+ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(22)})"
+SET_RUN = f"UPDATE run SET ({_RUN_REST}, last_line, last_digest) = ({values(20)}) WHERE key = $21"
 SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
 DROP_RUN = "DELETE FROM run WHERE key = $1"
 IDS_FROM = "SELECT {id} FROM {table} WHERE {id} >= $1 AND {id} < $2 {tests} ORDER BY {id} LIMIT {limit}"
 USAGE = """
-SELECT {group}, count(*), CAST(sum(calls) AS BIGINT), CAST(sum(tokens) AS BIGINT), coalesce(sum(usd), 0.0)
+SELECT {group}, count(*), CAST(sum(calls) AS BIGINT), CAST(sum(samples) AS BIGINT), CAST(sum(tokens) AS BIGINT),
+  coalesce(sum(usd), 0.0)
 FROM run WHERE updated_at_ms >= $1 {tests} GROUP BY 1 ORDER BY 1
 """
 USAGE_GROUPS = {
