@@ -75,6 +75,13 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     assert all(node.text or not node.score_text for node in page.nodes if node.kind == "sample"), (
         "an empty row"
     )
+    ends = [node.label for node in page.nodes if node.state == "answer" and node.label.startswith("Thought")]
+    assert (
+        not ends
+        or page.why is None
+        or not page.why.text.startswith("Thought")
+        or (page.why.text.startswith(f"{ends[0]} ends in the answer"))
+    ), "the page marks another thought than the reason names"
     prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
         assert prompts[asked["id"]] == inert(asked["prompt"])

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from ...app.run_thoughts import thought_rows
 from ...blocks.programs import code_in
+from ...blocks.why import find_answer
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...engine.journal import CALLER
@@ -156,11 +157,13 @@ class _Maker:
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
     def _add_chain(self) -> None:
-        """Add a node for each thought, and mark the path to the last thought of the main line."""
+        """Add a node for each thought, and mark the answer and the path to the last thought of the main line."""
         end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
-            has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
-            mark_path(self.nodes, end, "open" if is_open else "answer" if has_answer else "on_path")
+            answer, is_open = self.document["answer"], is_active(self.document)
+            mark_path(self.nodes, end, "open" if is_open else "on_path")
+            if answer is not None and not is_open:
+                self.nodes[f"t{find_answer(self.thoughts, answer)}"].state = "answer"
 
     def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
         name, text, score = f"t{number}", thought.text, thought.score
