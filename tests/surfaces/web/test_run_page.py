@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import reasonry
 from reasonry.app.app import App
 from reasonry.core.bodies import Conclusion
-from reasonry.core.events import Answered, Stopped
+from reasonry.core.events import Answered, Stopped, ToolReturned, Verified
 from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
 from reasonry.engine.journal import Begun, Ended, Settled
@@ -26,7 +26,7 @@ from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
-from reasonry.surfaces.web.run_page import run_page
+from reasonry.surfaces.web.run_page import result_text, run_page
 from reasonry.text import inert
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -158,6 +158,26 @@ json_values = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (Verified("right", "it arrives", answer="1 + 2 = 3"), "confirmed: 1 + 2 = 3"),
+        (Verified("wrong", "it ends with 4, not 3"), "refuted: it ends with 4, not 3"),
+        (Verified("unknown"), "undecided"),
+        (
+            ToolReturned({"status": "ok", "stdout": "3\n", "error": None, "truncated": False}),
+            "status: ok\nstdout: 3",
+        ),
+        (ToolReturned([1, 2]), "[1,2]"),
+        (ToolReturned("a text"), "a text"),
+    ],
+)
+def test_a_result_of_a_tool_or_verifier_stands_in_words(event: Any, said: str) -> None:
+    assert result_text(msgspec.to_builtins(event)) == said
+
+
 PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "title", "synthesis")
 
 

@@ -251,7 +251,7 @@ class _Maker:
             kind="tool" if is_tool else "verifier",
             name=text if is_tool else "verifier",
             text="\n".join(arguments) if is_tool else text,
-            result=_result_text(self.last.get(effect["id"], {})),
+            result=result_text(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
 
@@ -278,13 +278,23 @@ def _difference(total: PageCost, known: PageCost) -> PageCost:
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)
 
 
-def _result_text(event: Entry) -> str | None:
+def _plain(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def result_text(event: Entry) -> str | None:
+    """Return the result of a tool or a verifier as people read it; None before it came."""
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")
-            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            named = value if isinstance(value, dict) else {}
+            lines = (
+                f"{name}: {_plain(each)}" for name, each in named.items() if each not in (None, False, "")
+            )
+            return "\n".join(lines) or _plain(value)
         case "verified":
-            parts = (event["verdict"], event.get("detail"), event.get("answer"))
-            return ": ".join(part for part in parts if part)
+            word = {"right": "confirmed", "wrong": "refuted", "unknown": "undecided"}[event["verdict"]]
+            said = event.get("answer") or event.get("detail")
+            return f"{word}: {said}" if said else word
         case _:
             return None
