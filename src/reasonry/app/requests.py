@@ -297,7 +297,8 @@ def _check_models(reading: _Reading) -> str:
     names = [each.name for each in reading.strategies if each.needs_models]
     if names and not is_coached and len({*seats}) < max(2, len(seats)):
         message = (
-            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models"
+            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models, "
+            'such as models=["ollama:small", "openai:large"]'
         )
         raise UsageError(message, option="models")
     return ""
