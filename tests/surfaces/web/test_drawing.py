@@ -615,16 +615,6 @@ def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None
     page.locator("#detail").wait_for(state="hidden")
 
 
-def test_an_answer_without_a_question_of_its_own_is_among_the_votes_as_they_came_in(show: Shown) -> None:
-    made = EVERY["vote"]()
-    voted = [name for vote in made["votes"] for name in vote["nodes"]]
-    last = next(node for node in made["nodes"] if node["id"] == voted[0])
-    last |= {"begun_at_ms": None, "ended_at_ms": None}
-    ballots = show(made).locator(".ballot")
-    assert ballots.count() == len(voted)
-    assert str(ballots.last.get_attribute("title")).startswith(f"{last['label']}: ")
-
-
 def test_votes_are_counted_and_the_early_stop_is_said(show: Shown) -> None:
     made = EVERY["vote"]()
     made["votes"].append({"answer": "written from all", "count": 0, "nodes": [], "leads": False})

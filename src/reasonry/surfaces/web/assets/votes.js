@@ -3,7 +3,7 @@
 import { byId, element, heading, quietLine, show } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
-import { count, dotted, duration } from "./wording.js";
+import { count, duration } from "./wording.js";
 
 const SHOWN = 300; // of the votes in the order they came in
 
@@ -42,9 +42,8 @@ export function drawVotes(record, page) {
 /** The votes in the order they came in, the leader at each moment, and where enough were in. */
 function arrivals(record, votes, page) {
   const vote = new Map(votes.flatMap(({ nodes }, index) => nodes.map((id) => [id, index])));
-  const came = [...record.nodes.values()].filter(({ id }) => vote.has(id));
-  const at = (node) => node.ended_at_ms ?? Number.MAX_VALUE; // an answer without a question of its own came of all others
-  came.sort((a, b) => at(a) - at(b));
+  const came = [...record.nodes.values()].filter(({ id, ended_at_ms: at }) => vote.has(id) && Number.isFinite(at));
+  came.sort((a, b) => a.ended_at_ms - b.ended_at_ms);
   if (came.length < 2) return [];
   const counts = votes.map(() => 0);
   const items = came.slice(-SHOWN).map((node) => {
@@ -52,7 +51,7 @@ function arrivals(record, votes, page) {
     counts[index] += 1;
     const name = letter(index);
     const stand = counts.map((number, other) => number && `${letter(other)} ${number}`).filter(Boolean).join(", ");
-    const said = `${dotted([nodeLabel(node), duration(node.ended_at_ms)])}: ${name}; then ${stand}`;
+    const said = `${nodeLabel(node)}, after ${duration(node.ended_at_ms)}: ${name}; then ${stand}`;
     const properties = { type: "button", class: votes[index].leads ? "ballot leads" : "ballot", title: said, "aria-label": said };
     return element("li", {}, element("button", { ...properties, on: { click: () => page.select(node.id) } }, name));
   });
