@@ -526,6 +526,7 @@ def test_the_timeline_says_what_its_colours_mean_and_folds_when_short(show: Show
     made = tree()
     made["questions"], made["calls"] = made["questions"][:2], []
     assert not show(made).is_visible("#timeline .bars")
+    assert not page.locator("#timeline .legend").is_visible(), "a legend of bars that do not show"
     page.click("text=Show when each was asked")
     assert page.is_visible("#timeline .bars")
 
