@@ -24,7 +24,7 @@ from urllib.parse import unquote
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 FENCE = re.compile(r"^(`{3,})(\S*)[^\n]*\n(.*?)^\1`*[ ]*$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<=\]\()[^)\s]+(?=\))")
+LINK = re.compile(r'(?<=\]\()[^)\s]+(?=\))|(?<=src=")[^"\s]+|(?<=srcset=")[^"\s]+')
 MARKER = re.compile(r"^<!-- (?:begin|end) [^>]*-->\n\n?", re.MULTILINE)
 
 

@@ -277,7 +277,8 @@ def read_problems(
             else:
                 faults[number] = f"its id is that of line {first}"
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-            faults[number] = f"not valid JSON ({error})"
+            has_form = not isinstance(error, msgspec.ValidationError)
+            faults[number] = f"not valid JSON ({error})" if has_form else str(error)
         except UsageError as error:
             faults[number] = str(error)
     if faults:

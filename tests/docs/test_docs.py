@@ -16,6 +16,7 @@ import pytest
 
 import reasonry
 from tests.forked import forking_python
+from tests.in_process import call_command
 from tests.releasing import load_script
 
 ROOT = Path(__file__).parents[2]
@@ -286,3 +287,15 @@ def test_a_page_of_a_strategy_that_judges_shows_a_judge_that_finds_the_right_dra
 ) -> None:
     page = (ROOT / "docs" / "strategies" / f"{name}.md").read_text()
     assert answer in page.partition("<!-- begin end -->")[2].partition("<!-- end end -->")[0]
+
+
+def test_the_readme_shows_how_its_first_command_ends(tmp_path: Path) -> None:
+    command = ["solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--store", "memory"]
+    done = call_command(command, env=dict(os.environ), cwd=tmp_path)
+    shown = next(text for _, text in blocks(ROOT / "README.md", "") if "├" in text)
+
+    def ending(text: str) -> list[str]:
+        lines = [line for line in text.splitlines() if line[0] not in "├│"]
+        return [re.sub(r"[\d.]+ s · run \S+", "TIME · RUN", line) for line in lines[-4:]]
+
+    assert ending(shown) == ending(done.stderr + done.stdout)

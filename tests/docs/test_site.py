@@ -60,6 +60,7 @@ def test_links_of_plain_pages_lead_to_files_of_the_site(builder: ModuleType) -> 
     texts, files = builder.written_out(builder.all_pages())
     there = {*map(str, texts), *(str(builder.place_of(file)) for file in files)}
     assert all(file.is_relative_to(ROOT) for file in files)
+    assert {"page.png", "page-dark.png"} <= there, "the picture of the page in both themes"
     for place, text in texts.items():
         prose = builder.FENCE.sub("", text)
         assert "<!-- begin" not in prose

@@ -57,6 +57,8 @@ async def test_a_caller_that_keeps_what_is_shared_can_spell_out_each_question(st
         assert len(str(shown["questions"])) <= len(str(asked)) + 400
         shown = await brief.answer(shown["run_id"], examples, by(NOBODY))
     assert shown["status"] != "active" or strategy.name != "linear"
+    if "result" in shown:
+        assert shown["result"]["why"] == (await full.status(shown["run_id"]))["result"]["why"]
 
 
 async def test_equal_questions_are_one_with_a_count_and_take_their_answers_as_a_list() -> None:

@@ -55,6 +55,7 @@ def test_what_is_no_model_is_refused_with_the_legal_forms(spec: str) -> None:
         ("zai:glm-4.7", "ZAI_API_KEY"),
         ("groq:some-model", "pip install"),
         ("openai-compatible:http://127.0.0.1:1/v1", "#NAME"),
+        ("openai:", "the model openai is written openai:NAME"),
         ("openai-compatible:nowhere#x", "http://"),
     ],
 )

@@ -95,6 +95,8 @@ async def test_where_the_judge_doubts_or_is_undecided_the_next_model_answers(
     assert result.details["models"] == ["small", "large"]
     assert result.details["share_up"] == 1.0
     assert result.termination.detail == f"1 of 1 steps up: {doubt}"
+    assert result.why is not None
+    assert f"the answer of model small did not stand: {doubt}" in result.why.text
 
 
 async def test_a_verifier_decides_before_any_judge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,10 @@ async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from
     assert result.usage.calls == 3 + 3 + 1
     assert result.answer == "nothing, settled"
     assert result.details["differences"] == "one counts the tax twice"
+    assert result.why is not None
+    assert "one counts the tax twice (Answer 1 is draft 2, Answer 2 is draft 3," in result.why.text
+    counts = {vote["answer"]: vote["count"] for vote in result.details["votes"]}
+    assert counts == {"amber": 1, "birch": 1, "cedar": 1, "nothing, settled": 0}, "the synthesis has no vote"
     assert next(iter(result.details["scores"])) == "sample-2"
     for member in members:
         (judged,) = [ask for ask in member.asked if ask.facts["kind"] == "judge"]

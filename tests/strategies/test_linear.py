@@ -33,6 +33,7 @@ def test_a_straight_run_is_thought_evaluation_hypothesis_and_test() -> None:
     walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS))
     assert (walked.conclusion.answer, walked.conclusion.reason) == ("4 * 6 * 1 * 1", "success")
     assert len(walked.asks) == 5
+    assert not [one.text for one in walked.thoughts if "_" in one.text], "a stage is said in words"
     assert [one.stage for one in walked.thoughts] == [
         "initial_thought_planning",
         "thought_generation",

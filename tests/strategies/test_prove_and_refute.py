@@ -369,3 +369,7 @@ def test_every_row_of_votes_decides_within_five() -> None:
 def test_claims_that_are_given_are_tested_and_nothing_is_solved() -> None:
     walked = prove(solutions=[GOOD], claims=["n(n + 1) is even."])
     assert set(kinds(walked)) <= {*LENSES}
+    told = [thought.text for thought in walked.thoughts if "verdict" in thought.data]
+    assert told == (walked.conclusion.answer or "").splitlines() != [], (
+        "a verdict reads as it does in the answer"
+    )

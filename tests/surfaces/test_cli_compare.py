@@ -482,6 +482,7 @@ BAD = [
     (["missing.jsonl", "--strategies", "tot"], "cannot be read"),
     ([".", "--strategies", "tot"], "cannot be read"),
     (["broken.jsonl", "--strategies", "tot"], "broken.jsonl, line 2: not valid JSON"),
+    (["fields.jsonl", "--strategies", "tot"], "fields.jsonl, line 1: Object contains unknown field"),
     (["binary.jsonl", "--strategies", "tot"], "not UTF-8"),
     (["blank.jsonl", "--strategies", "tot", "--judge", "model"], "problem 1: the problem is empty"),
     (["data.jsonl"], "strategies"),
@@ -502,6 +503,7 @@ BAD = [
 def test_bad_input_is_a_clear_error_and_nothing_is_run(desk: Desk) -> None:
     desk.dataset([PUZZLES[0]])
     desk.dataset([PUZZLES[0], '{"problem": '], "broken.jsonl")
+    desk.dataset(['{"problm": "x"}'], "fields.jsonl")
     desk.dataset([{"problem": " "}], "blank.jsonl")
     (desk.folder / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
     for arguments, message in BAD:

@@ -86,10 +86,11 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
     [
         (["slove", PUZZLE], "unknown command 'slove'. Did you mean solve? Usage"),
         (["runs", "shwo"], "Did you mean show?"),
-        (
-            ["runs", "compare", "last"],
-            "Commands: list, show, resume, fork, replay, cancel, delete, stats, start, ",
-        ),
+        (["runs", "compare", "last"], "unknown command 'compare'. Did you mean diff?"),
+        (["resume", "last"], "unknown command 'resume'. Did you mean runs?"),
+        (["runs", "mend"], "Commands: list, show, resume, fork, replay, cancel, delete, stats, start, "),
+        (["runs", "fork", "last"], "reasonry: --at is missing. Usage: reasonry runs fork --at INT"),
+        (["think", "--session", "demo"], "reasonry: THOUGHT is missing. Usage"),
         (["solve", "--fulll", "--model", "offline"], "unknown option --fulll. Did you mean --full?"),
         (["solve", "--file", "x"], "unknown option --file. A text that begins with - goes after --."),
         (["think", "-5 + 3"], "unknown option -5 + 3."),
@@ -107,6 +108,12 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["runs", "list", "--limit", "0"], "It must be at least 1."),
         (["runs", "list", "--limit", "many"], "expected a whole number, got 'many'."),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
+        (
+            ["runs", "list", "--since", "yesterday"],
+            "--since must be a time ago (30m, 12h, 7d, 2w) or a date ",
+        ),
+        ([*SEARCH, "--verifier", "arithmatic:24"], "no verifier 'arithmatic:24'. Did you mean arithmetic?"),
+        ([*SEARCH, "--option", "branching_factor"], "--option must be NAME=VALUE, got 'branching_factor'"),
         (["plugins", "list"], "unexpected argument 'list'."),
         (["runs", "list", "--status", "doen"], "Did you mean done?"),
     ],
@@ -118,6 +125,11 @@ def test_a_slip_is_answered_with_the_word_that_was_meant(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_unknown_agent_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["setup", "curser"]) == 3
+    assert "there is no agent 'curser'. Did you mean cursor?" in capsys.readouterr().err
+
+
 def test_a_text_after_two_dashes_may_begin_with_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["think", "--new", "--json", "--", "--quiet is an option"]) == 0
     assert run(["sessions", "search", "--", "--quiet"]) == 0
@@ -126,7 +138,7 @@ def test_a_text_after_two_dashes_may_begin_with_one(capsys: pytest.CaptureFixtur
 
 def test_the_word_help_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["help", "runs", "diff"]) == 0
-    assert "Show where two runs differ" in capsys.readouterr().out
+    assert "Compare two runs" in capsys.readouterr().out
 
 
 def test_a_session_has_the_name_that_the_user_gave(capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,7 +194,7 @@ def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.
 
 def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", PUZZLE, "--model", "offline", "--option", "early_success_threshold=none"]) == 2
-    assert "takes: number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
+    assert "expected number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(

@@ -219,4 +219,4 @@ def test_a_document_of_any_shape_has_an_outline(document: dict[str, Any]) -> Non
 def test_verdicts_on_claims_show_their_quotes_and_the_rate() -> None:
     claims = [{"verdict": "refuted", "quote": "takes 20 s"}, {"verdict": "confirmed", "quote": ""}]
     blocks = outline({"claims": claims, "refutation_rate": 0.5})
-    assert blocks == [Heading("50% of 2 claims refuted"), Bullets(("refuted: “takes 20 s”",))]
+    assert blocks == [Heading("1 of 2 claims refuted"), Bullets(("refuted: “takes 20 s”",))]

@@ -34,7 +34,7 @@ from ..masking import SECRETS
 from ..records import JobOptions, Store, find_id
 from .installed import installed_strategies
 from .participants import Participants, PerformerPool
-from .requests import RunRequest, make_order, strategies_in
+from .requests import RunRequest, check_offline, make_order, strategies_in
 from .rights import ListedRights, Rights
 from .run_thoughts import problem_after, tell_verdicts, thought_rows
 
@@ -167,8 +167,11 @@ class App:
             names_files = participants.tools or participants.context or participants.verifier
             if not names_files and self.pool.is_open(participants.model):
                 # No file is read, and a thread would take longer than the work.
-                return self.order(whole)
-            return await self.pool.run_in_thread(lambda: self.order(whole))
+                order, performers = self.order(whole)
+            else:
+                order, performers = await self.pool.run_in_thread(lambda: self.order(whole))
+            check_offline(order)
+            return order, performers
 
     def order(self, request: RunRequest) -> tuple[Begun, Performers]:
         """Check a request with its complete problem and its admitted participants; see `make_order`."""

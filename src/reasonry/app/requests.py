@@ -23,6 +23,7 @@ from ..engine.prices import check_priced, dollar_limit
 from ..errors import UsageError
 from ..masking import SECRETS
 from ..plugins import has_extra
+from ..puzzles.reading import read_puzzle
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, Inputs, choose_strategy
 from ..tools.verifiers import exact_verifier, idle_verifier_warning
@@ -148,6 +149,19 @@ def explain_choice(request: RunRequest, strategies: Registry) -> dict[str, str]:
     check_problem(without_quoted(request.problem or ""))
     name, why = _choose(request, request.participants, strategies)
     return {"strategy": name, "why": why}
+
+
+def check_offline(begun: Begun) -> None:
+    """Check that the model `offline`, if it is the run's, can read the problem.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    from ..models.offline import NO_PUZZLE
+
+    is_asked = begun.participants.model == "offline" and not begun.options.get("candidates")
+    if is_asked and read_puzzle(without_quoted(begun.problem)) is None:
+        raise UsageError(NO_PUZZLE, option="model")
 
 
 def strategies_in(begun: Begun, strategies: Registry) -> list[Strategy[Any, Any]]:
@@ -283,7 +297,8 @@ def _check_models(reading: _Reading) -> str:
     names = [each.name for each in reading.strategies if each.needs_models]
     if names and not is_coached and len({*seats}) < max(2, len(seats)):
         message = (
-            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models"
+            f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models, "
+            'such as models=["ollama:small", "openai:large"]'
         )
         raise UsageError(message, option="models")
     return ""

@@ -327,13 +327,18 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
 def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:
     """Return the drafts for a result document: the votes, and the status of each sample.
 
+    A draft that improves another, such as the synthesis of a council, has an answer but no vote.
+
     Args:
         groups: The groups of equal drafts, most votes first. Defaults to the candidates.
     """
     found = candidates(drafts) if groups is None else groups
+    voices = {draft.number for draft in drafts if not draft.repairs}
     sides = {number: tidy(each.draft.answer) for each in found for number in each.voters}
     return {
-        "votes": [{"answer": tidy(each.draft.answer), "count": len(each.voters)} for each in found],
+        "votes": [
+            {"answer": tidy(each.draft.answer), "count": len(voices & {*each.voters})} for each in found
+        ],
         "samples": [_sample(draft, sides.get(draft.number)) for draft in drafts],
         "samples_used": len(drafts),
     }
@@ -341,6 +346,7 @@ def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = No
 
 def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
     entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
+    entry |= {"improves": draft.repairs} if draft.repairs else {}
     entry |= {"inside": draft.inside} if draft.inside else {}
     if side is not None:
         return entry

@@ -45,9 +45,7 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
         named = f" ({_name(behind)})" if behind else ""
         text = first_words(end.why, MAX_REASON_CHARS - len(named))
         return Why(f"{text[0].upper()}{text[1:]}{named}", tuple(behind[-_MAX_NAMED:]))
-    giving = [n for n, each in numbered if each.data.get("answer") is not None]
-    same = [n for n in giving if thoughts[n - 1].data["answer"] == end.answer]
-    number = (same[:1] or giving[-1:] or [last])[0]
+    number = find_answer(thoughts, end.answer)
     found = [n for n in behind if n < number][-_MAX_NAMED:]
     rests = f" and rests on {_name(found)}" if found else ""
     checked, check = _check_of(end, numbered[number:], options)
@@ -55,6 +53,13 @@ def explain(end: Conclusion, thoughts: Sequence[Thought], options: Mapping[str, 
     return Why(
         first_words(f"{start}; {checked}", MAX_REASON_CHARS), tuple(n for n in (*found, number, check) if n)
     )
+
+
+def find_answer(thoughts: Sequence[Thought], answer: str) -> int:
+    """Return the number of the thought that ends in the answer, or else of the last with any; 0 without thoughts."""
+    giving = [n for n, each in enumerate(thoughts, 1) if each.data.get("answer") is not None]
+    same = [n for n in giving if thoughts[n - 1].data["answer"] == answer]
+    return (same[:1] or giving[-1:] or [len(thoughts)])[0]
 
 
 def _check_of(

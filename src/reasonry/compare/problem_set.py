@@ -53,7 +53,7 @@ def find_judge(name: str) -> Judge | None:
     if name in judges or kind.startswith("gym/"):
         return judges.get(name)
     choices = ["exact", "numeric", "arithmetic:TARGET", "model"]
-    message = f"There is no judge {name[:60]!r}. The forms: {', '.join(choices)}."
+    message = f"there is no judge {name[:60]!r}. The forms: {', '.join(choices)}."
     raise UsageError(message, option="judge", choices=choices)
 
 
@@ -68,7 +68,7 @@ def open_dataset(written: str, seed: int = 1, level: int = 1) -> ProblemSet:
     choices = [*DATASETS, *(f"gym/{known}" for known in WHITELIST)]
     if name not in choices:
         hint = f"{did_you_mean(name, choices)} `reasonry datasets` shows them all."
-        raise UsageError(f"There is no data set {name[:60]!r}.{hint}", option="dataset", choices=choices)
+        raise UsageError(f"there is no data set {name[:60]!r}.{hint}", option="dataset", choices=choices)
     size = int(number) if re.fullmatch(r"[0-9]{1,5}", number) else 0 if colon else DEFAULT_SIZE
     if not 1 <= size <= MAX_SIZE:
         message = f"a data set is NAME:SIZE, with a size from 1 to {MAX_SIZE:,}, not {written[:60]!r}"

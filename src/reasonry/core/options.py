@@ -88,7 +88,7 @@ def _read_value(strategy: str, field: FieldInfo, value: Any) -> Any:
             schema = inlined_schema(field.type)
             takes = " or ".join(describe_schema(part) for part in schema.get("anyOf", [schema]))
             raise UsageError(
-                f"option {field.name} of {strategy} takes: {takes}; got {clip(repr(value), 60)}",
+                f"option {field.name} of {strategy}: expected {takes}; got {clip(repr(value), 60)}",
                 option=field.name,
                 **schema,
             ) from None

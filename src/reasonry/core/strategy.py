@@ -165,7 +165,8 @@ class DraftsDetails(Details):
 
     votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
     samples: Annotated[
-        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
+        list[dict[str, Any]],
+        Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `improves`, `inside`."),
     ]
     samples_used: Annotated[int, Meta(description="Drafts written.")]
 

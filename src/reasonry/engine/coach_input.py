@@ -61,7 +61,7 @@ def joined_id(effect_ids: Sequence[str]) -> str:
 
 def _shape(waiting: Sequence[str]) -> str:
     if not waiting:
-        return "no question of this run waits for answers"
+        return "no question of this run waits for answers; its status says how it stands"
     example = ", ".join(
         f'"{name}": {"[ANSWER, …]" if len(_split_id(name)) > 1 else "ANSWER"}' for name in waiting[:_SHOWN]
     )

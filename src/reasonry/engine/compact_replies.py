@@ -94,7 +94,7 @@ def compact_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
 def compact_result(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the new parts of a result, and the verdicts on claims and candidates; `status` has the rest."""
     always = ("answer", "outcome", "status", "termination")
-    wanted = ("warnings", "claims", "refutation_rate", "ranking")
+    wanted = ("why", "warnings", "claims", "refutation_rate", "ranking")
     return {
         name: result[name]
         for name in (*always, *(name for name in wanted if result.get(name) not in (None, [])))

@@ -159,10 +159,13 @@ def check_model_form(spec: str) -> tuple[str, str]:
 
 
 def _no_such_form(kind: str, rest: str) -> UsageError:
+    forms = {form.partition(":")[0]: form for form in FORMS}
+    if kind in forms and not rest:
+        return UsageError(f"the model {kind} is written {forms[kind]}", option="model", choices=list(FORMS))
     # The text after the colon may hold a key, so it is not shown.
     shown = repr(kind[:40] + ":" if rest else kind[:40])
     near = "" if rest else _with_its_maker(kind)
-    near = near or did_you_mean(kind, (form.partition(":")[0] for form in FORMS if form[0].islower()))
+    near = near or did_you_mean(kind, filter(str.islower, forms))
     near = f".{near}" if near else f"; --model takes {', '.join(FORMS)}"
     return UsageError(f"there is no model {shown}{near}", option="model", choices=list(FORMS))
 

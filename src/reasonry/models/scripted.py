@@ -192,7 +192,7 @@ def _check_line(read: Callable[[], L], number: int, source: str, **details: Any)
         return read()
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        message = f"line {number} of {source} is broken: {why}"
+        message = f"line {number} of {source} cannot be read: {why}"
         raise UsageError(message, option="model", line=number, **details) from None
 
 

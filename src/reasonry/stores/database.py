@@ -30,7 +30,7 @@ _DAMAGED = "store_corrupt", "its file is damaged; restore it from a backup"
 _FULL = "store_full", "the disk or the quota is full; free some space, then try again"
 _FAULTS = {
     "CorruptError": _DAMAGED,
-    "NotADBError": ("store_corrupt", "it is not a SQLite file, or its first page is damaged"),
+    "NotADBError": ("store_corrupt", "it is not a SQLite file, or its first page is damaged; name another"),
     "BusyError": _BUSY,
     "LockedError": _BUSY,
     "ProtocolError": _BUSY,

@@ -133,11 +133,12 @@ def conclude(state: State) -> Conclusion:
         "doubts": list(state.doubts),
         "share_up": round(taken / (steps - 1), 3),
     }
-    doubt = f": {state.doubts[-1]}" if taken else ""
-    conclusion = replace(state.conclude(details), detail=f"{taken} of {steps - 1} steps up{doubt}")
+    names = state.options.models or range(1, steps + 1)
+    up, doubt = f"{taken} of {steps - 1} steps up", f": {state.doubts[-1]}" if taken else ""
     model = (state.best.number - 1) // state.options.samples if state.best else 0
-    name = state.options.models[model] if state.options.models else model + 1
-    return conclusion.because(f"model {name} answered after {conclusion.detail}", "answer_check")
+    fallen = f"; the answer of model {names[taken - 1]} did not stand{doubt}" if taken else ""
+    conclusion = replace(state.conclude(details), detail=f"{up}{doubt}")
+    return conclusion.because(f"model {names[model]} answered after {up}{fallen}", "answer_check")
 
 
 CASCADE: Strategy[State, Options] = Strategy(

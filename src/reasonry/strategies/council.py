@@ -180,7 +180,8 @@ def conclude(state: State) -> Conclusion:
         details, state.lost and f"no answer could be written from all: {state.lost}", "members"
     )
     best, differences = state.best, quote(state.differences, 200)
-    why, stage = f"the members differed{differences}" if differences else "", "synthesis"
+    named = (f"Answer {place} is draft {group.number}" for place, (group, _) in enumerate(state.ranking, 1))
+    why, stage = f"the members differed{differences} ({', '.join(named)})" if differences else "", "synthesis"
     if details["agreed"]:
         why, stage = f"all {len(members)} members gave the same answer", "member_answers"
     elif best and (share := state.scores.get(best.id)):

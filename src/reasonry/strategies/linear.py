@@ -257,7 +257,8 @@ def decide(s: State) -> Body:
         (reply,) = yield request(s, _question(s, "decide", DECIDE))
         decision = reply.value
     assert decision is not None
-    text, name = decision.reason or f"Next: {decision.next}.", "Decision" if decision.reason else ""
+    text, name = decision.reason, "Decision" if decision.reason else ""
+    text = text or f"Next: {decision.next.replace('_', ' ')}."
     s = replace(s, decision=decision)
     return _record(s, decision.next, text, name, data={"next": decision.next})
 

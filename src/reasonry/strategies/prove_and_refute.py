@@ -198,6 +198,11 @@ class Claim(Struct, frozen=True):
         """The place of the claim, for readers."""
         return "" if self.thought is None else f"thought {self.thought}, "
 
+    @property
+    def line(self) -> str:
+        """The verdict, the claim and the reason."""
+        return f"{self.verdict}: {self.place}{self.text} ({self.reason})"
+
 
 class Proof(Draft, frozen=True, omit_defaults=True):
     """A finished solution, its votes, and the holes found in it."""
@@ -388,10 +393,7 @@ def _is_quoted(text: str, quote: str) -> bool:
 def record(s: State) -> Move:
     """V_1 … V_n, each recorded as a thought."""
     thoughts = [
-        Thought(
-            f"{claim.text}: {claim.verdict}. {claim.reason}",
-            data={"verdict": claim.verdict, "node_id": f"claim-{at}"},
-        )
+        Thought(claim.line, data={"verdict": claim.verdict, "node_id": f"claim-{at}"})
         for at, claim in enumerate(s.claims, 1)
     ]
     return go(s, "final_response", *thoughts)
@@ -530,9 +532,10 @@ def _conclude_claims(state: State) -> Conclusion:
         document |= {"at_most": questions} if questions else {}
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
-    lines = [f"{claim.verdict}: {claim.place}{claim.text} ({claim.reason})" for claim in claims]
     is_judged = any(claim.verdict for claim in claims)
-    conclusion = Conclusion("\n".join(lines) if is_judged else None, document=document)
+    conclusion = Conclusion(
+        "\n".join(claim.line for claim in claims) if is_judged else None, document=document
+    )
     if not is_judged:
         return conclusion
     first, count = claims[0], sum(claim.verdict == claims[0].verdict for claim in claims)

@@ -127,10 +127,10 @@ def outline(document: Mapping[str, Any]) -> list[Block]:
         number = iteration.get("iteration")
         items = _iteration(iteration, [task for task in tasks if task.get("iteration") == number])
         blocks += [Heading(f"Iteration {number}"), Bullets(tuple(items))]
-    claims, rate = _objects(document.get("claims")), document.get("refutation_rate")
-    if claims and isinstance(rate, float):
+    if claims := _objects(document.get("claims")):
         quotes = (f"{claim.get('verdict')}: “{claim['quote']}”" for claim in claims if claim.get("quote"))
-        share = f"{rate:.0%} of {present.count_of(len(claims), 'claim')} refuted"
+        refuted = sum(claim.get("verdict") == "refuted" for claim in claims)
+        share = f"{refuted} of {present.count_of(len(claims), 'claim')} refuted"
         blocks += [Heading(share), Bullets(tuple(quotes))]
     if ranking := _objects(document.get("ranking")):
         blocks += [Heading("Ranking"), Bullets(tuple(map(_ranking_line, itertools.count(1), ranking)))]

@@ -26,7 +26,7 @@ from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
 from ..system import read_regular_file
-from ..text import without_surrogates
+from ..text import did_you_mean, without_surrogates
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
 from .python import call_anywhere
 from .sandbox import open_sandbox
@@ -338,9 +338,9 @@ def check_verifier_form(spec: str) -> None:
     if split_plugin(spec) is not None:
         return
     kind, _, rest = spec.partition(":")
-    if kind not in [form.partition(":")[0] for form in FORMS]:
-        message = f"There is no verifier {spec[:60]!r}. The forms: {', '.join(FORMS)}."
-        raise UsageError(message, option="verifier", choices=list(FORMS))
+    if kind not in (kinds := [form.partition(":")[0] for form in FORMS]):
+        near = did_you_mean(kind, kinds) or f" The forms: {', '.join(FORMS)}."
+        raise UsageError(f"there is no verifier {spec[:60]!r}.{near}", option="verifier", choices=list(FORMS))
     if kind == "arithmetic":
         _target(rest)
 

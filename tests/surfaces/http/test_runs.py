@@ -106,7 +106,9 @@ def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> 
         first, again = [client.post("/api/runs", json=body, headers=headers) for _ in range(2)]
         assert (first.status_code, again.status_code) == (201, 200)
         assert first.json()["run_id"] == again.json()["run_id"]
-        other = client.post("/api/runs", json={**body, "problem": "another"}, headers=headers)
+        other = client.post(
+            "/api/runs", json={**body, "problem": "Use 1, 2 and 3 to make 6"}, headers=headers
+        )
         assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
         for fork in ({"at": 0, "options": {}}, {"at": 0, "mode": "coached"}):
             address, headers = (

@@ -492,6 +492,19 @@ def test_what_was_sent_and_what_came_back_is_open(show: Shown) -> None:
     assert raw.locator("pre").inner_text() == reply
 
 
+def test_a_thought_shows_all_that_differs_and_nothing_empty(show: Shown) -> None:
+    made = EVERY["vote"]()
+    made["questions"][0] |= {"sample": 1, "reply": '{"thoughtsLeft": 2, "next": null, "note": ""}'}
+    sample = next(one for one in made["nodes"] if one["id"] == made["questions"][0]["node"])
+    sample["text"] = "Which planet does Titan orbit?\nSaturn."
+    page = show(made, at=f"#{made['questions'][0]['id']}")
+    assert page.inner_text(f"#node-{sample['id']} .text") == "Which planet does Titan orbit? Saturn."
+    opened = page.locator("#detail .question").first
+    assert "sample" not in opened.locator("summary").first.inner_text(), "its label has the number"
+    fields = opened.locator(".turn.received .saying small").all_inner_texts()
+    assert [name.strip() for name in fields] == ["thoughts left"]
+
+
 def test_a_branch_leaves_at_the_thought_it_came_from(show: Shown) -> None:
     page = show(EVERY["session"]())
     place = (
@@ -513,6 +526,7 @@ def test_the_timeline_says_what_its_colours_mean_and_folds_when_short(show: Show
     made = tree()
     made["questions"], made["calls"] = made["questions"][:2], []
     assert not show(made).is_visible("#timeline .bars")
+    assert not page.locator("#timeline .legend").is_visible(), "a legend of bars that do not show"
     page.click("text=Show when each was asked")
     assert page.is_visible("#timeline .bars")
 
@@ -603,7 +617,9 @@ def test_a_phone_shows_an_outline_and_the_detail_as_a_sheet(show: Shown) -> None
 
 
 def test_votes_are_counted_and_the_early_stop_is_said(show: Shown) -> None:
-    page = show(EVERY["vote"]())
+    made = EVERY["vote"]()
+    made["votes"].append({"answer": "written from all", "count": 0, "nodes": [], "leads": False})
+    page = show(made)
     assert "stopped early: 2 samples were not needed" in page.inner_text("#votes")
     assert page.evaluate(
         "[...document.querySelectorAll('.vote')].map((row) => row.querySelectorAll('.voter').length)"

@@ -160,6 +160,7 @@ def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) ->
         assert server.client().post("/api/runs", json={**order, "problem": problem}).status_code == 201
     page = live.open("#/")
     page.wait_for_selector(".rows .of-answer >> text=10 solved")
+    assert texts(page, ".rows .title")[0].startswith("Batch of 10 runs, from “Use 1, 2, 3, ")
     assert texts(page, ".rows .day")[0] == "Today"
     page.click(".rows .others[title$='of this batch']")
     page.wait_for_selector(".rows .member >> nth=8")
@@ -201,11 +202,25 @@ def test_runs_of_two_problems_show_both_and_compare_no_figures(live: Live, serve
     assert "%" not in page.inner_text("main")
 
 
+def test_a_run_that_would_end_the_same_way_again_is_not_to_be_resumed(live: Live, server: Serving) -> None:
+    order = {"problem": "Use 2, 2 and 2 to make 99", "model": "offline", "strategy": "tree_of_thoughts"}
+    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    page = live.open(f"#/runs/{run_id}")
+    page.wait_for_selector(".status[data-status=unsolved]")
+    assert page.is_visible("text=Compare …")
+    assert not page.locator("button", has_text="Resume").filter(visible=True).count()
+
+
 def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     page = live.open("#/new?problem=What%20is%2017%20%2B%2025%3F&strategy=chain_of_thought")
     page.wait_for_selector("#model option:nth-child(2)", state="attached")
+    page.select_option("#model", "offline")
+    assert "number puzzles only" in page.inner_text("#power")
+    page.click(".order button.main")
+    page.wait_for_selector(".wrong >> text=only solves number puzzles")
     page.select_option("#model", "coached")
-    page.click("text=Start")
+    assert page.inner_text("#power") == ""
+    page.click(".order button.main")
     asked = page.locator(".asked")
     asked.locator(".problem >> text=What is 17 + 25?").wait_for()
     assert not asked.locator("pre").is_visible(), "how a model is asked is folded"

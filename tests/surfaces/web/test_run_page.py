@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import reasonry
 from reasonry.app.app import App
 from reasonry.core.bodies import Conclusion
-from reasonry.core.events import Answered, Stopped
+from reasonry.core.events import Answered, Stopped, ToolReturned, Verified
 from reasonry.core.machine import Step
 from reasonry.core.strategy import Strategy
 from reasonry.engine.journal import Begun, Ended, Settled
@@ -26,7 +26,7 @@ from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
-from reasonry.surfaces.web.run_page import run_page
+from reasonry.surfaces.web.run_page import result_text, run_page
 from reasonry.text import inert
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -72,6 +72,16 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
     assert {inert(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
+    assert all(node.text or not node.score_text for node in page.nodes if node.kind == "sample"), (
+        "an empty row"
+    )
+    ends = [node.label for node in page.nodes if node.state == "answer" and node.label.startswith("Thought")]
+    assert (
+        not ends
+        or page.why is None
+        or not page.why.text.startswith("Thought")
+        or (page.why.text.startswith(f"{ends[0]} ends in the answer"))
+    ), "the page marks another thought than the reason names"
     prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
         assert prompts[asked["id"]] == inert(asked["prompt"])
@@ -148,6 +158,26 @@ json_values = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (Verified("right", "it arrives", answer="1 + 2 = 3"), "confirmed: 1 + 2 = 3"),
+        (Verified("wrong", "it ends with 4, not 3"), "refuted: it ends with 4, not 3"),
+        (Verified("unknown"), "undecided"),
+        (
+            ToolReturned({"status": "ok", "stdout": "3\n", "error": None, "truncated": False}),
+            "status: ok\nstdout: 3",
+        ),
+        (ToolReturned([1, 2]), "[1,2]"),
+        (ToolReturned("a text"), "a text"),
+    ],
+)
+def test_a_result_of_a_tool_or_verifier_stands_in_words(event: Any, said: str) -> None:
+    assert result_text(msgspec.to_builtins(event)) == said
+
+
 PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "title", "synthesis")
 
 

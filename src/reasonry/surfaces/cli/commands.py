@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from cyclopts import App, CoercionError, CycloptsError, Parameter
-from cyclopts.exceptions import UnknownCommandError, UnknownOptionError, UnusedCliTokensError
+from cyclopts.exceptions import (
+    MissingArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from ...errors import UsageError
 from ...guided.tool_arguments import not_a_choice
@@ -46,7 +51,7 @@ COMMANDS: Mapping[str, str] = {
     "runs start": "Start a run that a server or workers drive.",
     "runs pause": "Pause a run in any process; resume continues it.",
     "runs limit": "Raise or lower the limits of a run in any process.",
-    "runs diff": "Show where two runs differ, and how each ended.",
+    "runs diff": "Compare two runs: where they differ, and how each ended.",
     "runs export": "Write a run, a session or a comparison as tests that replay it offline.",
     "sessions": "List, show, search, export, import, delete and pin sessions.",
     "sessions list": "List sessions, last used first.",
@@ -177,19 +182,28 @@ def _usage_error(error: CycloptsError) -> UsageError:
     command, unused = list(error.command_chain or ()), list(error.unused_tokens or ())
     _, apps, _ = app.parse_commands(command)
     if isinstance(error, UnknownCommandError):
-        names = (name for name in apps[-1] if name[0] != "-")
-        fault = f"unknown command {unused[0][:100]!r}.{did_you_mean(unused[0], names, 'Commands')}"
+        names = [name for name in apps[-1] if name[0] != "-"]
+        # A word of a command's description is as good as its name: `runs compare`, `resume`.
+        told = [name for name in names if unused[0].lower() in _words_of(*command, name)]
+        near = f" Did you mean {' or '.join(told)}?" if told else did_you_mean(unused[0], names, "Commands")
+        fault = f"unknown command {unused[0][:100]!r}.{near}"
     elif isinstance(error, UnknownOptionError):
         written = error.token.keyword or error.token.value
         fault = _unknown_option(written.partition("=")[0], command, apps[-1])
+    elif isinstance(error, MissingArgumentError) and error.argument:
+        fault = f"{error.keyword or error.argument.name} is missing."
     elif isinstance(error, UnusedCliTokensError) and unused:
         quote = "; put the problem in quotes" * (len(unused) > 1)
         fault = f"unexpected argument {' '.join(unused)[:100]!r}{quote}."
     else:
-        bounded = str(error).strip().replace("Must be >= ", "It must be at least ")
-        fault = bounded.replace("Must be <= ", "It must be at most ")
+        fault = str(error).strip().replace("Must be >= ", "It must be at least ")
+        fault = fault[:1].lower() + fault[1:].replace("Must be <= ", "It must be at most ")
     usage = str(format_usage(app, command, execution_path=apps)).strip()
-    return UsageError(f"{inert(fault[:1].lower() + fault[1:])} Usage: {usage}; --help says more.")
+    return UsageError(f"{inert(fault)} Usage: {usage}; --help says more.")
+
+
+def _words_of(*command: str) -> list[str]:
+    return re.findall(r"\w+", COMMANDS.get(" ".join(command), "").lower())
 
 
 def _unknown_option(written: str, command: list[str], app: App) -> str:

@@ -166,7 +166,7 @@ def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=V
     for option in options:
         name, equals, value = option.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"--{kind} takes {form}, got {option!r}", option=option)
+            raise UsageError(f"--{kind} must be {form}, got {option!r}", option=option)
         if name in values:
             raise UsageError(f"{kind} {name} is given twice", option=name)
         values[name.strip()] = value
@@ -220,7 +220,7 @@ def read_instant(option: str, text: str | None, forms: str) -> int | None:
 def _read_since(option: str, text: str | None) -> int | None:
     if ago := _AGO.fullmatch(text or ""):
         return max(0, now_ms() - int(ago[1]) * _UNITS_MS[ago[2]])
-    forms = "so long ago (30m, 12h, 7d, 2w) or an instant (2026-11-01, 2026-11-01T09:30)"
+    forms = "a time ago (30m, 12h, 7d, 2w) or a date (2026-11-01, 2026-11-01T09:30)"
     return read_instant(option, text, forms)
 
 

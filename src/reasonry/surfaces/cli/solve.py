@@ -11,14 +11,11 @@ from typing import Any
 
 from ...app.app import App
 from ...app.requests import RunRequest, explain_choice
-from ...core.problem import without_quoted
 from ...engine.drive import OpenRun
 from ...engine.journal import CALLER
 from ...engine.observer import Observer
 from ...engine.policy import Performers
 from ...engine.result import Result
-from ...errors import UsageError
-from ...puzzles.reading import read_puzzle
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...text import clip
 from .. import present
@@ -66,16 +63,12 @@ def solve(
 
 def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: RunSettings) -> int:
     """Drive a new run in view of the user, and return the exit code."""
-    from ...models.offline import NO_PUZZLE
     from .watch import watching
 
     silent = settings.common.as_data
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(request)
-        is_offline = order.participants.model == "offline" and "candidates" not in request.options
-        if is_offline and read_puzzle(without_quoted(order.problem)) is None:
-            raise UsageError(NO_PUZZLE, option="model")
         with watching(silent, app.pool.model_why, full=shown.full) as watch:
             if not silent:
                 print_note(*(f"warning: {warning}" for warning in order.warnings))

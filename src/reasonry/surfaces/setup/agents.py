@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
 from ...plugins import EXTRAS, has_extra, read_origin
-from ...text import find_named
+from ...text import did_you_mean, find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"
@@ -93,7 +93,8 @@ def find_agent(name: str) -> Agent:
     if (found := find_named(name, named)) is not None:
         return found
     names = [agent.name for agent in AGENTS]
-    raise NotFoundError(f"no agent is called {name[:60]!r}; there are {', '.join(names)}", choices=names)
+    near = did_you_mean(name, names, "The agents")
+    raise NotFoundError(f"there is no agent {name[:60]!r}.{near}", choices=names)
 
 
 class Machine(Struct, frozen=True):

@@ -5,7 +5,8 @@ after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
     best        | {"path_ids": [ID, …]}, the way to the answer in the tree
-    samples     [{"id" | "answer", "vote", "dropped", "inside"}], `vote` an answer in votes: [{"answer", "count"}]
+    samples     [{"id" | "answer", "vote", "dropped", "improves", "inside"}], `vote` an answer in
+                votes: [{"answer", "count"}]; a sample that improves another has no vote of its own
     iterations  [{"id", "iteration" | "plans", "selected_plan", "decision", "complexity"}]
     plans       [{"id", "plan" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
     tasks       [{"id", "iteration" | "task_query", "status", "reason", "result", "attempts", "errors", …}]
@@ -190,7 +191,9 @@ def votes_of(document: Document) -> list[PageVote]:
             "answer": answer,
             "count": count,
             "nodes": [
-                sample["id"] for sample in document.get("samples") or () if sample.get("vote") == answer
+                sample["id"]
+                for sample in document.get("samples") or ()
+                if sample.get("vote") == answer and not sample.get("improves")
             ],
             "leads": answer == leader,
         }

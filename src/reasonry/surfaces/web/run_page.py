@@ -16,6 +16,7 @@ from msgspec import structs
 
 from ...app.run_thoughts import thought_rows
 from ...blocks.programs import code_in
+from ...blocks.why import find_answer
 from ...core.bodies import Thought
 from ...core.strategy import Strategy
 from ...engine.journal import CALLER
@@ -92,7 +93,7 @@ def run_page(
         votes=read_part(lambda: votes_of(document), []),
         **{name: recorded[name] for name in _RECORDED if name in recorded},
         **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
-        nodes=[*maker.nodes.values()],
+        nodes=[*map(_told, maker.nodes.values())],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
@@ -156,11 +157,13 @@ class _Maker:
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
 
     def _add_chain(self) -> None:
-        """Add a node for each thought, and mark the path to the last thought of the main line."""
+        """Add a node for each thought, and mark the answer and the path to the last thought of the main line."""
         end = add_thoughts(self.nodes, map(thought_document, thought_rows(self.thoughts)), 0)[""]
         if end != self.root:
-            has_answer, is_open = self.document["answer"] is not None, is_active(self.document)
-            mark_path(self.nodes, end, "open" if is_open else "answer" if has_answer else "on_path")
+            answer, is_open = self.document["answer"], is_active(self.document)
+            mark_path(self.nodes, end, "open" if is_open else "on_path")
+            if answer is not None and not is_open:
+                self.nodes[f"t{find_answer(self.thoughts, answer)}"].state = "answer"
 
     def _attach_thought(self, number: int, thought: Thought, origin: str) -> None:
         name, text, score = f"t{number}", thought.text, thought.score
@@ -248,9 +251,16 @@ class _Maker:
             kind="tool" if is_tool else "verifier",
             name=text if is_tool else "verifier",
             text="\n".join(arguments) if is_tool else text,
-            result=_result_text(self.last.get(effect["id"], {})),
+            result=result_text(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
+
+
+def _told(node: PageNode) -> PageNode:
+    """Make its answer the text of a sample without a thought of its own."""
+    if node.kind == "sample" and not node.text:
+        node.text, node.score_text = node.score_text, ""
+    return node
 
 
 def _event_cost(event: Entry) -> PageCost:
@@ -268,13 +278,23 @@ def _difference(total: PageCost, known: PageCost) -> PageCost:
     return PageCost(total.calls - known.calls, total.tokens - known.tokens, usd)
 
 
-def _result_text(event: Entry) -> str | None:
+def _plain(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def result_text(event: Entry) -> str | None:
+    """Return the result of a tool or a verifier as people read it; None before it came."""
     match event.get("type"):
         case "tool_returned":
             value = event.get("value")
-            return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+            named = value if isinstance(value, dict) else {}
+            lines = (
+                f"{name}: {_plain(each)}" for name, each in named.items() if each not in (None, False, "")
+            )
+            return "\n".join(lines) or _plain(value)
         case "verified":
-            parts = (event["verdict"], event.get("detail"), event.get("answer"))
-            return ": ".join(part for part in parts if part)
+            word = {"right": "confirmed", "wrong": "refuted", "unknown": "undecided"}[event["verdict"]]
+            said = event.get("answer") or event.get("detail")
+            return f"{word}: {said}" if said else word
         case _:
             return None

@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { mark } from "./marks.js";
 import { nodeLabel } from "./record.js";
-import { firstLine, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
+import { oneLine, plainName, scoreName, scoreOf, stateWord } from "./wording.js";
 
 const SHOWN_CHARACTERS = 180;
 
@@ -15,7 +15,7 @@ export function cardText(record, id) {
     label: nodeLabel(node),
     note: note(record, node),
     score: node.state === "dropped" && !node.score ? "" : scoreOf(node),
-    text: firstLine(node.text).slice(0, SHOWN_CHARACTERS),
+    text: oneLine(node.text || node.why?.text).slice(0, SHOWN_CHARACTERS),
     spoken: spoken(record, node),
   };
 }
@@ -73,7 +73,7 @@ function note(record, node) {
 /** What a screen reader says of it. */
 function spoken(record, node) {
   const state = stateWord(node.state, Boolean(record.page.answer));
-  const parts = [nodeLabel(node), firstLine(node.text).slice(0, SHOWN_CHARACTERS), state];
+  const parts = [nodeLabel(node), oneLine(node.text).slice(0, SHOWN_CHARACTERS), state];
   if (node.state === "dropped" && node.why) parts.push(plainName(node.why.code));
   if (scoreOf(node)) parts.push(`${scoreName(node).toLowerCase()} ${scoreOf(node)}`);
   if (node.branch) parts.push(`branch ${node.branch}`);

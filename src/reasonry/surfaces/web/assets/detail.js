@@ -32,7 +32,7 @@ export function drawDetail(host, record, id, opened, page) {
       breadcrumbs(record, id, page),
       title(record, node),
       ...dropped(node),
-      ...(node.kind === "problem" ? [] : [element("div", { class: "prose" }, node.text || "—")]),
+      ...(node.kind === "problem" || (node.why && !node.text) ? [] : [element("div", { class: "prose" }, node.text || "—")]),
       brief(record, node),
       ...questions(record, asked, isOpen, page),
       ...calls(record, called, isOpen, page),

@@ -7,18 +7,18 @@ import { costLine, count, dotted, duration, firstLine, modelName, plainName, sco
 /** Its texts are put in when it is open: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
   const body = element("div", { class: "talk" });
-  const item = element("details", { class: "question", "data-id": question.id, open }, summary(question), body);
+  const item = element("details", { class: "question", "data-id": question.id, open }, summary(record, question), body);
   const write = () => item.open && !body.firstChild && body.append(...turns(record, question), ...changes(record, question.id, page), ...(page.questionTools?.(question) ?? []));
   listen(item, "toggle", write);
   write();
   return item;
 }
 
-function summary(question) {
+function summary(record, question) {
   const took = Number.isFinite(question.ended_at_ms) && question.ended_at_ms - question.begun_at_ms;
   const said = [
     plainName(question.stage ?? ""),
-    question.sample > 0 && `sample ${question.sample + 1}`,
+    question.sample > 0 && record.nodes.get(question.node)?.kind !== "sample" && `sample ${question.sample + 1}`,
     Number.isFinite(took) && took !== false && duration(took),
     question.reworded && "in other words",
     question.reused && "reused, $0",
@@ -67,7 +67,7 @@ function ownText({ page }, { id, prompt }) {
 function replyParts(reply) {
   if (!/^\s*\{[^]*\}\s*$/.test(reply)) return reply.split(/<\/?answer>/).map((part, index) => (index === 1 ? element("strong", {}, part) : part));
   try {
-    return Object.entries(JSON.parse(reply)).map(([name, value]) => {
+    return Object.entries(JSON.parse(reply)).filter(([, value]) => valueText(value) !== "").map(([name, value]) => {
       const list = Array.isArray(value) && value.length > 1 && element("ol", {}, ...value.map((one) => element("li", {}, valueText(one))));
       return element("div", {}, element("small", {}, `${plainName(name)} `), list || element(name === "answer" ? "strong" : "span", {}, valueText(value)));
     });

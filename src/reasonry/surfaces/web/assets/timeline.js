@@ -51,9 +51,13 @@ export function drawTimeline(record, page) {
   putInOrder(room, [ticks(axis), field, ...spendLine(record, axis)]);
   const section = byId("timeline");
   section.hidden = false;
-  const isFew = all.length < FEW_BARS;
-  if (isFew) (parts.few ??= element("details", {}, element("summary", { class: "quiet" }, "Show when each was asked"))).append(room.parentElement);
-  putInOrder(section, [head(record, all, each, parts.toggle), isFew ? parts.few : room.parentElement, barLegend(all, record)]);
+  let drawn = [room.parentElement, barLegend(all, record)];
+  if (all.length < FEW_BARS) {
+    parts.few ??= element("details", {}, element("summary", { class: "quiet" }, "Show when each was asked"));
+    putInOrder(parts.few, [parts.few.firstChild, ...drawn]);
+    drawn = [parts.few];
+  }
+  putInOrder(section, [head(record, all, each, parts.toggle), ...drawn]);
 }
 
 /** What stays when the timeline is drawn anew: its field, and the bars that are as they were. */

@@ -9,7 +9,7 @@ const SHOWN = 300; // of the votes in the order they came in
 
 /** The votes of a page, where samples voted: of drafts that a judge compared, each stands alone. */
 function votesOf({ votes = [], confidence }) {
-  return Number.isFinite(confidence) || votes.some((vote) => vote.count > 1) ? votes : [];
+  return Number.isFinite(confidence) || votes.some((vote) => vote.count > 1) ? votes.filter((vote) => vote.count) : [];
 }
 
 /**

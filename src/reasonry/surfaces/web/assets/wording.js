@@ -39,9 +39,9 @@ export function isAnswered(outcome) {
   return ["solved", "answered"].includes(outcome);
 }
 
-/** `branch_selection` as people write it. */
+/** `branch_selection` and `thoughtsLeft` as people write them. */
 export function plainName(name) {
-  return String(name).replaceAll("_", " ");
+  return String(name).replaceAll("_", " ").replace(/([a-z])([A-Z])/g, (_, end, start) => `${end} ${start.toLowerCase()}`);
 }
 
 /** A model by its name, without the address at which it is where it has no name of its own. */
@@ -134,7 +134,12 @@ export function valueText(value) {
   return Object.entries(value).map(([name, one]) => `${name}: ${valueText(one)}`).join("\n");
 }
 
-/** The first line that says something, for a label in a row. */
+/** A text in one line, for a row: two thoughts that begin alike may differ in the second line. */
+export function oneLine(text) {
+  return (text ?? "").trim().replace(/\s+/g, " ");
+}
+
+/** The first line that says something, for a label. */
 export function firstLine(text) {
   return (text ?? "").trim().split(/\s*\n\s*/, 1)[0];
 }

@@ -5,6 +5,9 @@ import { isAnswered } from "../wording.js";
 import { compareDialog } from "./compare_dialog.js";
 import { limitsDialog } from "./limits_dialog.js";
 
+// Nothing but another model or strategy brings another end: a fork may name them.
+const REFUSALS = ["model_refused", "script_exhausted", "context_overflow", "stage_error"];
+
 /**
  * @param {object} run
  * @param {import("./api.js").api} run.api
@@ -67,7 +70,8 @@ export function makeControls({ api, path, onNavigate, changed }) {
     page = newer;
     const isActive = page.status === "active";
     const isDriven = page.mode === "driven";
-    const isOver = isAnswered(page.outcome), isAtLimit = /^max_|^cost/.test(page.termination?.reason);
+    const { reason, code } = page.termination ?? {};
+    const isOver = isAnswered(page.outcome) || page.outcome === "unsolved" || REFUSALS.includes(code), isAtLimit = /^max_|^cost/.test(reason);
     buttons.pause.hidden = !isActive || page.paused || isIdle || !isDriven;
     buttons.resume.hidden = !isDriven || (isActive ? !page.paused && !isIdle : isOver || isAtLimit);
     buttons.limits.hidden = isOver;

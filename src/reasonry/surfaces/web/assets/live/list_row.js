@@ -89,7 +89,7 @@ function batchRow(group, runs, isOpen) {
   for (const { status } of runs) ends.set(status, (ends.get(status) ?? 0) + 1);
   const { of, at_ms, strategy, mode, title } = runs[0];
   const calls = runs.reduce((sum, one) => sum + (one.calls ?? 0), 0);
-  return { of, id: group, address: group, at_ms, strategy, mode, title: `${runs.length} runs: ${title}`, ends: [...ends], said: count(calls, "call"), others: `${runs.length} runs of this batch`, group, isOpen };
+  return { of, id: group, address: group, at_ms, strategy, mode, title: `Batch of ${runs.length} runs, from “${title}”`, ends: [...ends], said: count(calls, "call"), others: `${runs.length} runs of this batch`, group, isOpen };
 }
 
 /** The batch that a run belongs to: many runs that began together, with one strategy and one model. */

@@ -32,7 +32,8 @@ export function mountNewRun(main, { query, onNavigate }) {
   const strategy = element("select", { id: "strategy" }, element("option", { value: "auto" }, "Chosen for the problem"));
   const about = element("p", { class: "quiet", id: "about" }, "A rule chooses the strategy that suits the problem.");
   strategy.setAttribute("aria-describedby", "about");
-  const model = element("select", { id: "model" });
+  const model = element("select", { id: "model", "aria-describedby": "power" });
+  const power = element("p", { class: "quiet", id: "power" });
   const options = element("div", { class: "fields" });
   const box = element("details", { hidden: true }, element("summary", {}, "Options"), options);
   const parts = element("fieldset", { hidden: true }, element("legend", {}, "With"));
@@ -53,7 +54,7 @@ export function mountNewRun(main, { query, onNavigate }) {
     element("div", { class: "chips", role: "group", "aria-label": "Examples" }, element("span", { class: "quiet" }, "For example"), ...examples),
     element("div", { class: "pair" },
       element("div", {}, field("Strategy", strategy), about),
-      element("div", {}, field("Model", model))),
+      element("div", {}, field("Model", model), power)),
     box,
     parts,
     element("fieldset", {}, element("legend", {}, "Limits"), element("div", { class: "fields" }, ...limits)),
@@ -77,6 +78,10 @@ export function mountNewRun(main, { query, onNavigate }) {
     const all = element("details", {}, element("summary", {}, `All ${made.length + rest.length} options`), element("div", { class: "fields" }, ...rest));
     options.replaceChildren(...made, ...(rest.length ? [all] : []));
     box.hidden = !options.children.length;
+  }
+
+  function describeModel() {
+    power.textContent = model.value === "offline" ? `It solves number puzzles only, such as “${EXAMPLES[0]}”. For another problem, answer each question yourself, or start the server with --model.` : "";
   }
 
   function order() {
@@ -106,7 +111,7 @@ export function mountNewRun(main, { query, onNavigate }) {
       onNavigate(`/runs/${encodeURIComponent(id)}`);
     } catch (error) {
       const { field: at, option } = error.details ?? {};
-      tell(api.say(error), form.querySelector(`#${CSS.escape(at ?? "")}, #option-${CSS.escape(option ?? "")}, #limit-${CSS.escape(option ?? "")}`));
+      tell(api.say(error), [at, option, `option-${option}`, `limit-${option}`].map((id) => document.getElementById(id)).find(Boolean));
     } finally {
       start.disabled = false;
     }
@@ -130,6 +135,7 @@ export function mountNewRun(main, { query, onNavigate }) {
   listen(form, "keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !start.disabled) void send();
   });
+  listen(model, "change", describeModel);
   listen(strategy, "change", () => describe().catch((error) => tell(api.say(error))));
 
   Promise.all([api.get("/strategies"), api.get("/models")]).then(([known, { models, default: usual, ...listed }]) => {
@@ -146,6 +152,7 @@ export function mountNewRun(main, { query, onNavigate }) {
     const last = remembered();
     const wanted = [wish.model, last.model, usual].find((name) => name === COACHED || names.includes(name));
     if (wanted) model.value = wanted;
+    describeModel();
     const chosen = [wish.strategy, last.strategy].find((one) => strategies.some(({ name }) => name === one));
     if (chosen) strategy.value = chosen;
     return describe();
