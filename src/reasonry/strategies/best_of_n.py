@@ -1,6 +1,7 @@
-"""Best of N: write several answers, and let a judge compare them in pairs.
+"""Best of N: write several answers, and let a judge compare them.
 
-"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); pairs against points: "V1",
+"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); lists in several orders: arXiv:2311.17311; halving:
+Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1",
 arXiv:2603.04304; knock-out of repeated votes: arXiv:2604.16529; repair and second selection: arXiv:2609.19515;
 inputs that tell programs apart: S*, arXiv:2502.14382.
 
@@ -10,13 +11,15 @@ Algorithm, for a problem x:
     drop y_i that is proved wrong; one proved right ends the run         draft_verification
     equal answers become one candidate, with its votes as prior
     programs: inputs t on which they differ, y_i(t) for each             differential_testing
-    r(a, b) ~ judge(x, y_a, y_b): a ring, then all beside two pivots     comparison
+    r ~ judge(x, y_a, y_b, …), each once in each place; the better half  comparison
+    again, until one is left
     y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); select again  draft_repair
     argmax_y score(y)                                                    answer_selection
 
 *Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
-whole numbers in a reply, where the tournament's paper reads token probabilities; the knock-out's third vote is drawn
-only if two votes in swapped order disagree or are close; a round of the tournament ends once the lead is safe.
+whole numbers in a reply, where the tournament's paper reads token probabilities; its pairs are an option, as halving is
+no less often right with fewer calls (`bench/selection.py`); the knock-out's third vote is drawn only if two votes in
+swapped order disagree or are close; the last round of the tournament ends once the lead is safe.
 """
 
 from __future__ import annotations
@@ -58,8 +61,6 @@ define, on inputs where they may return different values: edge cases first. Repl
 
 NOT_JUDGED = "no reply of the judge could be read; the answer is the one with the most votes"
 
-MANY = 8
-"""The number of candidates from which a knock-out is more often right per call than pairs around pivots."""
 MAX_CALLS = 6
 USUAL_MODULES = ("collections", "datetime", "decimal", "itertools", "json", "math", "random", "re")
 """Modules of every sandbox that an expression may name, whatever the program imports."""
@@ -79,7 +80,7 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
     judge: Annotated[
         Rules | None,
-        Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
+        Meta(description="How the judge compares candidates; none: halving, or heats if calls are few."),
     ] = None
     repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
     candidates: Annotated[
@@ -171,10 +172,9 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         if options.judge or count == 1:
             return options.judge or "points"
         left = DEFAULT_CALLS if self.calls_left is None else self.calls_left
-        pays = not options.candidates
-        if count < MANY and (pays or 3 * count < left):
-            return "pairs"
-        return "knockout" if pays or 2 * count < left else "heats"
+        if options.candidates and 2 * count >= left:
+            return "heats"
+        return "halving"
 
     @property
     def best(self) -> Draft | None:
@@ -412,7 +412,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
-    calls=17,
+    calls=15,
     least_calls=4,
     state=State,
     conclude=conclude,
