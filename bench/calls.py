@@ -59,7 +59,7 @@ MOST_CALLS = {
     "step_back": 3,
     "tree_of_thoughts": 99,
     "analysis": 18,
-    "best_of_n": 17,
+    "best_of_n": 15,
     "refine": 8,
     "program_of_thought": 4,
     "council": 7,
@@ -149,6 +149,12 @@ REVISIONS: dict[tuple[str, str], Callable[[int, Ask], dict[str, Any]]] = {
     ("best_of_n", "sequential_reasoning"): _other_answer,
     ("refine", "sequential_reasoning"): _other_answer,
     ("council", "sequential_reasoning"): _other_answer,
+    ("best_of_n", "comparison"): lambda count, ask: {
+        "ratings": {
+            label: max(1, 10 - number)
+            for label, number in zip(ask.facts["labels"], ask.facts["candidates"], strict=True)
+        }
+    },
     ("refine", "answer_check"): lambda count, ask: {
         "rating": 4,
         "ratings": dict.fromkeys(ask.facts["labels"], 4),

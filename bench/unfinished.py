@@ -4,7 +4,7 @@
 
 A draft has a quality u ~ U(0, 1); a judge rates it 10 u + N(0, noise). The last questions of a run are asked as the
 engine asks them, when no call is left beside those.
-Target, with noise 1: a mean quality of at least 0.65 at 10 calls, 0.75 at 14 and 0.78 at 17, the usual number.
+Target, with noise 1: a mean quality of at least 0.65 at 10 calls, 0.75 at 14 and 0.78 at 17.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Mind:
             return Answered(f"It is written.\n<answer>{draft}</answer>")
         shown = re.findall(r"draft-\d+", getattr(one.effect, "prompt", ""))
         rated = (10 * self.qualities[draft] + self.chance.gauss(0, self.noise) for draft in shown)
-        ratings = {label: min(10, max(1, rating)) for label, rating in zip("AB", rated, strict=True)}
+        ratings = {label: min(10, max(1, rating)) for label, rating in zip("ABCDE", rated, strict=False)}
         return Answered(json.dumps({"reason": "as rated", "ratings": ratings}))
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reasonry.blocks.tournament import Contender, Ratings, Rules, Tournament, borda, seeded_order
 
-RULES: list[Rules] = ["pairs", "knockout", "heats", "points", "list"]
+RULES: list[Rules] = ["halving", "pairs", "knockout", "heats", "points", "list"]
 
 
 def run(
@@ -97,6 +97,47 @@ def test_in_a_knockout_the_leader_so_far_is_replaced_by_who_beats_it_in_both_ord
     assert leaders[-1] == 8
 
 
+def test_halving_shows_each_candidate_once_in_each_place_of_its_level() -> None:
+    verdicts, rounds, _ = run("halving", 5, float)
+    assert [len(verdict.shown) for verdict in verdicts] == [5] * 5 + [3] * 3 + [2] * 2
+    assert rounds == 3
+    for size in (5, 3, 2):
+        level = [verdict.shown for verdict in verdicts if len(verdict.shown) == size]
+        assert all(len(set(place)) == size for place in zip(*level, strict=True))
+    verdicts, _, ranking = run("halving", 64, float)
+    assert len(verdicts) == 126
+    assert max(len(verdict.shown) for verdict in verdicts) == 8
+    assert ranking[0] == 64
+
+
+def test_halving_counts_the_ratings_of_all_levels() -> None:
+    contenders = [Contender(number) for number in (1, 2, 3)]
+    rated = {1: 9.0, 2: 6.0, 3: 2.0}
+    questions = Tournament("halving", contenders).next_questions()
+    verdicts = [Ratings(shown, tuple(rated[number] for number in shown)) for shown in questions]
+    half = Tournament("halving", contenders, verdicts)
+    assert sorted(half.next_questions()) == [(1, 2), (2, 1)]
+    narrow = [Ratings(shown, tuple(5.1 - at % 2 / 10 for at in shown)) for shown in half.next_questions()]
+    assert list(replace(half, verdicts=[*verdicts, *narrow]).standings()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("size", [5, 8])
+def test_halving_has_the_best_rated_candidate_lead_after_each_reply(size: int) -> None:
+    contenders, verdicts = [Contender(number) for number in range(1, size + 1)], list[Ratings]()
+    while questions := Tournament("halving", contenders, verdicts).next_questions():
+        for shown in questions:
+            verdicts.append(Ratings(shown, tuple(map(float, shown))))
+            assert Tournament("halving", contenders, verdicts).leader_so_far() == size
+
+
+@pytest.mark.parametrize("rules", ["halving", "knockout"])
+def test_the_loser_of_the_last_pair_is_second(rules: Rules) -> None:
+    for seed in range(40):
+        rng = random.Random(seed)
+        verdicts, _, ranking = run(rules, 8, lambda _, rng=rng: rng.choice([1.0, 4.0, 6.0, 9.0]))
+        assert sorted(verdicts[-1].shown) == sorted(ranking[:2])
+
+
 def test_in_the_ring_each_candidate_stands_once_in_each_place() -> None:
     contenders = [Contender(number) for number in range(1, 8)]
     ring = Tournament("pairs", contenders, seed=3).next_questions()
@@ -117,27 +158,28 @@ def test_without_a_reading_votes_decide_then_the_shorter_text() -> None:
     assert list(Tournament("pairs", contenders, [Ratings((1, 2)), Ratings((2, 3))]).standings()) == [2, 3, 1]
 
 
-def test_a_lead_that_no_missing_verdict_can_take_is_decided() -> None:
+@pytest.mark.parametrize("rules", ["pairs", "halving"])
+def test_a_lead_that_no_missing_verdict_can_take_is_decided(rules: Rules) -> None:
     rng = random.Random(4)
-    decided = 0
 
     def judge(shown: tuple[int, ...]) -> Ratings:
         return Ratings(shown, tuple(rng.choice([1.0, 4.0, 9.0]) for _ in shown))
 
+    decided = 0
     for _ in range(2000):
         contenders = [Contender(number, rng.choice([0.1, 0.6])) for number in (1, 2, 3, 4)]
-        ring = [judge(shown) for shown in Tournament("pairs", contenders).next_questions()]
-        half = Tournament("pairs", contenders, ring)
+        first = Tournament(rules, contenders)
+        half = replace(first, verdicts=[judge(shown) for shown in first.next_questions()])
         questions = half.next_questions()
         known = {place: judge(shown) for place, shown in enumerate(questions) if rng.random() < 0.7}
         if not half.is_decided(questions, known):
             continue
         decided += 1
         every = [known.get(place) or judge(shown) for place, shown in enumerate(questions)]
-        leader = next(iter(replace(half, verdicts=[*ring, *every]).standings()))
+        leader = next(iter(replace(half, verdicts=[*half.verdicts, *every]).standings()))
         # A verdict that did not come, or that nobody can read, takes no lead either.
         came = [known.get(place, Ratings(shown)) for place, shown in enumerate(questions)]
-        cut_off = replace(half, verdicts=[*ring, *came])
+        cut_off = replace(half, verdicts=[*half.verdicts, *came])
         assert leader == cut_off.leader_so_far() == next(iter(cut_off.standings()))
     assert decided > 20
 

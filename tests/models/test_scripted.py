@@ -107,6 +107,27 @@ def test_the_command_line_fails_if_a_file_has_lines_left_over(tmp_path: Path, ki
     assert f"no question used reply 2 (answer_verification) of {kind}:{file}" in done.stderr
 
 
+@pytest.mark.parametrize("kind", ["scripted", "recorded"])
+def test_a_resumed_run_fails_if_lines_are_left_over(tmp_path: Path, kind: str) -> None:
+    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
+    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true"]
+    (tmp_path / "file.jsonl").write_text("\n".join(map(json.dumps, CHECKED)), "utf-8")
+    if kind == "recorded":
+        script = ["--model", "scripted:file.jsonl", "--record", "recording.jsonl"]
+        assert call_command([*words, *script], env=env, cwd=tmp_path).returncode == 0
+        (tmp_path / "recording.jsonl").rename(tmp_path / "file.jsonl")
+    limited = [*words, "--model", f"{kind}:file.jsonl", "--max-calls", "1", "--at-limit", "stop"]
+    resume = ["runs", "resume", "last", "--max-calls", "5"]
+    assert call_command(limited, env=env, cwd=tmp_path).returncode == 10
+    assert call_command(resume, env=env, cwd=tmp_path).returncode == 0
+    assert call_command(limited, env=env, cwd=tmp_path).returncode == 10
+    lines = (tmp_path / "file.jsonl").read_text("utf-8").strip()
+    (tmp_path / "file.jsonl").write_text(f"{lines}\n{lines.splitlines()[-1]}\n", "utf-8")
+    done = call_command(resume, env=env, cwd=tmp_path)
+    assert done.returncode == 8
+    assert f"no question used reply 3 (answer_verification) of {kind}:file.jsonl" in done.stderr
+
+
 async def test_usage_and_errors_are_the_line_s() -> None:
     model = ScriptedModel.of(
         {"stage": "*", "reply": "x", "usage": {"output_tokens": 5, "usd": 0.25}},

@@ -88,7 +88,7 @@ def test_the_command_line_reads_the_file_and_a_resumed_run_asks_the_same(
     own, script, store = tmp_path / "own.txt", tmp_path / "script.jsonl", str(tmp_path / "s.db")
     own.write_text(OWN, encoding="utf-8")
     answer = {"reasoning": "a", "answer": "4"}
-    lines = [{"stage": "*", "error": "provider_error"}, *[{"stage": "*", "reply": answer}] * 2]
+    lines = [{"stage": "*", "error": "provider_error"}, {"stage": "*", "reply": answer}]
     script.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     model = ["--model", f"scripted:{script}", "--store", store, "--json"]
     solve = ["solve", "2 + 2?", "--strategy", "cot", *model, "--prompt", f"{STAGE}={own}"]

@@ -110,6 +110,23 @@ def test_neither_a_verifier_nor_a_model_is_a_usage_error(tmp_path: Path) -> None
     assert "no model is set" in done.stderr
 
 
+def test_offline_is_asked_for_no_rating(tmp_path: Path) -> None:
+    done = select(tmp_path, "right.py", "wrong.py", "--model=offline")
+    assert done.returncode == 2
+    assert "name a verifier, or a model that judges" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["--model=offline", "--model=scripted:judge.jsonl"])
+def test_where_nothing_tells_candidates_apart_the_run_is_unsolved(tmp_path: Path, model: str) -> None:
+    lines = [json.dumps({"stage": "comparison", "reply": "Both are good."})] * 12
+    (tmp_path / "judge.jsonl").write_text("\n".join(lines), "utf-8")
+    done = select(tmp_path, "right.py", "wrong.py", model, "--verifier=arithmetic:24", "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["outcome"], document["answer"]) == (11, "unsolved", None)
+    assert document["termination"]["detail"].startswith("nothing decided between 2 candidates")
+    assert (document["usage"]["calls"] == 0) == (model == "--model=offline")
+
+
 def test_a_pair_that_a_judge_has_no_room_for_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
     texts = {"a.txt": "Hello.", "b.txt": "x" * 60_000, "c.txt": "y" * 60_000}
     done = select(tmp_path, *texts, judge(tmp_path, {"A": 9, "B": 1}), "--json", **texts)

@@ -245,6 +245,10 @@ def _read_options(levels: Levels, performers: Performers) -> list[Any]:
             complete = with_coached_defaults(strategy, complete)
         if performers.verifier is not None and _has_option(strategy, "verify"):
             complete.setdefault("verify", True)
+        # The offline model computes, and rates nothing.
+        judges = performers.judge_model or performers.model
+        if judges.name == "offline" and _has_option(strategy, "judge"):
+            complete.setdefault("judge", "off")
         if performers.tools is not None and _has_option(strategy, "tools"):
             complete.setdefault("tools", performers.tools.cards())  # pyright: ignore[reportAttributeAccessIssue]
         checked.insert(0, read_options(strategy, complete))
@@ -283,6 +287,16 @@ def _check_verifier(reading: _Reading) -> str:
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")
     is_asked = getattr(reading.options[0], "verify", False)
     return idle_verifier_warning(verifier, reading.problem) if is_asked else ""
+
+
+def _check_judge(reading: _Reading) -> str:
+    options, verifier = reading.options[0], reading.performers.verifier
+    is_off = getattr(options, "judge", None) == "off" and getattr(options, "candidates", None)
+    if is_off and verifier is None:
+        raise UsageError(
+            "nothing tells the candidates apart: name a verifier, or a model that judges", option="model"
+        )
+    return ""
 
 
 def _check_tools(reading: _Reading) -> str:
@@ -324,6 +338,7 @@ def _check_calls(reading: _Reading) -> str:
 
 _CHECKS: Final[tuple[Callable[[_Reading], str], ...]] = (
     _check_verifier,
+    _check_judge,
     _check_tools,
     _check_models,
     _check_prices,

@@ -4,6 +4,9 @@
              candidate is once first and once second, then every other candidate beside two pivots, the leader so far
              and the best other candidate of the ring; a pair of the ring is judged again in swapped order
 `knockout`   pairs judged in both orders, and once more if the two verdicts disagree or are close; log₂ n rounds
+`halving`    up to eight candidates rated at once, as often as there are candidates, so that each is once in each place;
+             the better half enters the next level, where the ratings so far still count (sequential halving of Karnin,
+             Koren and Somekh, ICML 2013)
 `heats`      up to eight candidates rated at once, in both orders; the best of each heat enters the next level
 `points`     each candidate rated alone
 `list`       all candidates rated at once
@@ -13,14 +16,15 @@ Rule 2: a candidate's score is its mean preference plus a quarter of the logarit
         that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
         earlier candidate.
 Rule 3: the next questions are a function of the verdicts so far, so that no pair is judged again.
-Rule 4: the first contender leads until the tournament ends, in a knock-out until it loses a pair. In pairs it stays the
-        leader if the judge always prefers it to the winner. In an unfinished tournament, a candidate that has beaten
-        the leader leads.
+Rule 4: the first contender leads until the end of the tournament, in a knock-out until it loses a pair, in halving
+        until another is rated better beside it; in pairs it stays the leader if the judge always prefers it to the
+        winner. In an unfinished tournament, a candidate that has beaten the leader leads.
+Rule 5: a candidate that leaves a level is ranked below all that enter the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from math import exp, log
 from typing import Literal
@@ -28,8 +32,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-Rules = Literal["pairs", "knockout", "heats", "points", "list"]
-_BRACKETS = ("knockout", "heats")
+Rules = Literal["halving", "pairs", "knockout", "heats", "points", "list"]
+_BRACKETS = ("halving", "knockout", "heats")
 
 ROOM = 100_000
 """The characters of all candidates of a question that a judge has room for."""
@@ -60,13 +64,14 @@ class Ratings(Struct, frozen=True):
         return [MIDDLE if rating is None else rating for rating in self.ratings]
 
     def preference(self, number: int) -> float:
-        """Return the preference for a candidate over its rivals, from 0 to 1; alone, its rating as a share."""
+        """Return the mean preference for a candidate over its rivals, from 0 to 1; alone, its rating as a share."""
         if not self.ratings:
             return 0.5
-        place, ratings = self.shown.index(number), self.counted
-        if len(self.shown) == 2:
-            return 1 / (1 + exp(ratings[1 - place] - ratings[place]))
-        return (ratings[place] - 1) / 9
+        rivals = self.counted
+        own = rivals.pop(self.shown.index(number))
+        # By differences, since a judge's scale is another one in each reply.
+        preferences = [1 / (1 + exp(rating - own)) for rating in rivals] or [(own - 1) / 9]
+        return sum(preferences) / len(preferences)
 
 
 class Contender(Struct, frozen=True):
@@ -144,12 +149,15 @@ class Tournament(Struct, frozen=True):
         return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
 
     def leader(self) -> int:
-        """Return the leader so far: the first contender, or in a knock-out the contender that beat it."""
+        """Return the leader so far: the first contender, or in levels the contender that beat it."""
         leader = self.contenders[0].number
-        beaten = self._bracket()[1] if self.rules in _BRACKETS else {}
+        _, beaten, out = self._bracket() if self.rules in _BRACKETS else ([], {}, [])
         while leader in beaten:
             leader = beaten[leader]
-        return leader
+        beside = [verdict.shown for verdict in self.verdicts if verdict.ratings and leader in verdict.shown]
+        if self.rules != "halving" or not beside:
+            return leader
+        return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
         """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
@@ -169,11 +177,14 @@ class Tournament(Struct, frozen=True):
     def standings(self) -> dict[int, float]:
         """Return the final score of each candidate, the winner first."""
         found, leader = scores(self.contenders, self.verdicts), self.leader()
-        winner = leader if self.rules in _BRACKETS else next(iter(found))
-        if self.rules == "pairs":
+        winner, out = next(iter(found)), list[int]()
+        if self.rules in _BRACKETS:
+            winner, out = leader, self._bracket()[2]
+        elif self.rules == "pairs":
             beside = _preferences(leader, winner, self.verdicts)
             winner = leader if beside and min(beside) > 0.5 else winner
-        return {number: found[number] for number in (winner, *(each for each in found if each != winner))}
+        left = [number for number in found if number not in out]
+        return {number: found[number] for number in dict.fromkeys([winner, *left, *out])}
 
     def is_decided(self, questions: Sequence[tuple[int, ...]], brought: Mapping[int, Ratings]) -> bool:
         """Whether no missing verdict can change the leader.
@@ -182,8 +193,14 @@ class Tournament(Struct, frozen=True):
             questions: The questions of this round.
             brought: The verdicts so far, by the position of their question.
         """
-        known = [*self.verdicts, *brought.values()]
-        leader = next(iter(scores(self.contenders, known)))
+        rivals, verdicts = self.contenders, self.verdicts
+        if self.rules in _BRACKETS:
+            rivals, verdicts = (
+                [each for each in rivals if each.number in questions[0]],
+                self._votes(questions[0]),
+            )
+        known = [*verdicts, *brought.values()]
+        leader = next(iter(scores(rivals, known)))
         missing = [shown for place, shown in enumerate(questions) if place not in brought]
         first = self.contenders[0].number
         # By rule 4 the first contender may stay the leader, unless the judge did not prefer it once.
@@ -194,8 +211,8 @@ class Tournament(Struct, frozen=True):
         def bound(each: Contender, preference: float) -> float:
             return _score(each, known, [preference for shown in missing if each.number in shown])
 
-        lead = next(bound(each, 0) for each in self.contenders if each.number == leader)
-        return all(bound(each, 1) < lead for each in self.contenders if each.number != leader)
+        lead = next(bound(each, 0) for each in rivals if each.number == leader)
+        return all(bound(each, 1) < lead for each in rivals if each.number != leader)
 
     def _beside_pivots(self, ring: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return every pair with a pivot: the leader so far or the best other. Pairs of the ring are swapped."""
@@ -210,24 +227,37 @@ class Tournament(Struct, frozen=True):
                     pairs.append(pair[::-1] if pair in ring else pair)
         return pairs
 
-    def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int]]:
-        """Return the open questions of the first unfinished level, and the winner of each lost pair by its loser."""
+    def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
+        """Return the open questions of the first open level, the winner over each loser, and the losers ranked."""
         beaten: dict[int, int] = {}
+        out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)
         size = 2 if self.rules == "knockout" else max(2, min(HEAT, ROOM // max(1, longest)))
+        is_halving = self.rules == "halving"
         while len(level) > 1:
             questions: list[tuple[int, ...]] = []
+            lost: list[int] = []
             for shown in (tuple(level[at : at + size]) for at in range(0, len(level) - 1, size)):
-                votes = [verdict for verdict in self.verdicts if set(verdict.shown) == {*shown}]
-                winner, *losers = scores([each for each in self.contenders if each.number in shown], votes)
-                open_votes = _open_votes(shown, votes)
+                ranked = self._rank(shown)
+                open_votes = _open_votes(shown, self._votes(shown), self.rules)
                 questions += open_votes
                 if not open_votes:
-                    beaten |= dict.fromkeys(losers, winner)
+                    losers = ranked[(len(shown) + 1) // 2 if is_halving else 1 :]
+                    beaten |= dict.fromkeys(losers, ranked[0])
+                    lost += losers
+            out = [*(number for number in scores(self.contenders, self.verdicts) if number in lost), *out]
             if questions:
-                return questions, beaten
+                return questions, beaten, out
             level = [number for number in level if number not in beaten]
-        return [], beaten
+        return [], beaten, out
+
+    def _votes(self, shown: Collection[int]) -> list[Ratings]:
+        """Return the verdicts on candidates that a judge saw together."""
+        return [verdict for verdict in self.verdicts if set(shown) <= set(verdict.shown)]
+
+    def _rank(self, shown: Collection[int]) -> list[int]:
+        """Rank candidates by the verdicts on them together."""
+        return list(scores([each for each in self.contenders if each.number in shown], self._votes(shown)))
 
 
 def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[float]:
@@ -237,10 +267,12 @@ def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[f
     ]
 
 
-def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings]) -> list[tuple[int, ...]]:
-    """Return the unjudged orders of candidates: both orders, and a close pair once more."""
-    missing = [order for order in (shown, shown[::-1]) if all(order != vote.shown for vote in votes)]
-    if missing or len(votes) > 2 or len(shown) > 2:
+def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings], rules: Rules) -> list[tuple[int, ...]]:
+    """Return the orders in which candidates are still to be judged; in a knock-out a close pair once more."""
+    count = len(shown) if rules == "halving" else 1
+    orders = [shown[at:] + shown[:at] for at in range(count)] if count > 2 else [shown, shown[::-1]]
+    missing = [order for order in orders if all(order != vote.shown for vote in votes)]
+    if missing or len(votes) > 2 or rules != "knockout":
         return missing
     preferences = [vote.preference(min(shown)) for vote in votes]
     disagree = (preferences[0] - 0.5) * (preferences[1] - 0.5) <= 0

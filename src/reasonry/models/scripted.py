@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -297,7 +298,7 @@ class RecordedModel(Model):
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
         lines = read_lines(path, RecordingLine, "recording")
         self._lines = [line for line in lines if isinstance(line, Recording)]
-        self._used = set[int]()
+        self._used, self._earlier = set[int](), Counter[str]()
         for recording in self._lines:
             key = recording.stage, recording.digest, recording.sample
             self._answers.setdefault(key, []).append(recording)
@@ -326,8 +327,16 @@ class RecordedModel(Model):
             on_text(recording.answer.text)
         return replace(recording.answer, model=self.name)
 
+    def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
+        """Count the lines that a resumed run has used, by stage; see `ScriptedModel.rewind`."""
+        self._earlier = Counter(stage for stage, answered in asked if answered)
+
     @property
     def left_over(self) -> list[str]:
         """See `ScriptedModel.left_over`."""
-        lines = enumerate(self._lines, 1)
-        return [f"reply {n} ({line.stage})" for n, line in lines if id(line) not in self._used]
+        earlier, left = self._earlier.copy(), list[str]()
+        for number, line in enumerate(self._lines, 1):
+            if id(line) not in self._used:
+                earlier[line.stage] -= 1
+                left += [f"reply {number} ({line.stage})"] * (earlier[line.stage] < 0)
+        return left

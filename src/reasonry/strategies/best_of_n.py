@@ -1,6 +1,7 @@
-"""Best of N: write several answers, and let a judge compare them in pairs.
+"""Best of N: write several answers, and let a judge compare them.
 
-"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); pairs against points: "V1",
+"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); lists in several orders: arXiv:2311.17311; halving:
+Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1",
 arXiv:2603.04304; knock-out of repeated votes: arXiv:2604.16529; repair and second selection: arXiv:2609.19515;
 inputs that tell programs apart: S*, arXiv:2502.14382.
 
@@ -10,13 +11,15 @@ Algorithm, for a problem x:
     drop y_i that is proved wrong; one proved right ends the run         draft_verification
     equal answers become one candidate, with its votes as prior
     programs: inputs t on which they differ, y_i(t) for each             differential_testing
-    r(a, b) ~ judge(x, y_a, y_b): a ring, then all beside two pivots     comparison
+    r ~ judge(x, y_a, y_b, …), each once in each place; the better half  comparison
+    again, until one is left
     y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); select again  draft_repair
     argmax_y score(y)                                                    answer_selection
 
 *Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
-whole numbers in a reply, where the tournament's paper reads token probabilities; the knock-out's third vote is drawn
-only if two votes in swapped order disagree or are close; a round of the tournament ends once the lead is safe.
+whole numbers in a reply, where the tournament's paper reads token probabilities; its pairs are an option, as halving is
+no less often right with fewer calls (`bench/selection.py`); the knock-out's third vote is drawn only if two votes in
+swapped order disagree or are close; the last round of the tournament ends once the lead is safe.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramOutput, output_o
 from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
 from ..blocks.why import quote
-from ..core.bodies import Body, Conclusion, Thought, fail, go, request, stay
+from ..core.bodies import Body, Conclusion, Move, Thought, fail, go, request, stay
 from ..core.budget import DEFAULT_CALLS
 from ..core.effects import Ask, CallTool
 from ..core.events import Reply
@@ -58,13 +61,13 @@ define, on inputs where they may return different values: edge cases first. Repl
 
 NOT_JUDGED = "no reply of the judge could be read; the answer is the one with the most votes"
 
-MANY = 8
-"""The number of candidates from which a knock-out is more often right per call than pairs around pivots."""
 MAX_CALLS = 6
 USUAL_MODULES = ("collections", "datetime", "decimal", "itertools", "json", "math", "random", "re")
 """Modules of every sandbox that an expression may name, whatever the program imports."""
 RAISES = "raises "
 """Precedes the error of an expression in place of its value."""
+
+UNDECIDED = "nothing decided between {count} candidates: no verdict of the verifier, and no rating of a judge"
 
 MAX_GIVEN = 64
 MAX_GIVEN_CHARS = 1_000_000
@@ -78,8 +81,10 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     preset: Annotated[Literal["deep"] | None, Meta(description="deep: 4 refined drafts, 1 repair.")] = None
     n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
     judge: Annotated[
-        Rules | None,
-        Meta(description=f"How the judge compares candidates; none: pairs, and knockout from {MANY} on."),
+        Rules | Literal["off"] | None,
+        Meta(
+            description="How a judge compares candidates; off: not; none: halving, or heats if calls are few."
+        ),
     ] = None
     repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
     candidates: Annotated[
@@ -169,17 +174,27 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     def choose_rules(self) -> Rules:
         """Choose the rules of comparison: a single candidate alone, many given candidates in heats if calls are few."""
         count, options = len(self.rivals), self.options
-        if options.judge or count == 1:
-            return options.judge or "points"
+        if options.judge == "off" or count == 1:
+            return "points"
+        if options.judge:
+            return options.judge
         left = DEFAULT_CALLS if self.calls_left is None else self.calls_left
-        pays = not options.candidates
-        if count < MANY and (pays or 3 * count < left):
-            return "pairs"
-        return "knockout" if pays or 2 * count < left else "heats"
+        if options.candidates and 2 * count >= left:
+            return "heats"
+        return "halving"
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether several given candidates are left, and neither a verifier nor a judge has told them apart."""
+        is_over = self.is_ranked or self.options.judge == "off"
+        is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
+        return is_over and is_open and not any(verdict.ratings for verdict in self.heats[-1])
 
     @property
     def best(self) -> Draft | None:
         """The best draft so far. In an unfinished heat, a draft that has beaten the leader leads."""
+        if self.heats and self.is_undecided:
+            return None
         if not self.heats or not self.candidates:
             return super().best
         leader = self.ranking[0] if self.is_ranked else self.tournament.leader_so_far()
@@ -231,7 +246,9 @@ def verify(s: State) -> Body:
     is_new = not s.ranking or any(each.draft.repairs for each in rivals)
     is_open = is_new and len(rivals) > 1 and (is_given or not s.proved)
     is_alone = is_given and not s.proved and [len(each.voters) for each in rivals] == [len(s.drafts)]
-    if not (is_open or is_alone):
+    if s.is_undecided:
+        return _give_up(s)
+    if not (is_open or is_alone) or s.options.judge == "off":
         return go(s, "answer_selection")
     longest = sorted(rivals, key=lambda each: len(each.draft.shown))[-2:]
     if is_given and (size := sum(len(each.draft.shown) for each in longest)) > ROOM:
@@ -239,6 +256,10 @@ def verify(s: State) -> Body:
         detail = f"{named} have {size:,} characters; a judge has room for {ROOM:,}"
         return fail(s, "too_large", detail, "payload_too_large")
     return go(replace(s, rules=s.choose_rules()), "differential_testing")
+
+
+def _give_up(s: State) -> Move:
+    return fail(s, "undecided", UNDECIDED.format(count=len(s.rivals)))
 
 
 def distinguish(s: State) -> Body:
@@ -298,6 +319,8 @@ def compare(s: State) -> Body:
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
         s = replace(s, ranking=tuple(tournament.standings()), is_ranked=True)
+        if s.is_undecided:
+            return _give_up(s)
         return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
 
     def enough(replies: Sequence[Any]) -> bool:
@@ -359,7 +382,9 @@ def conclude(state: State) -> Conclusion:
         details["winner"] = chosen.id
     if state.options.candidates and state.drafts:
         details["ranking"] = _rank_given(state)
-    is_unread = bool(verdicts) and not any(verdict.ratings for verdict in verdicts)
+    is_left = bool(state.options.candidates and state.options.judge == "off") and len(state.rivals) > 1
+    is_rated = any(verdict.ratings for verdict in verdicts)
+    is_unread = chosen is not None and (is_left or bool(verdicts)) and not is_rated
     if not (is_unread and state.proved):
         conclusion = state.conclude(details, NOT_JUDGED if is_unread else "", "drafts")
         why = _preference(state, chosen, verdicts)
@@ -383,7 +408,9 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
     """Return the given candidates best first, each with its score, the judge's reasons and its failure."""
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
     equal = {each for number, voters in groups.items() for each in voters if each != number}
-    order = s.ranking if s.is_ranked else [s.best.number, *s.tournament.standings()] if s.best else []
+    order: Sequence[int] = s.ranking
+    if not s.is_ranked:
+        order = [s.best.number, *s.tournament.standings()] if s.best else []
     refuted, table = [draft.number for draft in _refuted_drafts(s)], list[dict[str, Any]]()
     for number in dict.fromkeys([*order, *groups, *refuted]):
         if number in equal:
@@ -413,7 +440,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
     options=Options,
-    calls=17,
+    calls=15,
     least_calls=4,
     state=State,
     conclude=conclude,

@@ -206,7 +206,9 @@ def resume_(
                 return found, False
             with watching(silent, full=shown.full) as watch:
                 performers = await app.reopen(opened, participants, limit)
-                return await await_drive(opened, performers, watch)
+                ending = await await_drive(opened, performers, watch)
+            performers.check_used(opened.run)
+            return ending
 
     if coach:
         settings.refuse_models()
