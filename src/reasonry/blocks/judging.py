@@ -22,11 +22,11 @@ JUDGE: Final = "You judge answers to a problem."
 RATE: Final = """First trace each candidate against the problem and on edge cases, and note its first error. {by} \
 Then rate each from 1 (wrong) to 10 (right beyond doubt), equally only where they are equally good. Reply with one \
 JSON object:
-{{"reason": "the decisive differences", "ratings": {{{ratings}}}}}"""
+{{"reason": "…", "ratings": {{{ratings}}}}}"""
 """Tracing before rating, and all ratings in one reply, are from arXiv:2603.04304, appendix."""
 RATE_ALONE: Final = """First trace the answer against the problem and on edge cases, and note its first error. {by} \
 Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
-{{"reason": "its decisive merits and faults", "rating": 1 to 10}}"""
+{{"reason": "…", "rating": 1 to 10}}"""
 BY_THE_PROBLEM: Final = "Judge by all that the problem asks for, length and tone included."
 
 CHOSEN: Final = (8.0, 3.0)

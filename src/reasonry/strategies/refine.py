@@ -35,11 +35,11 @@ from ..text import cut
 REVIEW = """First review the answer by all that the problem asks for, length and tone included: what is right and \
 has to stay, and each error with its correction. Then rate it from 1 (wrong) to 10 (right beyond doubt). Reply with \
 one JSON object:
-{{"reason": "the review, in a few sentences", "rating": 1 to 10}}"""
+{{"reason": "…", "rating": 1 to 10}}"""
 REVIEWS = """First review the candidates by all that the problem asks for, length and tone included: what is right \
 and has to stay, where they contradict each other, and each error with its correction. Then rate each from 1 \
 (wrong) to 10 (right beyond doubt). Reply with one JSON object:
-{{"reason": "the review, in a few sentences", "ratings": {{{ratings}}}}}"""
+{{"reason": "…", "ratings": {{{ratings}}}}}"""
 """The feedback of arXiv:2303.17651 and the digest of arXiv:2510.01123, section 3, in a single reply."""
 
 DIGEST_CHARS = 4_000
