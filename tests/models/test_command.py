@@ -126,7 +126,7 @@ async def test_an_empty_reply_and_one_without_end_are_none(code: str) -> None:
 def test_a_program_that_is_not_there_is_refused_when_it_is_named() -> None:
     for spec, why in (
         ("command:no-such-program-x -p", "no program"),
-        ("command:", "there is no model"),
+        ("command:", "is written command:PROGRAM"),
         ('command:"a', "read"),
     ):
         with pytest.raises(UsageError, match=why):

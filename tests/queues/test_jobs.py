@@ -194,7 +194,7 @@ def test_a_server_refuses_jobs_that_too_many_wait_before_and_takes_what_it_has_t
     folder: Path,
 ) -> None:
     with serve_in_thread(str(folder / "runs.db"), concurrency=0, max_queued=1) as serving:
-        client, asked = serving.client(), {"problem": "12 + 30", "model": "offline"}
+        client, asked = serving.client(), {"problem": "Use 12 and 30 to make 42", "model": "offline"}
         first = client.post("/api/runs", json=asked, headers={"Idempotency-Key": "one"})
         assert first.status_code == 201, first.text
         deadline = time.monotonic() + 60

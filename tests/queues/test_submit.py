@@ -127,7 +127,7 @@ def test_a_file_is_solved_by_the_workers_of_postgresql(
 ) -> None:
     file, given = folder / "problems.jsonl", ["--store", postgres_url, "--model", "offline"]
     file.write_text(json.dumps(LINES[0]), encoding="utf-8")
-    detached = ["runs", "start", "12 + 30", "--detach", "--queue", "elsewhere", *given]
+    detached = ["runs", "start", "Use 12 and 30 to make 42", "--detach", "--queue", "elsewhere", *given]
     assert run(detached) == 0
     assert "no worker runs" in capsys.readouterr().err
     with worker_process(postgres_url, "offline"):
@@ -144,7 +144,7 @@ def test_how_jobs_wait_is_refused_where_no_workers_share_the_store(
     file = folder / "problems.jsonl"
     file.write_text(json.dumps(LINES[0]), encoding="utf-8")
     given = ["--store", str(folder / "runs.db"), "--model", "offline"]
-    for command in (["submit", str(file)], ["runs", "start", "12 + 30"]):
+    for command in (["submit", str(file)], ["runs", "start", "Use 12 and 30 to make 42"]):
         assert run([*command, option, *given]) != 0
         assert "needs a PostgreSQL store" in capsys.readouterr().err
     assert run(["worker", *given]) != 0

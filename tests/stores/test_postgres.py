@@ -214,7 +214,9 @@ async def test_a_backup_is_put_into_either_kind_of_store(postgres_url: str, tmp_
     async with contextlib.AsyncExitStack() as stack:
         store = open_store(postgres_url)
         stack.push_async_callback(store.close)
-        await reasonry.solve("4 9 10 13", strategy="linear", model="offline", store=store)
+        await reasonry.solve(
+            "Use 4, 9, 10 and 13 to make 24", strategy="linear", model="offline", store=store
+        )
         await think(store, "s", "a thought\x00\x01")
         kept = [await whole_content(store), await store.search_thoughts("thought")]
         file = tmp_path / "backup.db"

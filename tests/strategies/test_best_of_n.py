@@ -153,7 +153,7 @@ def test_a_text_that_is_more_than_its_code_is_shown_and_compared_whole() -> None
 def test_one_candidate_is_judged_in_the_singular_without_a_label() -> None:
     (ask,) = (walked := chosen(RIGHT, reply=lambda _: {"reason": "traced", "rating": 9})).asks
     assert ask.prompt == f"Problem: {PROBLEM}\n\nAnswer:\n\n{RIGHT}"
-    assert ask.question.endswith('{"reason": "its decisive merits and faults", "rating": 1 to 10}')
+    assert ask.question.endswith('{"reason": "…", "rating": 1 to 10}')
     assert ask.form is not None
     assert ask.form["required"] == ["reason", "rating"]
     assert walked.conclusion.document["ranking"][0]["score"] == 0.89

@@ -55,6 +55,13 @@ class TestVerify:
     def test_it_is_said_how_far_it_has_come_only_to_a_terminal(self, shell: Shell) -> None:
         assert shell.run("store", "verify").stderr == ""
 
+    @pytest.mark.parametrize("words", [["verify"], ["backup", "copy.db"]])
+    def test_a_missing_store_is_named_and_not_created(self, shell: Shell, words: list[str]) -> None:
+        done = shell.run("store", *words, "--store", "typo.db")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "there is no store typo.db" in done.stderr
+        assert not (shell.folder / "typo.db").exists()
+
     def test_the_memory_store_has_nothing_to_lose(self, shell: Shell) -> None:
         assert shell.json("store", "verify", "--store", "memory")["whole"] is True
 

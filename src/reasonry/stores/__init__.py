@@ -78,9 +78,7 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
     for store in stores:
         if not store.durable:
             raise UsageError("the store in memory is empty, and lost with this process; give a path")
-    path = getattr(stores[0], "path", None)
-    if path is not None and not path.exists():
-        raise UsageError(f"there is no store {path}", path=str(path))
+    path = find_file(stores[0])
     if salvage:
         from .database import UnverifiedSource
         from .row_store import RowStore
@@ -91,6 +89,18 @@ def open_pair(source: str, target: str, *, salvage: bool = False) -> tuple[RowSt
             raise UsageError("--salvage copies a file to a new file; give paths", option="salvage")
         return RowStore(SqliteDatabase(UnverifiedSource(path), str(path))), stores[1]
     return stores
+
+
+def find_file(store: object) -> Path | None:
+    """Return the existing file of a store, or None for a store without a file.
+
+    Raises:
+        UsageError: The file is missing.
+    """
+    path = getattr(store, "path", None)
+    if path is not None and not path.exists():
+        raise UsageError(f"there is no store {path}", path=str(path))
+    return path
 
 
 def default_path() -> Path:

@@ -184,8 +184,8 @@ def _usage_error(error: CycloptsError) -> UsageError:
     if isinstance(error, UnknownCommandError):
         names = [name for name in apps[-1] if name[0] != "-"]
         # A word of a command's description is as good as its name: `runs compare`, `resume`.
-        told = [name for name in names if unused[0].lower() in _words_of(*command, name)]
-        near = f" Did you mean {' or '.join(told)}?" if told else did_you_mean(unused[0], names, "Commands")
+        named = [name for name in names if unused[0].lower() in _words_of(*command, name)]
+        near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(unused[0], names, "Commands")
         fault = f"unknown command {unused[0][:100]!r}.{near}"
     elif isinstance(error, UnknownOptionError):
         written = error.token.keyword or error.token.value

@@ -13,7 +13,7 @@ import msgspec
 from ...app.app import App
 from ...errors import UsageError
 from ...records import Finding, OnProgress
-from ...stores import open_pair
+from ...stores import find_file, open_pair
 from ...stores.copy import CopyReport, copy_store
 from ...stores.row_store import RowStore
 from .. import present
@@ -62,8 +62,12 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
         file: The file to write.
         force: Overwrite an existing file.
     """
-    say = _note_progress("copied")
-    return _show(common, lambda store: store.back_up(file, force=force, on_progress=say))
+
+    def back_up(store: RowStore) -> Awaitable[Any]:
+        find_file(store)
+        return store.back_up(file, force=force, on_progress=_note_progress("copied"))
+
+    return _show(common, back_up)
 
 
 def restore_(file: Path, /, *, common: Common = Common()) -> int:
@@ -152,6 +156,7 @@ def _note_progress(word: str) -> OnProgress | None:
 
 
 async def _verify(app: App) -> list[Finding]:
+    find_file(app.store)
     findings, say = list[Finding](), _note_progress("checked")
     if say:
         print_note(f"checking {app.store.name}")

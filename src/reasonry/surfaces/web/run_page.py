@@ -93,7 +93,7 @@ def run_page(
         votes=read_part(lambda: votes_of(document), []),
         **{name: recorded[name] for name in _RECORDED if name in recorded},
         **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
-        nodes=[*map(_told, maker.nodes.values())],
+        nodes=[*map(_with_text, maker.nodes.values())],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
@@ -256,7 +256,7 @@ class _Maker:
         self.calls.append(call)
 
 
-def _told(node: PageNode) -> PageNode:
+def _with_text(node: PageNode) -> PageNode:
     """Make its answer the text of a sample without a thought of its own."""
     if node.kind == "sample" and not node.text:
         node.text, node.score_text = node.score_text, ""
@@ -294,7 +294,7 @@ def result_text(event: Entry) -> str | None:
             return "\n".join(lines) or _plain(value)
         case "verified":
             word = {"right": "confirmed", "wrong": "refuted", "unknown": "undecided"}[event["verdict"]]
-            said = event.get("answer") or event.get("detail")
-            return f"{word}: {said}" if said else word
+            words = event.get("answer") or event.get("detail")
+            return f"{word}: {words}" if words else word
         case _:
             return None

@@ -134,7 +134,7 @@ export function valueText(value) {
   return Object.entries(value).map(([name, one]) => `${name}: ${valueText(one)}`).join("\n");
 }
 
-/** A text in one line, for a row: two thoughts that begin alike may differ in the second line. */
+/** A text in one line, for a row. */
 export function oneLine(text) {
   return (text ?? "").trim().replace(/\s+/g, " ");
 }

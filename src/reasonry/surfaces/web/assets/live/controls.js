@@ -5,7 +5,7 @@ import { isAnswered } from "../wording.js";
 import { compareDialog } from "./compare_dialog.js";
 import { limitsDialog } from "./limits_dialog.js";
 
-// Nothing but another model or strategy brings another end: a fork may name them.
+// Only a fork can bring another end.
 const REFUSALS = ["model_refused", "script_exhausted", "context_overflow", "stage_error"];
 
 /**
