@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -282,13 +282,11 @@ class Submission(NamedTuple):
             raise UsageError(message, field="merge_branch", choices=list(head.branches))
         if merged == branch:
             name, parent = show_value(branch), head.branches[merged].parent or head.main_name
-            instead: dict[str, Any] = {"branch_id": parent}
-            details: dict[str, Any] = {"instead": instead} if self._is_acceptable(instead) else {}
             raise UsageError(
                 f"A thought on branch {name} cannot merge {name}; a thought on another line takes it in. "
                 f"Where the lines stand: {show_lines(head)}.",
                 field="merge_branch",
-                **details,
+                **self._offer([{"branch_id": parent}]),
             )
 
     def own_line(self, branch_from_seq: int | None) -> OwnLine:
@@ -420,18 +418,20 @@ class Submission(NamedTuple):
         if self.head.branches:
             latest = f"; the latest thought at {self.head.stage}" if self.head.stage else ""
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
-        instead = next(filter(self._is_acceptable, self._find_ways_out(branch, bases)), {})
-        if instead:
-            message += self._say_required_fields(instead)
+        offer = self._offer(self._find_ways_out(branch, bases))
+        if offer:
+            message += self._say_required_fields(offer["instead"])
         elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
-        details: dict[str, Any] = {"instead": instead} if instead else {}
-        return IllegalTransitionError(message, stage=start, choices=legal, **details)
+        return IllegalTransitionError(message, stage=start, choices=legal, **offer)
+
+    def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Return the first acceptable changes as `instead`, if any; a trial tries none."""
+        first = None if self.is_trial else next(filter(self._is_acceptable, ways), None)
+        return {"instead": first} if first else {}
 
     def _is_acceptable(self, changes: Mapping[str, Any]) -> bool:
         """Whether a changed call has a legal place. Ignores its fields."""
-        if self.is_trial:
-            return False
         call = replace(self.call, **changes)
         try:
             self._replace(call=call, stages=stages_named(call), is_trial=True).place({})

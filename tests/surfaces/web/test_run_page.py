@@ -26,7 +26,7 @@ from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
-from reasonry.surfaces.web.run_page import result_text, run_page
+from reasonry.surfaces.web.run_page import run_page, show_result
 from reasonry.text import inert
 
 from ...test_every_strategy import each_driven, options, seeds, world
@@ -175,7 +175,7 @@ json_values = st.recursive(
     ],
 )
 def test_a_result_of_a_tool_or_verifier_stands_in_words(event: Any, said: str) -> None:
-    assert result_text(msgspec.to_builtins(event)) == said
+    assert show_result(msgspec.to_builtins(event)) == said
 
 
 PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "title", "synthesis")

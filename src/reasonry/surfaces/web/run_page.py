@@ -251,7 +251,7 @@ class _Maker:
             kind="tool" if is_tool else "verifier",
             name=text if is_tool else "verifier",
             text="\n".join(arguments) if is_tool else text,
-            result=result_text(self.last.get(effect["id"], {})),
+            result=show_result(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
 
@@ -282,7 +282,7 @@ def _plain(value: Any) -> str:
     return value.strip() if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def result_text(event: Entry) -> str | None:
+def show_result(event: Entry) -> str | None:
     """Return the result of a tool or a verifier as people read it; None before it came."""
     match event.get("type"):
         case "tool_returned":
