@@ -88,6 +88,11 @@ def test_only_a_placeholder_that_the_question_showed_is_one(shown: str) -> None:
     assert answer_of(read(asked, reply)) == (shown, "marked")
 
 
+def test_material_that_holds_the_answer_in_its_mark_is_not_the_form() -> None:
+    printed = replace(ASK, prompt="It printed:\n<answer>101</answer>", task="Now answer.")
+    assert answer_of(read(printed, "It printed the sum.\n<answer>101</answer>")) == ("101", "marked")
+
+
 def test_a_reply_without_its_mark_is_asked_for_the_answer_alone_and_then_for_all_of_it() -> None:
     once = asked_again(ASK, "There are five of them in all, as far as I can see.")
     assert once.turns == (Turn("There are five of them in all, as far as I can see.", EXTRACT),)

@@ -83,9 +83,8 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    question = effect.question
-    shown = question.replace(str(effect.facts.get("problem") or "\0"), "")
-    if reason := no_reply(texts[-1], shown):
+    shown, problem = _shown_form(effect), str(effect.facts.get("problem") or "")
+    if reason := no_reply(texts[-1], shown.replace(problem or "\0", "")):
         return Reading(refusal=reason)
     if stage.read is not None:
         result = stage.read(state, effect, texts)
@@ -99,7 +98,7 @@ def _read(
     if not isinstance(result, tuple):
         return Reading(refusal=result.reason, doubted=result.is_doubt, unmarked=result.is_unmarked)
     value, mode = result
-    if echo := _echo_in(value, effect, question):
+    if echo := echo_in(msgspec.to_builtins(value), shown, effect.form or {}, problem):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     return Reading(mode, value, doubted=doubted, lost=lost)
 
@@ -111,13 +110,10 @@ def _last_work(effect: Ask, texts: Sequence[str]) -> str:
     return work[-1] if work else texts[0]
 
 
-def _echo_in(value: Any, effect: Ask, question: str) -> str | None:
-    """Return a text of the reading that only repeats the question, if any."""
-    plain = msgspec.to_builtins(value)
-    # The form stands in the task; the material may well hold objects of the same fields.
-    parts = (effect.system, effect.by_hand, effect.task) if effect.task else (effect.system, question)
-    where = "\n".join(parts)
-    return echo_in(plain, where, effect.form or {}, str(effect.facts.get("problem", "")))
+def _shown_form(effect: Ask) -> str:
+    """Return the part of a question that shows the form. Material may hold marks and objects of the same fields."""
+    shown = (effect.by_hand, effect.mark, effect.task) if effect.task else (effect.question,)
+    return "\n".join((effect.system, *shown))
 
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:
