@@ -42,7 +42,7 @@ from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_respons
 SYSTEM = "You solve problems by reasoning."
 
 DECOMPOSE = """Now list what has to be worked out, in order, without solving any of it. Reply with one JSON object:
-{"steps": ["first thing to work out", "second", …]}"""
+{"steps": ["…", …]}"""
 """Ours. The paper has no such question."""
 
 REASON: Final = {
@@ -54,9 +54,9 @@ REASON: Final = {
 """By `style`: in place of the worked examples of arXiv:2201.11903, figure 1; arXiv:2305.04091, table 6; and
 arXiv:2502.18600, section 3."""
 
-CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way. Reply with \
-one JSON object:
-{{"reason": "how you checked, and the result", "correct": true or false, "answer": "the corrected one" or null}}"""
+CHECK = """Now check the answer {answer} against the problem: put it back in, or work it out another way. If it \
+is wrong, give the corrected one, else null. Reply with one JSON object:
+{{"reason": "…", "correct": true or false, "answer": "…" or null}}"""
 """Ours; the paper has no check."""
 
 REPAIR = "Now go through the steps again with this objection in mind: first where the error was, then the correction."

@@ -74,16 +74,16 @@ SYSTEM = "You read a text by someone else with fresh eyes."
 SELECT = """Name the claims that carry the conclusion of this text and were not checked, at most {count}: estimates \
 and numbers that something rests on, causes, things said to be possible, safe or enough. Quote each as it stands. \
 Reply with one JSON object:
-{{"claims": [{{"claim": "quoted"}}, …]}}"""
+{{"claims": [{{"claim": "…"}}, …]}}"""
 SELECT_FROM_THOUGHTS = """Name the claims that carry the conclusion of these thoughts and were not checked, at most \
 {count}: estimates and numbers that something rests on, causes, things said to be possible, safe or enough; none of \
 a thought that is marked `ran`. Quote each as it stands, with the number of its thought. Reply with one JSON \
 object:
-{{"claims": [{{"claim": "quoted", "thought": 3}}, …]}}"""
+{{"claims": [{{"claim": "…", "thought": 3}}, …]}}"""
 
 VERDICT = """ Quote the place that decides it, word for word, and say why. Say `fails` only if you can show it, \
 `holds` only if you checked each step, else `unsure`. Reply with one JSON object:
-{"quote": "the place", "reason": "what shows it", "verdict": "holds" or "fails" or "unsure"}"""
+{"quote": "…", "reason": "…", "verdict": "holds" or "fails" or "unsure"}"""
 
 CLAIM = 'A claim of this text: {place}"{claim}"'
 

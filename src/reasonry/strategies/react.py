@@ -61,7 +61,7 @@ BY_HAND = """Tools:
 
 To call tools, reply with one JSON object and nothing else; put several calls into it only if none needs the result of \
 another:
-{{"thought": "what follows, what to find out next", "actions": [{{"tool": "name", "arguments": {{}}}}]}}"""
+{{"thought": "…", "actions": [{{"tool": "…", "arguments": {{…}}}}]}}"""
 """Replaces the paper's examples (arXiv:2210.03629, appendix C): `Thought: …`, `Action: search[entity]`."""
 
 TASK = """Rely on observations, not on memory. After an error or an empty result try another way; never repeat a call \

@@ -49,11 +49,11 @@ from ..text import cut
 
 SYSTEM = "You solve problems with tools."
 
-PLAN = """Now plan every call that the problem needs, before any is made, and do not solve it. Each call has an id: \
-#E1, #E2, … Where a call needs the result of another, write that id in its input; all others run at the same time. A \
-search brings a long passage: an LLM call takes the fact out of it for the next call. Reply with one JSON object:
-{{"calls": [{{"id": "#E1", "plan": "what this finds out", "tool": "{tool}", "input": "text, or an object of \
-arguments"}}]}}"""
+PLAN = """Now plan every call that the problem needs, before any is made, and do not solve it. Each call has an id, \
+#E1, #E2, …, and a plan: the fact that it finds. Where a call needs the result of another, write that id in its input; \
+all others run at the same time. A search brings a long passage: an LLM call takes the fact out of it for the next \
+call. Reply with one JSON object:
+{{"calls": [{{"id": "#E1", "plan": "…", "tool": "{tool}", "input": "…" or {{…}}}}]}}"""
 """The paper's planner (arXiv:2305.18323): `Plan: … #E1 = tool[input]`, LLM steps with "Given context: #E1"."""
 
 WORK = """This is one step of a larger plan. Now answer it exactly, and as briefly as it allows, from what is given \

@@ -63,8 +63,8 @@ conditions are met, set the problem up with it, and work it out."""
 """Reasoning grounded on the principle, arXiv:2310.06117, table 10: "Using the principles … solve step by step"."""
 
 CHECK = """Now check the answer {answer} against the principle and its conditions, for units and magnitude, and \
-against the question. Reply with one JSON object:
-{{"reason": "how you checked, and the result", "correct": true or false, "answer": "the corrected one" or null}}"""
+against the question. If it is wrong, give the corrected one, else null. Reply with one JSON object:
+{{"reason": "…", "correct": true or false, "answer": "…" or null}}"""
 """Ours; the paper has no check."""
 
 REPAIR = "Now solve the problem from the principle again, with this objection in mind."

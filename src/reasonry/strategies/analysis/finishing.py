@@ -26,8 +26,8 @@ from .tasks import setbacks
 OVER = "Iteration {number} of at most {most} is over{wanted}."
 DECIDE = """Now decide whether another iteration is worth it: are aspects of the query still open, did results raise \
 new questions, is there an error to correct? Reply with one JSON object:
-{"quality_summary": "how good the work is so far", "decision_rationale": "why to go on, or to stop", \
-"continue_iterations": true or false, "recommendations_for_next_iteration": "what to focus on, if going on"}"""
+{"quality_summary": "…", "decision_rationale": "…", "continue_iterations": true or false, \
+"recommendations_for_next_iteration": "…"}"""
 
 # Stage 6, synthesis.
 SYNTHESIZE = """Now bring all accepted results together and answer the query: first reason, from the results alone, to \

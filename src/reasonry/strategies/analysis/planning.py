@@ -27,14 +27,15 @@ DOCUMENTS = "The user's documents, which `knowledge` {how}:\n{documents}"
 RESOURCES = "Resources that tasks can use:\n{cards}"
 
 # Stage 1, complexity analysis.
-COMPLEXITY = """Now size up the query, without answering it. The levels, and how many tasks a plan then has:
+COMPLEXITY = """Now size up the query, without answering it: the aspects to address, the difficulties, the order that \
+they demand, and the number of passes. The levels, and how many tasks a plan then has:
 straightforward (2-3): a direct question with a clear answer
 moderate (3-4): several steps, some of which need others
 complex (4-5): has to be looked at from several sides
 highly_complex (5-6): many factors that act on one another
 Reply with one JSON object:
-{"dimensions": ["aspect to address"], "key_challenges": ["what makes it difficult"], "sequential_dependencies": \
-["what must come before what"], "iteration_strategy": "how many passes, and for what", "complexity_level": "…"}"""
+{"dimensions": ["…"], "key_challenges": ["…"], "sequential_dependencies": ["…"], "iteration_strategy": "…", \
+"complexity_level": "…"}"""
 
 # Stage 2, plan generation.
 PLAN = """Now draft one plan: {least} to {most} tasks, in the order to carry them out, each for one resource of the \
@@ -173,9 +174,12 @@ def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
 
 def _plan_question(state: State, number: int) -> Ask:
     form = inlined_schema(PlanReply)
+    tasks = form["properties"]["tasks"]
     names = [card.name for card in state.options.resources]
-    form["properties"]["tasks"]["items"]["properties"]["resource_name"]["enum"] = names
+    tasks["items"]["properties"]["resource_name"]["enum"] = names
     fewest_tasks, most_tasks = _task_counts(state)
+    if state.options.enforce_task_counts:
+        tasks["minItems"], tasks["maxItems"] = fewest_tasks, most_tasks
     concurrent, count = state.options.concurrent_tasks, state.options.candidate_plans
     task = PLAN.format(
         least=fewest_tasks,

@@ -51,7 +51,7 @@ runs: {WHERE_IT_RUNS} Reply with one JSON object:
 JUDGED = (
     " Then decide whether later work may build on it: REJECTED if it is unsound, off the point or made up."
 )
-VERDICT_FIELDS = ', "reason": "what was checked", "quality": "ACCEPTED" or "REJECTED"'
+VERDICT_FIELDS = ', "reason": "…", "quality": "ACCEPTED" or "REJECTED"'
 FORMAL = (
     " If the conclusion can be stated in SMT-LIB2, state it in formal_claim too; it is then checked. An example: "
     '{"declarations": ["(declare-const x Int)"], "assumptions": ["(> x 2)"], "claim": "(> (* x x) 4)"}'
@@ -73,7 +73,7 @@ Its result:
 QUALITY = """Now decide whether later work may build on this result. Accept it if it does what the task asks, is \
 sound, agrees with what was accepted before and is honest about what is uncertain. Reject it if it is wrong, refuted, \
 off the point, empty or made up. Reply with one JSON object:
-{"reason": "what was checked, and what is wrong if anything is", "quality": "ACCEPTED" or "REJECTED"}"""
+{"reason": "…", "quality": "ACCEPTED" or "REJECTED"}"""
 
 SETBACKS = "What did not work so far:\n{lines}"
 

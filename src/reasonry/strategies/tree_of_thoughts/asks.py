@@ -51,7 +51,7 @@ Score each after trying what could follow it: 1 means solved, 0 wrong or hopeles
 """The paper's value prompt, for proposals with scores."""
 
 _SCORED_PROPOSALS = '{"thoughts": [{"thought": "…", "score": 0 to 1}, …]}'
-_SCORES = 'Reply with one JSON object:\n{"checks": {"1": "what was found", …}, "scores": {"1": 0 to 1, …}}'
+_SCORES = 'Reply with one JSON object:\n{"checks": {"1": "…", …}, "scores": {"1": 0 to 1, …}}'
 
 
 WANTED = '{"thoughts": ["…", …]}'
