@@ -99,13 +99,12 @@ def test_reading_takes_time_in_proportion_to_the_length(name: str) -> None:
     assert len(set(SHAPES)) == len(SHAPES) >= 76
     for shape in SHAPES:
         text = (shape * (SIZE // len(shape) + 1))[:SIZE]
-        half = seconds(work, text[: SIZE // 2])
-        if half < TOO_SHORT / 16:
+        once = seconds(work, text)
+        if once < TOO_SHORT / 4:
             # Also a time that grows with the square of the length is too short then.
             continue
-        longer = 2 * (once := seconds(work, text))
-        if once > TOO_SHORT / 4 and once > MOST_RATIO * half:
-            # The machine may have been busy: the best times of longer texts say.
+        longer = seconds(work, text + text)
+        if longer > TOO_SHORT and longer > MOST_RATIO * once:
             longer = best(work, text + text)
             if longer > TOO_SHORT and longer > MOST_RATIO * (once := best(work, text)):
                 slow.append(f"{shape!r}: {once:.3f} s, and {longer:.3f} s for twice as much")
