@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.present import exit_code
 
 from .engine.running import order_and_solve, trace_of
+from .forked import forking_python
 from .servers.small_model import MISSING, SmallModel, small_model
 
 pytestmark = [
@@ -124,7 +124,7 @@ async def test_a_killed_run_goes_on_and_no_answer_is_asked_for_again(
     store, limits = str(folder / "store.db"), ("--max-calls", "5", "--max-output-tokens", str(LIMIT))
     words = ("solve", PROBLEM, "--strategy", "linear", "--model", server.model, "--store", store, *limits)
     with subprocess.Popen(
-        [sys.executable, "-m", "reasonry", *words],
+        [forking_python(), "-m", "reasonry", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "HOME": str(folder)},
@@ -173,7 +173,7 @@ def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
 ) -> None:
     def compare(*words: str) -> tuple[str, int]:
         done = subprocess.run(
-            [sys.executable, "-m", "reasonry", "compare", *words, "--store", "memory"],
+            [forking_python(), "-m", "reasonry", "compare", *words, "--store", "memory"],
             cwd=folder,
             env={**os.environ, "HOME": str(folder)},
             capture_output=True,
@@ -186,7 +186,7 @@ def test_a_comparison_of_five_problems_makes_a_table_and_the_same_table_again(
 
     strategies = ["direct", "chain_of_thought"]
     what = ("--dataset", "arithmetic:5", "--strategies", ",".join(strategies), "--model", server.model)
-    made, code = compare(*what, "--max-output-tokens", "16", "--parallel", "1", "--record", "table.jsonl")
+    made, code = compare(*what, "--max-output-tokens", "8", "--parallel", "1", "--record", "table.jsonl")
     head, *rows = [line.split("\t") for line in made.splitlines()]
     cells = [dict(zip(head, row, strict=True)) for row in rows]
     assert [row["STRATEGY"] for row in cells] == strategies

@@ -2,7 +2,7 @@
 
 The depth of a path counts its unusual outcomes. Usual are a first reply that fits, a first result of a tool, and no
 verdict. Each path is walked without a limit, with each limit from one call up, and with a cancellation and a time-out
-at each point.
+at each point. The walk continues once from equal points.
 
 Law 1: a run does not take more calls than its limit.
 Law 2: a run ends, with a reason; it is done if it has an answer; no body raises.
@@ -99,7 +99,7 @@ class _Walk:
         problem, left = "Use 4, 6 and 1 to make 24", limit or None
         first = begin(self.strategy, problem, options, strategies=self.known, calls_left=left)
         self.taken.update(first.edges)
-        points = [_Point(first.snapshot, depth)]
+        points, passed = [_Point(first.snapshot, depth)], set[Any]()
         while points:
             point = points.pop()
             if len(point.way) == MAX_EVENTS:
@@ -107,30 +107,35 @@ class _Walk:
                 self.most_calls = 0
                 break
             if point.snapshot.status == "active":
-                points += self._next_points(point, limit)
+                data = dump_snapshot(point.snapshot)
+                here = data, point.left, point.calls, frozenset(point.ruled.items()), point.way[-1:]
+                if here not in passed:
+                    passed.add(here)
+                    self.states.add(data)
+                    points += self._next_points(point, load_snapshot(data, self.known), limit)
                 continue
             self.most_calls = self.most_calls if limit else max(self.most_calls, point.calls)
             self.faults |= {f"{law}: {' > '.join(point.way)}" for law in self._broken_laws(point, limit)}
 
-    def _next_points(self, point: _Point, limit: int) -> Iterator[_Point]:
+    def _next_points(self, point: _Point, loaded: Snapshot, limit: int) -> Iterator[_Point]:
         before, price = point.snapshot, 0
         waiting = min(open_effects(before), key=lambda each: isinstance(each.effect, Ask))
         asks = last_questions(self.strategy, before, self.known)
         end = Stopped if asks is None else Closing
         if limit and isinstance(waiting.effect, Ask) and point.calls + len(asks or ()) >= limit:
-            yield from self._apply(point, "limit", None, end("max_calls"))
+            yield from self._apply(point, loaded, "limit", None, end("max_calls"))
             return
         for name, event in self._outcomes(point, waiting):
             cost = 0 if name == "again" else price
-            for after in self._apply(point, name, waiting, event, cost) if cost <= point.left else ():
+            for after in self._apply(point, loaded, name, waiting, event, cost) if cost <= point.left else ():
                 price = 1
                 yield after
-        yield from self._apply(point, "cancelled", None, Stopped("cancelled"))
+        yield from self._apply(point, loaded, "cancelled", None, Stopped("cancelled"))
         if not limit and before.closing is None:
-            yield from self._apply(point, "out of time", None, end("max_seconds"))
+            yield from self._apply(point, loaded, "out of time", None, end("max_seconds"))
 
     def _apply(
-        self, point: _Point, name: str, waiting: Pending | None, event: Event, cost: int = 0
+        self, point: _Point, loaded: Snapshot, name: str, waiting: Pending | None, event: Event, cost: int = 0
     ) -> Iterator[_Point]:
         """Yield the point after an event, unless the event is a misfit where a fitting reply is expected."""
         before, own, read, ruled = point.snapshot, waiting and waiting.id, read_reply, dict(point.ruled)
@@ -139,7 +144,6 @@ class _Walk:
             if reading.refusal is not None and name.startswith("fits"):
                 return
             read = as_recorded(msgspec.json.decode(msgspec.json.encode(reading), type=Reading))
-        loaded = load_snapshot(data := dump_snapshot(before), self.known)
         resumed = advance(self.strategy, loaded, own, event, read=read, strategies=self.known)
         way = (*point.way, f"{own} {waiting.stage}: {name}" if waiting else name)
         if loaded != before or resumed != step:
@@ -147,7 +151,6 @@ class _Walk:
         if waiting and isinstance(waiting.effect, Verify):
             ruled[waiting.effect.path[-1]] = name
         self.taken.update(step.edges)
-        self.states.add(data)
         self.events += 1
         calls = point.calls + getattr(event, "usage", NOTHING).calls
         yield _Point(step.snapshot, point.left - cost, way, calls, ruled)

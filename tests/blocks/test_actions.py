@@ -364,14 +364,13 @@ def test_whatever_is_read_has_no_markup_in_it(text: str) -> None:
 )
 def test_the_time_grows_with_the_length_and_not_with_its_square(shape: str) -> None:
     def taken(length: int) -> float:
-        text, times = (shape * length)[:length], list[float]()
-        for _ in range(3):
-            start = process_time()
-            read_turn(CARDS, [text])
-            times.append(process_time() - start)
-        return min(times)
+        text, start = (shape * length)[:length], process_time()
+        read_turn(CARDS, [text])
+        return process_time() - start
 
-    assert taken(64_000) < max(3 * taken(32_000), 0.05)
+    # Where it takes longer, or the machine is busy, the best of three says which.
+    if taken(64_000) >= 0.05:
+        assert min(taken(64_000) for _ in "123") < max(3 * min(taken(32_000) for _ in "123"), 0.05)
 
 
 def test_equal_calls_have_equal_texts_whatever_the_order_of_their_arguments() -> None:

@@ -74,6 +74,8 @@ def _words(tree: ast.Module) -> Iterator[str]:
 def names(text: str, strategy: str) -> bool:
     """Whether a text names a strategy; a name that is an English word too must be the whole text, or quoted."""
     written = text.casefold().replace("-", "_")
+    if strategy not in written:
+        return False
     if "_" in strategy:
         return re.search(rf"\b{strategy}\b", written) is not None
     return written == strategy or re.search(rf"[`'\"]{strategy}[`'\"]", written) is not None

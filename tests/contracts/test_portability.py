@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from reasonry.system import split_words
+from tests.forked import forking_python
 from tests.servers import ModelServer, Player
 
 from ..surfaces.mcp.raw import Raw
@@ -218,6 +219,7 @@ def test_what_an_output_cannot_write_is_escaped(tmp_path: Path) -> None:
 HELP = """
 import sys
 from reasonry.surfaces.cli import main
+sys.stdout.reconfigure(encoding=sys.argv[1], errors="strict")
 for words in ("--help", "solve --help", "setup --help", "coach answer --help", "strategies react"):
     try:
         main(words.split())
@@ -228,8 +230,7 @@ for words in ("--help", "solve --help", "setup --help", "coach answer --help", "
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "utf-8"])
 def test_help_is_shown_on_a_console_of_any_code_page(encoding: str) -> None:
-    environ = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    done = subprocess.run([sys.executable, "-c", HELP], env=environ, capture_output=True, check=False)
+    done = subprocess.run([forking_python(), "-c", HELP, encoding], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert "solve" in done.stdout.decode(encoding)
 

@@ -15,6 +15,7 @@ from reasonry.core.events import Answered, Closing, Stopped, Usage
 from reasonry.core.machine import LAST_QUESTION
 from reasonry.core.options import read_options
 from reasonry.core.strategy import Strategy
+from reasonry.engine import drive as driving
 from reasonry.engine.coach import Coach
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import CALLER, CallIntended, Chain, Entry, ParticipantNames, Settled, decode
@@ -213,6 +214,17 @@ async def test_a_limit_on_time_leaves_a_part_of_it_for_the_answer_and_counts_wha
     result = await drive(engines, run_id, Performers(model, tools=Tools()))
     assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_seconds")
     assert model.calls == result.usage.calls == 2
+
+
+async def test_a_run_that_begins_in_the_time_for_its_answer_is_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(driving, "KEPT_SHARE", 1.0)
+    model, engines = CountingModel(reply=endless), engine()
+    run_id = await accept(engines, order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(seconds=60)))
+    result = await drive(engines, run_id, Performers(model, tools=Tools()))
+    assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_seconds")
+    assert model.calls == 1
 
 
 async def test_a_budget_that_closes_no_run_stops_it() -> None:

@@ -248,15 +248,14 @@ def test_no_text_makes_it_raise_and_every_score_is_on_the_scale(text: str) -> No
 def test_the_time_taken_grows_with_the_length(piece: str) -> None:
     def seconds(length: int) -> float:
         text = piece * (length // len(piece))
-        best = 9.9
-        for _ in range(3):
-            begun = time.process_time()
-            read_scores([text], [("A", ""), ("B", "")], (1, 10))
-            read_choice(text, VERDICTS)
-            best = min(best, time.process_time() - begun)
-        return best
+        begun = time.process_time()
+        read_scores([text], [("A", ""), ("B", "")], (1, 10))
+        read_choice(text, VERDICTS)
+        return time.process_time() - begun
 
-    assert seconds(64_000) <= max(3 * seconds(32_000), 0.2)
+    # Where it takes longer, or the machine is busy, the best of three says which.
+    if seconds(64_000) > 0.2:
+        assert min(seconds(64_000) for _ in "123") <= max(3 * min(seconds(32_000) for _ in "123"), 0.2)
 
 
 def test_what_is_shown_is_searched_line_by_line() -> None:

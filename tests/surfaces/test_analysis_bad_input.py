@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from reasonry.tools import mcp_client
 from tests.forked import forking_python
 from tests.in_process import run
 from tests.servers import ChatRequest, ModelServer
@@ -83,26 +82,12 @@ def shell(
 # -- MCP servers: before the run
 
 
-@pytest.mark.parametrize(
-    ("code", "reason"),
-    [
-        ("import sys; sys.exit('no licence')", "no licence"),
-        ("print('Welcome'); import time; time.sleep(60)", "did not answer within 1 s"),
-        ("while True: print('x' * 65536, end='')", "a message of over 16777216 bytes"),
-        ("while True: print('noise')", "did not answer within 1 s"),
-    ],
-    ids=["dies", "hangs", "floods one line", "floods lines"],
-)
-def test_a_server_that_does_not_come_up_is_a_clear_error(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
-) -> None:
-    patience = 1.0 if "within 1 s" in reason else 30.0
-    monkeypatch.setattr(mcp_client, "OPEN_TIMEOUT_S", patience)
+def test_a_server_that_does_not_come_up_is_a_clear_error(shell: Shell) -> None:
     path = shell.folder / "server.py"
-    path.write_text(code)
+    path.write_text("import sys; sys.exit('no licence')")
     error = shell.refused("--mcp", f"{forking_python()} {path}")
-    assert reason in error["message"]
-    assert error["code"] in ("tool_error", "tool_timeout")
+    assert "no licence" in error["message"]
+    assert error["code"] == "tool_error"
 
 
 # -- MCP servers: in the middle of the run

@@ -339,18 +339,6 @@ def test_a_problem_that_cannot_be_kept_is_refused(
     assert named in error["message"]
 
 
-def test_a_lone_surrogate_is_refused(shell: Shell) -> None:
-    done = subprocess.run(
-        [*shell.command("solve"), b"half \xed\xa0\x80 a char", "--json"],
-        env=shell.environ,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["error"]["code"] == "invalid_request"
-
-
 def test_the_doctor_says_what_would_be_used(shell: Shell) -> None:
     document = shell.json("doctor")
     assert document["store"]["ok"] is True

@@ -336,7 +336,7 @@ class Drive:
         )
         self.effects = InFlight(self.calls)
         self.writing = asyncio.Lock()
-        self.deadline = asyncio.timeout(None)
+        self.deadline: asyncio.Timeout | None = None
 
     @property
     def run(self) -> Run:
@@ -354,7 +354,10 @@ class Drive:
         assert task is not None
         # A time limit of the run waits for the store; the user, or a process that ends, does not.
         self.opened.awaits_store = lambda: (
-            not (self.control.is_cut or task.cancelling() > self.deadline.expired())
+            not (
+                self.control.is_cut
+                or task.cancelling() > (self.deadline is not None and self.deadline.expired())
+            )
         )
         try:
             await self._until_a_limit()
@@ -529,7 +532,7 @@ class Drive:
 
     def _launch(self) -> None:
         left = self._seconds_left()
-        if left is not None and not self.deadline.expired():
+        if left is not None and self.deadline and not self.deadline.expired():
             self.deadline.reschedule(asyncio.get_running_loop().time() + left)
         if self._halts or limit_reached(self.run) is not None:
             return

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from .conftest import Shown
 
+pytestmark = pytest.mark.slow
+
 WIDE, PHONE = (1440, 900), (390, 844)
 
 

@@ -26,6 +26,8 @@ from .making import grower, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 CHOOSING = Path(__file__).parents[3] / "docs" / "choosing.md"
 HOSTILE = "<img src=x onerror='broken = 1'><script>broken = 2</script> \u202egnp.exe [x](javascript:broken=3)"

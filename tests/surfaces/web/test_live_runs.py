@@ -15,6 +15,8 @@ from .making import grower, serving
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.slow
+
 PROBLEM = "How do ships get into the harbour?"
 
 
