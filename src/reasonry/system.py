@@ -14,6 +14,7 @@ import shutil
 import signal
 import stat
 from asyncio.subprocess import PIPE, Process
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -266,7 +267,7 @@ def read_problems(
         UsageError: Lines are broken, refused, or repeat an id (`lines` has the first ten), or the file is empty.
     """
     found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
-    for number, text in enumerate(data.splitlines(), 1):
+    for number, text in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):
         if not text.strip():
             continue
         try:

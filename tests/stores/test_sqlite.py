@@ -391,6 +391,25 @@ class TestMigrations:
         assert caught.value.code == "store_newer"
         await old.close()
 
+    async def test_a_store_whose_step_had_other_statements_is_one_of_another_version(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = MIGRATIONS[0]
+        without = first._replace(
+            statements=tuple(text.replace("samples {integer} NOT NULL,", "") for text in first.statements),
+            sqlite=tuple(text.replace(" samples,", "") for text in first.sqlite),
+        )
+        monkeypatch.setattr("reasonry.stores.schema.MIGRATIONS", (without,))
+        store = SqliteStore(path)
+        await think(store, "s", "x")
+        await store.close()
+        monkeypatch.undo()
+        store = SqliteStore(path)
+        with pytest.raises(StoreError, match="another version") as caught:
+            await store.runs()
+        assert caught.value.code == "store_newer"
+        await store.close()
+
     async def test_a_step_that_fails_leaves_the_store_as_it_was(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

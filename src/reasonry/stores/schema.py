@@ -6,6 +6,7 @@ Steps are added at the end and never changed. Both databases have the same table
 from __future__ import annotations
 
 import time
+import zlib
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
@@ -19,10 +20,16 @@ APPLICATION_ID = 0x5265736E
 class Migration(NamedTuple):
     """A step: its statements, run in a transaction, and the statements of a single database."""
 
-    name: str
+    title: str
     statements: tuple[str, ...]
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The title with a checksum of the statements: a changed step is another step, whose stores are refused."""
+        words = " ".join(self.statements + self.sqlite + self.postgres).split()
+        return f"{self.title}_{zlib.crc32(' '.join(words).encode()):08x}"
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -181,8 +188,8 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
     known = [step.name for step in MIGRATIONS]
     if applied != known[: len(applied)]:
         raise StoreError(
-            f"the store {store} was written by another version of reasonry ({applied[-1][:60]}); upgrade reasonry, "
-            "or use another store",
+            f"the store {store} was written by another version of reasonry ({applied[-1][:60]}); use that version, "
+            "or another store",
             code="store_newer",
             path=store,
         )
