@@ -18,7 +18,7 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -217,6 +217,8 @@ async def _has_ended(child: Process, patience_s: float) -> bool:
     return child.returncode is not None
 
 
+ProblemId = Annotated[str, msgspec.Meta(max_length=200)] | int
+"""The id of a line in a file of problems, which errors and tables show whole."""
 Line = TypeVar("Line", bound=msgspec.Struct)
 Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)

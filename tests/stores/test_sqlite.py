@@ -25,7 +25,7 @@ import pytest
 from reasonry.app.app import App
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
-from reasonry.stores import database, default_path, open_store
+from reasonry.stores import database, default_path, open_store, sql
 from reasonry.stores.database import Source, connect, create, is_file
 from reasonry.stores.run_rows import pack, unpack
 from reasonry.stores.schema import MIGRATIONS
@@ -698,6 +698,18 @@ async def test_thoughts_out_of_order_keep_the_index_small(store: SqliteStore, pa
     db.close()
     assert index == (9,)
     assert "thought_odd_number" in str(plan)
+
+
+@pytest.mark.parametrize("name", sql.RUN_FILTERS)
+async def test_a_filter_of_runs_reads_an_index_alone(store: SqliteStore, path: Path, name: str) -> None:
+    await store.create_run(run_row("r"), [line(1)])
+    statement = sql.RUN_LIST.format(
+        hint=" INDEXED BY run_list", tests="AND " + sql.RUN_FILTERS[name].format("$2"), limit=50
+    )
+    db = connect(path, 1.0)
+    plan = db.execute(f"EXPLAIN QUERY PLAN {statement}", (sql.MAX_INT, 1)).fetchall()
+    db.close()
+    assert "COVERING INDEX run_list" in str(plan)
 
 
 async def test_threads_that_open_a_new_store_at_the_same_time_all_find_it(

@@ -127,7 +127,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE TABLE searchable (place {integer} PRIMARY KEY, folded TEXT NOT NULL){table_end}",
         ),
         sqlite=(
-            "CREATE INDEX run_list ON run (owner, status, outcome, strategy, model, created_at_ms, unattended, paused)",
+            """
+            CREATE INDEX run_list ON run (
+              owner, status, outcome, reason, strategy, model, created_at_ms, usd, unattended, paused
+            )
+            """,
             "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, samples, tokens, usd, strategy, model)",
             "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy, (run_id IS NULL))",
             """
@@ -149,6 +153,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE SEQUENCE session_key",
             "CREATE INDEX run_status ON run (status, key)",
             "CREATE INDEX run_outcome ON run (outcome, key)",
+            "CREATE INDEX run_reason ON run (reason, key)",
             "CREATE INDEX run_strategy ON run (strategy, key)",
             "CREATE INDEX run_model ON run (model, key)",
             "CREATE INDEX run_unattended ON run (key) WHERE unattended <> 0",
