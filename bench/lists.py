@@ -40,6 +40,7 @@ async def measure(name: str, count: int) -> bool:
         "runs, a page in the middle": lambda store: store.runs(before=last),
         "runs, status failed": lambda store: store.runs(status="failed"),
         "runs, status active (none)": lambda store: store.runs(status="active"),
+        "runs, reason rate_limited (none)": lambda store: store.runs(reason="rate_limited"),
         "runs, strategy and model": lambda store: store.runs(strategy="react", model="offline"),
         "runs of an owner, of the last day": lambda store: store.of_owner("owner3").runs(since_ms=middle),
         "runs, a word of many": lambda store: store.runs(query=common),

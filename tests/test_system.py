@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import time
@@ -14,6 +15,7 @@ import pytest
 
 from reasonry import system
 from reasonry.app.installed import read_strategies
+from reasonry.compare.grading import read_dataset
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES
@@ -113,3 +115,13 @@ def test_a_file_is_read_whole_through_a_link_up_to_the_limit(tmp_path: Path) -> 
     assert read_regular_file(link, 10, label="script", option="model") == b"0123456789"
     with pytest.raises(TooLargeError, match="over 9 bytes"):
         read_regular_file(path, 9, label="script", option="model")
+
+
+def test_a_file_of_problems_may_begin_with_a_byte_order_mark() -> None:
+    items = read_dataset('\ufeff{"problem": "p"}', "a.jsonl")
+    assert [(item.id, item.problem) for item in items] == [("1", "p")]
+
+
+def test_an_id_that_no_table_can_show_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"line 1: Expected `str` of length <= 200 - at `\$\.id`"):
+        read_dataset(json.dumps({"problem": "p", "id": "i" * 201}), "a.jsonl")

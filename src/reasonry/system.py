@@ -14,10 +14,11 @@ import shutil
 import signal
 import stat
 from asyncio.subprocess import PIPE, Process
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -216,6 +217,8 @@ async def _has_ended(child: Process, patience_s: float) -> bool:
     return child.returncode is not None
 
 
+ProblemId = Annotated[str, msgspec.Meta(max_length=200)] | int
+"""The id of a line in a file of problems, which errors and tables show whole."""
 Line = TypeVar("Line", bound=msgspec.Struct)
 Taken = TypeVar("Taken")
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -266,7 +269,7 @@ def read_problems(
         UsageError: Lines are broken, refused, or repeat an id (`lines` has the first ten), or the file is empty.
     """
     found, faults, numbers = dict[int, Taken](), dict[int, str](), dict[str, int]()
-    for number, text in enumerate(data.splitlines(), 1):
+    for number, text in enumerate(data.removeprefix(BOM_UTF8).splitlines(), 1):
         if not text.strip():
             continue
         try:

@@ -228,6 +228,20 @@ async def test_replay_says_what_a_later_version_of_the_strategy_does_otherwise(
     assert replayed["replay"] == {"identical": not differs, "events": 5, "differs": differs}
 
 
+async def test_a_whole_journal_that_does_not_fit_its_strategy_is_not_said_to_be_damaged() -> None:
+    engines = engine()
+    run_id = await accept(engines, order(steps=5))
+    await drive(engines, run_id, Performers(CountingModel()))
+    shorter = dataclasses.replace(
+        LOOP, begin=lambda problem, options: Seen(problem, options.steps - 1, options.width)
+    )
+    later = Engine(engines.store, {"loop": shorter})
+    with pytest.raises(ConflictError, match="does not fit version 1 as it is here") as caught:
+        await later.replay(run_id)
+    assert caught.value.code == "strategy_changed"
+    assert (await later.result(run_id)).answer == "count 4 of e5"
+
+
 async def test_a_fork_starts_with_the_answers_before_it() -> None:
     engines, model = engine(), CountingModel(reply=lambda question: "other")
     run_id = await accept(engines, order(steps=5))

@@ -75,6 +75,21 @@ settings.installed_strategies = lambda: {"endless": ENDLESS}
 watchdog.STILL_S, watchdog.TICK_S = 4, 0.1
 sys.exit(main())
 """
+STARTS_SLOWLY = """
+import sys, time
+from reasonry.engine import watchdog
+from reasonry.surfaces.cli import main
+from reasonry.surfaces.http import mcp
+watchdog.STILL_S, watchdog.TICK_S = 1, 0.05
+serving = mcp.serving_mcp
+
+def serve_late(wiring):
+    time.sleep(3)
+    return serving(wiring)
+
+mcp.serving_mcp = serve_late
+sys.exit(main())
+"""
 
 
 @contextmanager
@@ -106,6 +121,13 @@ def test_a_process_that_was_suspended_continues() -> None:
         process.send_signal(signal.SIGCONT)
         out, said = process.communicate("\n", timeout=120)
     assert (process.returncode, out, said) == (0, "done\n", "")
+
+
+def test_a_server_may_start_as_slowly_as_a_busy_machine_makes_it() -> None:
+    with running(STARTS_SLOWLY, "serve", "--port", "0", "--store", "memory") as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+    assert said.startswith("Reasonry is at "), said
 
 
 def test_the_child_ends_with_its_process() -> None:

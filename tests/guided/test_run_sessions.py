@@ -79,6 +79,20 @@ async def a_run(app: App, steps: int = 3) -> str:
     return await accept(app.engine, order(LOOP, LOOP.options(steps=steps)))
 
 
+async def test_a_page_of_sessions_takes_one_read_of_their_runs() -> None:
+    async with App("memory", strategies={"loop": LOOP}) as app:
+        run_ids = [await a_run(app) for _ in range(3)]
+        for run_id in run_ids[1:]:
+            await drive(app.engine, run_id, Performers(CountingModel()))
+        with (
+            patch.object(app.store, "rows", wraps=app.store.rows) as rows,
+            patch.object(app.store, "run") as run,
+        ):
+            listed = (await app.sessions().list({}))["sessions"]
+        assert [one["status"] for one in listed] == ["answered", "answered", "active"]
+        assert (rows.call_count, run.call_count) == (1, 0)
+
+
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Any) -> str:
     return "memory" if request.param == "memory" else str(tmp_path / "store.db")

@@ -25,7 +25,7 @@ import pytest
 from reasonry.app.app import App
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
 from reasonry.records import ThoughtRow
-from reasonry.stores import database, default_path, open_store
+from reasonry.stores import database, default_path, open_store, sql
 from reasonry.stores.database import Source, connect, create, is_file
 from reasonry.stores.run_rows import pack, unpack
 from reasonry.stores.schema import MIGRATIONS
@@ -391,6 +391,25 @@ class TestMigrations:
         assert caught.value.code == "store_newer"
         await old.close()
 
+    async def test_a_store_whose_step_had_other_statements_is_one_of_another_version(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        first = MIGRATIONS[0]
+        without = first._replace(
+            statements=tuple(text.replace("samples {integer} NOT NULL,", "") for text in first.statements),
+            sqlite=tuple(text.replace(" samples,", "") for text in first.sqlite),
+        )
+        monkeypatch.setattr("reasonry.stores.schema.MIGRATIONS", (without,))
+        store = SqliteStore(path)
+        await think(store, "s", "x")
+        await store.close()
+        monkeypatch.undo()
+        store = SqliteStore(path)
+        with pytest.raises(StoreError, match="another version") as caught:
+            await store.runs()
+        assert caught.value.code == "store_newer"
+        await store.close()
+
     async def test_a_step_that_fails_leaves_the_store_as_it_was(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -679,6 +698,18 @@ async def test_thoughts_out_of_order_keep_the_index_small(store: SqliteStore, pa
     db.close()
     assert index == (9,)
     assert "thought_odd_number" in str(plan)
+
+
+@pytest.mark.parametrize("name", sql.RUN_FILTERS)
+async def test_a_filter_of_runs_reads_an_index_alone(store: SqliteStore, path: Path, name: str) -> None:
+    await store.create_run(run_row("r"), [line(1)])
+    statement = sql.RUN_LIST.format(
+        hint=" INDEXED BY run_list", tests="AND " + sql.RUN_FILTERS[name].format("$2"), limit=50
+    )
+    db = connect(path, 1.0)
+    plan = db.execute(f"EXPLAIN QUERY PLAN {statement}", (sql.MAX_INT, 1)).fetchall()
+    db.close()
+    assert "COVERING INDEX run_list" in str(plan)
 
 
 async def test_threads_that_open_a_new_store_at_the_same_time_all_find_it(

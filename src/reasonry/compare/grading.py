@@ -20,7 +20,7 @@ from ..puzzles.reading import read_puzzle
 from ..puzzles.term import Puzzle
 from ..reading.numbers import numbers_in, without_latex
 from ..reading.vote import agree, normalise
-from ..system import read_problems
+from ..system import ProblemId, read_problems
 from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)
@@ -40,7 +40,7 @@ class Item(Struct, frozen=True, forbid_unknown_fields=True):
 
     problem: Annotated[str, Meta(min_length=1)]
     answer: str | int | float | None = None
-    id: str | int | None = None
+    id: ProblemId | None = None
 
     @property
     def expected(self) -> str | None:

@@ -21,7 +21,7 @@ from ..core.machine import Step, advance, as_recorded, begin, last_questions
 from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
-from ..errors import ConflictError, ReasonryError, StoreError
+from ..errors import ConflictError, ReasonryError
 from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 
 
@@ -399,7 +399,6 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
     """Fold a run's journal, without a model.
 
     Raises:
-        StoreError: `store_corrupt`: an entry does not fit.
         ConflictError: `strategy_changed` or `strategy_unknown`.
     """
     rest = iter(entries)
@@ -432,21 +431,15 @@ def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Ru
 
 
 def _misfit(begun: Begun, line: int, error: Exception | str, strategies: Registry) -> ReasonryError:
-    """Return the error of a journal that does not fit its strategy: `strategy_changed`, or else damage."""
+    """Return the error of a journal that does not fit its strategy; its lines are whole, as their digests show."""
     if getattr(error, "code", "") in ("strategy_unknown", "plugin_failed"):
         # The error of an inner run.
         return ConflictError(str(error), code="strategy_unknown", line=line)
-    today, why = recorded_strategy(strategies, begun.strategy).version, str(error)
-    if begun.version == today and getattr(error, "code", "") != "strategy_changed":
-        return StoreError(
-            f"line {line} of the journal does not fit the strategy {begun.strategy!r}: {why}",
-            code="store_corrupt",
-            line=line,
-        )
+    today = recorded_strategy(strategies, begun.strategy).version
     return ConflictError(
         f"the run was begun with version {begun.version} of the strategy {begun.strategy!r}, and line {line} of its "
-        f"journal does not fit version {today}: {why}. Its record can be shown; a fork continues from an "
-        "answer that still fits",
+        f"journal does not fit version {today} as it is here: {error}. Its record can be shown; a fork continues from "
+        "an answer that still fits",
         code="strategy_changed",
         line=line,
         version=begun.version,

@@ -370,8 +370,7 @@ class Sessions:
         looked_at = limit if status == "all" else MOST_LOOKED_AT
         rows = await self.store.sessions(limit=looked_at + 1, before=call.cursor, **which)
         shown = builtins.list[Document]()
-        for row in rows[:looked_at]:
-            entry = await self.stored.document(row)
+        for row, entry in zip(rows, await self.stored.documents(rows[:looked_at]), strict=False):
             with contextlib.suppress(StoreError):
                 if row.run_id is None and decode_head(row).ended:
                     entry["ended"] = True

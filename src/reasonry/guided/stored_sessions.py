@@ -17,6 +17,7 @@ from ..core.strategy import Strategy
 from ..errors import NotFoundError, StoreError
 from ..records import (
     DAY_MS,
+    RunRow,
     SessionChange,
     SessionRow,
     SessionView,
@@ -143,13 +144,22 @@ class StoredSessions:
         return row.status == "archived" or self.settings.has_expired(row, self.clock())
 
     async def document(self, row: SessionRow) -> Document:
-        """Return a session for lists. The session of an ended run has the run's outcome as its status."""
-        status = "archived" if self.is_archived(row) else row.status
-        if row.run_id is not None:
-            with contextlib.suppress(NotFoundError, StoreError):
-                run = await self.store.run(row.run_id)
-                status = status if run.status == "active" else run.outcome or run.status
-        return session_document(row, status)
+        """Return a session as `documents` does."""
+        return (await self.documents([row]))[0]
+
+    async def documents(self, rows: Sequence[SessionRow]) -> list[Document]:
+        """Return sessions for lists. The session of an ended run has the run's outcome as its status."""
+        runs = dict[str, RunRow]()
+        if run_ids := [row.run_id for row in rows if row.run_id is not None]:
+            with contextlib.suppress(StoreError):
+                runs = {run.run_id: run for run in await self.store.rows(run_ids)}
+        shown = list[Document]()
+        for row in rows:
+            status, run = "archived" if self.is_archived(row) else row.status, runs.get(row.run_id or "")
+            if run is not None and run.status != "active":
+                status = run.outcome or run.status
+            shown.append(session_document(row, status))
+        return shown
 
     async def thoughts(
         self, session_id: str, after: int = 0, count: int | None = None, **which: Any

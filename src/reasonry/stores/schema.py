@@ -6,6 +6,7 @@ Steps are added at the end and never changed. Both databases have the same table
 from __future__ import annotations
 
 import time
+import zlib
 from typing import Any, NamedTuple
 
 from ..errors import StoreError
@@ -19,10 +20,16 @@ APPLICATION_ID = 0x5265736E
 class Migration(NamedTuple):
     """A step: its statements, run in a transaction, and the statements of a single database."""
 
-    name: str
+    title: str
     statements: tuple[str, ...]
     sqlite: tuple[str, ...] = ()
     postgres: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The title with a checksum of the statements: a changed step is another step, whose stores are refused."""
+        words = " ".join(self.statements + self.sqlite + self.postgres).split()
+        return f"{self.title}_{zlib.crc32(' '.join(words).encode()):08x}"
 
 
 MIGRATIONS: tuple[Migration, ...] = (
@@ -120,7 +127,11 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE TABLE searchable (place {integer} PRIMARY KEY, folded TEXT NOT NULL){table_end}",
         ),
         sqlite=(
-            "CREATE INDEX run_list ON run (owner, status, outcome, strategy, model, created_at_ms, unattended, paused)",
+            """
+            CREATE INDEX run_list ON run (
+              owner, status, outcome, reason, strategy, model, created_at_ms, usd, unattended, paused
+            )
+            """,
             "CREATE INDEX run_usage ON run (updated_at_ms, owner, calls, samples, tokens, usd, strategy, model)",
             "CREATE INDEX session_list ON session (used_at_ms, key, owner, status, strategy, (run_id IS NULL))",
             """
@@ -142,6 +153,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE SEQUENCE session_key",
             "CREATE INDEX run_status ON run (status, key)",
             "CREATE INDEX run_outcome ON run (outcome, key)",
+            "CREATE INDEX run_reason ON run (reason, key)",
             "CREATE INDEX run_strategy ON run (strategy, key)",
             "CREATE INDEX run_model ON run (model, key)",
             "CREATE INDEX run_unattended ON run (key) WHERE unattended <> 0",
@@ -181,8 +193,8 @@ def pending(applied: list[str], store: str) -> tuple[Migration, ...]:
     known = [step.name for step in MIGRATIONS]
     if applied != known[: len(applied)]:
         raise StoreError(
-            f"the store {store} was written by another version of reasonry ({applied[-1][:60]}); upgrade reasonry, "
-            "or use another store",
+            f"the store {store} was written by another version of reasonry ({applied[-1][:60]}); use that version, "
+            "or another store",
             code="store_newer",
             path=store,
         )

@@ -68,7 +68,11 @@ def serve_in_thread(
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     ready = threading.Event()
-    server = DrainingServer(create_server(app, chosen), chosen, ready.set)
+
+    async def start() -> None:
+        ready.set()
+
+    server = DrainingServer(create_server(app, chosen), chosen, start)
 
     async def run() -> None:
         async with app:

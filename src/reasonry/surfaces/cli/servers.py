@@ -7,6 +7,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -104,15 +105,18 @@ def serve(
     )
     settings.check()
 
-    def tell(address: str) -> None:
-        if common.as_data:
-            common.show({"url": address}, "")
-        print_note(f"Reasonry is at {address} (Ctrl-C ends it)")
-        if open:
-            webbrowser.open(address)
-
     async def work(app: App) -> None:
-        async with WATCHDOG.watching():
+        async with AsyncExitStack() as held:
+
+            async def tell(address: str) -> None:
+                # Not before: a start imports much, which takes its time on a busy machine.
+                await held.enter_async_context(WATCHDOG.watching())
+                if common.as_data:
+                    common.show({"url": address}, "")
+                print_note(f"Reasonry is at {address} (Ctrl-C ends it)")
+                if open:
+                    webbrowser.open(address)
+
             await serve_http(app, settings, tell)
 
     common.do(work, policy, environ, auto_loop_factory())

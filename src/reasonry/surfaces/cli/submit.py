@@ -27,7 +27,7 @@ from ...records import ANSWERED, MAX_PRIORITY, JobOptions, RequestKey, RunRow, n
 from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
-from ...system import read_problems, read_regular_file
+from ...system import ProblemId, read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
@@ -51,7 +51,7 @@ class ProblemLine(Struct, frozen=True, forbid_unknown_fields=True):
     """A problem in a file. The command's options are the defaults."""
 
     problem: str
-    id: str | int | None = None
+    id: ProblemId | None = None
     strategy: str | None = None
     options: dict[str, Any] = {}
 

@@ -9,7 +9,7 @@ import gc
 import logging
 import socket
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -137,7 +137,7 @@ def create_server(app: App, settings: ServerSettings | None = None) -> RequestGa
 # -- run
 
 
-async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], object]) -> None:
+async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Awaitable[object]]) -> None:
     """Serve until a signal, then end pending work within the time limit.
 
     Args:
@@ -166,7 +166,7 @@ class DrainingServer(uvicorn.Server):
     """uvicorn's server. Signals end streams and release runs before it waits for connections."""
 
     def __init__(
-        self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], object] = lambda: None
+        self, gate: RequestGate, settings: ServerSettings, on_start: Callable[[], Awaitable[object]]
     ) -> None:
         # uvicorn's log quotes errors and requests; the gate logs only what may be shown.
         for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
@@ -197,7 +197,7 @@ class DrainingServer(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
-        self._on_start()
+        await self._on_start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop accepting requests, and end pending work."""
