@@ -676,6 +676,22 @@ def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
         assert "It can do much." in str(walked.conclusion.answer)
 
 
+@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
+@pytest.mark.parametrize("calls", range(8, 14))
+def test_an_unreadable_synthesis_counts_as_much_at_the_cost_limit_as_without(calls: int, focus: str) -> None:
+    script = {"iteration_decision": [ON] * 9, "synthesis": [""] * 3}
+    walked = analyse(
+        script,
+        usd=0.01,
+        cost_limit=calls / 100,
+        candidate_plans=1,
+        max_iterations=5,
+        focused_answer_type=focus,
+    )
+    end = walked.conclusion
+    assert (end.reason, end.certainty, end.document["verification"]) == ("cost_limit", "given", "unchecked")
+
+
 def test_no_focused_answer_without_money_is_a_failure() -> None:
     desk = Desk({}, usd=0.01, prices={"synthesis": 5.0})
     given = {"candidate_plans": 1, "cost_limit": 1.0, "focused_answer_type": "yes/no"}
