@@ -109,6 +109,16 @@ def test_tasks_after_one_that_a_plan_has_lost_still_depend_on_the_same_tasks() -
     assert tasks == [("a", ()), ("c", (1,)), ("d", (2,))]
 
 
+@pytest.mark.parametrize("malformed", [{"resource_name": "web"}, "Search the web."])
+@pytest.mark.parametrize("name", ["tasks", "Tasks"])
+def test_tasks_after_a_malformed_one_still_depend_on_the_same_tasks(name: str, malformed: Any) -> None:
+    first, *rest = plan("a", ("knowledge", "c", [1, 2]), ("web", "d", [3]), ("knowledge", "e", [3]))["tasks"]
+    broken = {name: [first, malformed, *rest]}
+    walked = analyse({"plan_generation": [broken, broken]}, candidate_plans=1, concurrent_tasks=True)
+    tasks = [(task.task_query, task.depends_on) for task in walked.snapshot.state.tasks]
+    assert tasks == [("a", ()), ("c", (1,)), ("e", (2,))]
+
+
 @pytest.mark.parametrize(("level", "least", "most"), [(level, *counts) for level, counts in TASKS.items()])
 def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most: int) -> None:
     complexity = {**USUAL["complexity_analysis"], "complexity_level": level}
