@@ -78,8 +78,8 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
     found: list[Reading] = []
     for value, _ in json_values(latest):
         kept, lost = without_misfits(value, effect.form or {})
-        told = replace(effect, facts={**effect.facts, _LEFT_OUT: lost})
-        part = _read(stage, state, told, [*before, msgspec.json.encode(kept).decode()], in_part=True)
+        asked = replace(effect, facts={**effect.facts, _LEFT_OUT: lost})
+        part = _read(stage, state, asked, [*before, msgspec.json.encode(kept).decode()], in_part=True)
         reasons = (f"{place} was left out: {reason}" for place, reason in lost.items())
         found += [replace(part, lost="; ".join(filter(None, (*reasons, part.lost))))]
     found = [part for part in found or [_read(stage, state, effect, texts, in_part=True)] if not part.refusal]

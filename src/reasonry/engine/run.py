@@ -418,7 +418,7 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
 
 
 def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
-    """Fold the entries after the first into a run, each answer read anew; yield its requests as they are made."""
+    """Fold the entries after the first into a run, with each answer read again; yield its requests as they are made."""
     yield from run.open_effects
     for entry in entries:
         if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
