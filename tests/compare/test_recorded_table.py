@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ async def test_every_changed_lost_or_moved_line_is_named(table: tuple[Path, Repo
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("{},false]", '{"direct.answering":"Guess."},false]', "asks another question today"),
+        ("{},false]", '{"direct.answering":"Guess."},false]', "does not ask the question e1 today"),
         ('"problem":"', '"problem":"So: ', "the run is not about the problem facts"),
         ("<answer>42</answer>", "<answer>43</answer>", "comes out differently: answer '42' → '43'"),
         ('"input_tokens":8', '"input_tokens":9', "comes out differently: tokens"),
@@ -147,14 +148,36 @@ async def test_a_change_that_is_sealed_again_does_not_fit_the_rest(
 
 async def test_the_file_is_a_recording_that_a_model_plays(table: tuple[Path, Report]) -> None:
     path, report = table
-    asked = RunRequest(budget=Budget(calls=6), participants=Participants(model=RecordedModel(str(path))))
+    problems, model = open_dataset("facts:3"), RecordedModel(str(path))
+    asked = RunRequest(budget=Budget(calls=6), participants=Participants(model=model, tools=problems.tools))
     async with App("memory") as app:
-        again = await Comparison(app, open_dataset("facts:3"), ["direct"], asked, parallel=1).run()
-    known = {
-        trial.item: trial.answer for trial in report.trials if trial.strategy == "direct" and trial.answer
-    }
-    assert known
-    assert {trial.item: trial.answer for trial in again.trials if trial.item in known} == known
+        again = await Comparison(app, problems, STRATEGY_NAMES, asked, parallel=1).run()
+    known, now = (
+        {trial.item: trial.answer for trial in each.trials if trial.strategy == "direct" and trial.answer}
+        for each in (report, again)
+    )
+    assert known == now != {}
+
+
+async def test_a_comparison_fails_if_a_recording_has_lines_left_over(tmp_path: Path) -> None:
+    path, names = tmp_path / "table.jsonl", STRATEGY_NAMES[:2]
+    script, problems = [{"stage": "*", "reply": "<answer>4</answer>"}] * 8, open_dataset("facts:2")
+    asked = RunRequest(budget=Budget(), participants=Participants(model=ScriptedModel.of(*script)))
+    async with App("memory") as app:
+        report = await Comparison(app, problems, names, asked, parallel=1).run()
+        path.write_text(await recorded_table(app.engine, report), "utf-8")
+    played = replace(asked, participants=Participants(model=f"recorded:{path}"))
+    async with App("memory") as app:
+        assert (await Comparison(app, problems, names, played).run()).complete
+        # The second time, all runs come from the store.
+        for _ in range(2):
+            with pytest.raises(
+                ModelError, match=r"no question used reply 2 \(reasoning_path_execution\), "
+            ) as error:
+                await Comparison(app, problems, names[:1], played).run()
+            assert error.value.code == "script_left_over"
+        limited = replace(played, budget=Budget(calls=2))
+        assert (await Comparison(app, problems, names[1:], limited).run()).complete, "a limit may leave lines"
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", '{"line":"answer"}\n'])

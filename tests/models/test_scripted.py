@@ -128,6 +128,20 @@ def test_a_resumed_run_fails_if_lines_are_left_over(tmp_path: Path, kind: str) -
     assert f"no question used reply 3 (answer_verification) of {kind}:file.jsonl" in done.stderr
 
 
+def test_a_fork_fails_if_lines_after_its_point_are_left_over(tmp_path: Path) -> None:
+    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
+    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true"]
+    (tmp_path / "file.jsonl").write_text("\n".join(map(json.dumps, CHECKED)), "utf-8")
+    script = ["--model", "scripted:file.jsonl", "--record", "recording.jsonl"]
+    assert call_command([*words, *script], env=env, cwd=tmp_path).returncode == 0
+    fork = ["runs", "fork", "last", "--at", "1", "--model", "recorded:recording.jsonl"]
+    assert call_command(fork, env=env, cwd=tmp_path).returncode == 0
+    assert call_command(fork[:-2], env=env, cwd=tmp_path).returncode == 0
+    done = call_command([*fork, "--option", "check=false"], env=env, cwd=tmp_path)
+    assert done.returncode == 8
+    assert "no question used reply 2 (answer_verification) of recorded:recording.jsonl" in done.stderr
+
+
 async def test_usage_and_errors_are_the_line_s() -> None:
     model = ScriptedModel.of(
         {"stage": "*", "reply": "x", "usage": {"output_tokens": 5, "usd": 0.25}},

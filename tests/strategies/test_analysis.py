@@ -109,6 +109,16 @@ def test_tasks_after_one_that_a_plan_has_lost_still_depend_on_the_same_tasks() -
     assert tasks == [("a", ()), ("c", (1,)), ("d", (2,))]
 
 
+@pytest.mark.parametrize("malformed", [{"resource_name": "web"}, "Search the web."])
+@pytest.mark.parametrize("name", ["tasks", "Tasks"])
+def test_tasks_after_a_malformed_one_still_depend_on_the_same_tasks(name: str, malformed: Any) -> None:
+    first, *rest = plan("a", ("knowledge", "c", [1, 2]), ("web", "d", [3]), ("knowledge", "e", [3]))["tasks"]
+    broken = {name: [first, malformed, *rest]}
+    walked = analyse({"plan_generation": [broken, broken]}, candidate_plans=1, concurrent_tasks=True)
+    tasks = [(task.task_query, task.depends_on) for task in walked.snapshot.state.tasks]
+    assert tasks == [("a", ()), ("c", (1,)), ("e", (2,))]
+
+
 @pytest.mark.parametrize(("level", "least", "most"), [(level, *counts) for level, counts in TASKS.items()])
 def test_a_plan_has_as_many_tasks_as_its_level_says(level: str, least: int, most: int) -> None:
     complexity = {**USUAL["complexity_analysis"], "complexity_level": level}
@@ -674,6 +684,22 @@ def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
         assert not asked(walked, "synthesis"), "nothing is left to pay for it"
         assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "cost_limit")
         assert "It can do much." in str(walked.conclusion.answer)
+
+
+@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
+@pytest.mark.parametrize("calls", range(8, 14))
+def test_an_unreadable_synthesis_counts_as_much_at_the_cost_limit_as_without(calls: int, focus: str) -> None:
+    script = {"iteration_decision": [ON] * 9, "synthesis": [""] * 3}
+    walked = analyse(
+        script,
+        usd=0.01,
+        cost_limit=calls / 100,
+        candidate_plans=1,
+        max_iterations=5,
+        focused_answer_type=focus,
+    )
+    end = walked.conclusion
+    assert (end.reason, end.certainty, end.document["verification"]) == ("cost_limit", "given", "unchecked")
 
 
 def test_no_focused_answer_without_money_is_a_failure() -> None:

@@ -24,7 +24,7 @@ from ..core.registry import Registry, resolve
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Settled
 from ..engine.record import record_of
 from ..engine.result import result_of
-from ..engine.run import Run
+from ..engine.run import Run, requests_in
 from ..errors import ConflictError, ReasonryError
 from ..guided.transcripts import guidance_after
 from ..masking import SECRETS
@@ -111,10 +111,7 @@ def replay(
 def _requests(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[ExportedLine]:
     """Yield the requests of a run in order, and then its end."""
     run = Run(begun, strategies)
-    yield from map(_request, run.open_effects)
-    for entry in entries:
-        if step := run.apply(entry):
-            yield from map(_request, step.effects)
+    yield from map(_request, requests_in(run, entries))
     end = result_of("", "", run)
     yield _line("end", run.snapshot.stage, f"{end.outcome}: {end.answer}")
 

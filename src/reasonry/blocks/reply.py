@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +23,10 @@ from ..text import repeats_itself
 
 UNMARKED_MODE: Final = "unmarked"
 """The mode of an unmarked reply that is the answer as a whole."""
+_LEFT_OUT: Final = "left_out"
+"""The fact that tells the reader of a stage which entries a reply has lost."""
+
+T = TypeVar("T")
 
 
 def read_reply(stage: Stage[Any], state: Any, effect: Ask, replies: Sequence[Answered]) -> Reading:
@@ -73,11 +78,19 @@ def _read_in_part(stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[st
     found: list[Reading] = []
     for value, _ in json_values(latest):
         kept, lost = without_misfits(value, effect.form or {})
-        part = _read(stage, state, effect, [*before, msgspec.json.encode(kept).decode()], in_part=True)
-        found += [replace(part, lost="; ".join(filter(None, (*lost, part.lost))))]
+        asked = replace(effect, facts={**effect.facts, _LEFT_OUT: lost})
+        part = _read(stage, state, asked, [*before, msgspec.json.encode(kept).decode()], in_part=True)
+        reasons = (f"{place} was left out: {reason}" for place, reason in lost.items())
+        found += [replace(part, lost="; ".join(filter(None, (*reasons, part.lost))))]
     found = [part for part in found or [_read(stage, state, effect, texts, in_part=True)] if not part.refusal]
     is_one = all(part.value == found[0].value for part in found)
     return found[0] if found and is_one and found[0].lost else None
+
+
+def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[int, T]]:
+    """Number the entries of a reply's list from 1, counting the entries that a reading in part left out."""
+    left_out = ask.facts.get(_LEFT_OUT, ())
+    return zip((n for n in count(1) if f"{name}[{n}]" not in left_out), entries, strict=False)
 
 
 def _read(

@@ -46,6 +46,7 @@ from ..strategies.choice import AUTO
 from ..text import clip
 from .grading import Item, check_items
 from .problem_set import ProblemSet, find_judge
+from .recorded_table import check_all_asked
 from .standings import Report, Trial, failure_of, trial_of
 from .trial_table import ENDED, TrialTable
 
@@ -260,6 +261,7 @@ class Comparison:
 
         Raises:
             ReasonryError: The store cannot be used, or another process drives one of the runs.
+            ModelError: `script_left_over`: the complete comparison did not ask every question of a recording.
             asyncio.CancelledError: The caller was cancelled; `report` has the results so far.
         """
         table = TrialTable(self.engine.store, self.id)
@@ -271,7 +273,10 @@ class Comparison:
                     group.create_task(self._do(job, table, written))
         except* ReasonryError as errors:
             raise errors.exceptions[0] from None
-        return self.report()
+        report = self.report()
+        if report.complete and self.judge is not None:
+            await check_all_asked(self.engine, report, self.jobs[0].performers.models)
+        return report
 
     # -- one run
 

@@ -11,23 +11,24 @@ Rule 3: the answers are lines of a recording, so the model `recorded:FILE` plays
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import asdict, replace
 
 from ..core.effects import Ask
-from ..core.events import NOTHING, Answered
+from ..core.events import NOTHING, Answered, Closing, Stopped
+from ..core.pending import Pending
 from ..core.registry import Registry
 from ..engine.engine import Engine
 from ..engine.journal import Begun, Ended, Entry, Settled
-from ..engine.ports import Question
+from ..engine.ports import Model, Question
 from ..engine.result import result_of
-from ..engine.run import Run
-from ..errors import ConflictError, ReasonryError
+from ..engine.run import Run, requests_in
+from ..errors import ConflictError, ModelError, ReasonryError
 from ..masking import SECRETS
-from ..models.scripted import MAX_FILE_BYTES, Recording, RecordingLine, TableLine, digest
+from ..models.scripted import MAX_FILE_BYTES, RecordedModel, Recording, RecordingLine, TableLine, digest
 from ..system import read_regular_file
 from .grading import Item, Judge
 from .problem_set import find_judge
@@ -53,28 +54,48 @@ def _line(kind: str, part: Any) -> TableLine:
     return TableLine({kind: msgspec.Raw(msgspec.json.encode(part))})
 
 
-def _lines_of_run(begun: Begun, entries: Iterable[Entry], strategies: Registry) -> Iterator[RecordingLine]:
+def _lines_of_run(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[RecordingLine]:
     yield _line("entry", begun)
-    run = Run(begun, strategies)
+    asked = _questions(requests_in(Run(begun, strategies), entries))
     for entry in entries:
         if isinstance(entry, Settled) and isinstance(entry.event, Answered):
-            yield replace(_open_question(run, entry.id), answer=entry.event)
+            yield replace(asked[entry.id], answer=entry.event)
         elif not isinstance(entry, Ended):
             yield _line("entry", entry)
-        run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry)
 
 
-def _open_question(run: Run, effect_id: str | None) -> Recording:
-    """Return an open question as a recording with an empty answer.
+def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
+    """Return the questions among requests by id, as recordings with an empty answer."""
+    found = dict[str | None, Recording]()
+    for request in requests:
+        if isinstance(request.effect, Ask):
+            asked = Question(request.id, request.stage, request.effect.spelled_out())
+            found[asked.id] = Recording(
+                asked.stage, digest(asked), asked.ask.sample, Answered(""), id=asked.id
+            )
+    return found
+
+
+async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model]) -> None:
+    """Check that the runs of a complete comparison asked every question of its recordings.
+
+    Once a limit ended one of the runs, lines may be left over.
 
     Raises:
-        ConflictError: The run does not ask it.
+        ModelError: `script_left_over` names the lines and their stages.
     """
-    for pending in run.open_effects:
-        if pending.id == effect_id and isinstance(pending.effect, Ask):
-            asked = Question(pending.id, pending.stage, pending.effect.spelled_out())
-            return Recording(asked.stage, digest(asked), asked.ask.sample, Answered(""), id=asked.id)
-    raise ConflictError(f"the run does not ask the question {effect_id}")
+    recordings = [model for model in models if isinstance(model, RecordedModel)]
+    asked = set[Any]()
+    for trial in report.trials if recordings else ():
+        _, _, entries, begun, *_ = await engine.recorded_run(trial.run_id)
+        if any(isinstance(getattr(entry, "event", None), Closing | Stopped) for entry in entries):
+            return
+        requests = requests_in(Run(begun, engine.strategies), entries[1:])
+        asked |= {line.question for line in _questions(requests).values()}
+    for model in recordings:
+        lines = enumerate(model.lines, 1)
+        if left := [f"reply {n} ({line.stage})" for n, line in lines if line.question not in asked]:
+            raise ModelError(f"no question used {', '.join(left)} of {model.name}", code="script_left_over")
 
 
 def _seal_lines(lines: Iterable[RecordingLine]) -> Iterator[bytes]:
@@ -130,8 +151,9 @@ class _Scoring:
 
     def take(self, line: RecordingLine) -> None:
         if isinstance(line, Recording):
-            if _open_question(self.run, line.id) != replace(line, answer=Answered(""), seal=""):
-                raise ConflictError(f"the stage {line.stage} asks another question today; record it again")
+            if _questions(self.run.open_effects).get(line.id) != replace(line, answer=Answered(""), seal=""):
+                message = f"stage {line.stage} does not ask the question {line.id} today; record it again"
+                raise ConflictError(message)
             self.run.apply(Settled(line.id, line.answer))
             return
         ((kind, part),) = line.part.items()

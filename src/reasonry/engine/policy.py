@@ -152,5 +152,6 @@ def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     for model in {id(model): model for model in map(performers.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
         asked = [by for by in names if performers.answering(by) is model]
-        if rewind is not None and model.name in [names[by] or known.model for by in asked]:
+        is_own = model.name in [names[by] or known.model for by in asked]
+        if rewind is not None and (is_own or getattr(model, "rewinds_for_others", False)):
             rewind(run.asked_stages(asked))

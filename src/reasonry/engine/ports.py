@@ -76,6 +76,7 @@ class Model(Protocol):
     - `reasons = True`: it reasons by itself before it replies, so no question asks it to think step by step.
     - `takes_tools = True`: it passes the tools of a question on, and returns calls as `with_calls` writes them.
     - `rewind`: it keeps its place in a file; see `models.scripted`.
+    - `rewinds_for_others = True`: answers of other models too stand for lines of its file.
     - `left_over`: the unused lines of its file; see `models.scripted`.
 
     A model that draws several samples in one request is a `SamplingModel`.

@@ -416,6 +416,14 @@ def fold(entries: Iterable[Entry], strategies: Registry) -> Run:
     return run
 
 
+def requests_in(run: Run, entries: Iterable[Entry]) -> Iterator[Pending]:
+    """Fold the entries after the first into a run, with each answer read again; yield its requests as they are made."""
+    yield from run.open_effects
+    for entry in entries:
+        if step := run.apply(replace(entry, reading=None) if isinstance(entry, Settled) else entry):
+            yield from step.effects
+
+
 def fold_from(kept: bytes, entries: Sequence[Entry], strategies: Registry) -> Run | None:
     """Fold the entries after a kept state. Return None for an unusable state; the caller then folds from the start."""
     try:

@@ -218,6 +218,11 @@ class Recording(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line
     id: str = ""
     seal: str = ""
 
+    @property
+    def question(self) -> tuple[str, str, int]:
+        """The stage, the digest and the sample of the question."""
+        return self.stage, self.digest, self.sample
+
 
 class TableLine(Struct, frozen=True, forbid_unknown_fields=True, tag_field="line", tag="table"):
     """A line of a recorded table besides its answers; see `compare.recorded_table`."""
@@ -291,17 +296,16 @@ class RecordedModel(Model):
         UsageError: The file is unreadable, or a line is broken: `line` has its number.
     """
 
-    is_free = True
+    is_free = rewinds_for_others = True
 
     def __init__(self, path: str) -> None:
         self.name = f"recorded:{path}"
         self._answers: dict[tuple[str, str, int], list[Recording]] = {}
         lines = read_lines(path, RecordingLine, "recording")
-        self._lines = [line for line in lines if isinstance(line, Recording)]
+        self.lines = [line for line in lines if isinstance(line, Recording)]
         self._used, self._earlier = set[int](), Counter[str]()
-        for recording in self._lines:
-            key = recording.stage, recording.digest, recording.sample
-            self._answers.setdefault(key, []).append(recording)
+        for recording in self.lines:
+            self._answers.setdefault(recording.question, []).append(recording)
 
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         """Answer as recorded.
@@ -311,10 +315,8 @@ class RecordedModel(Model):
         """
         waiting = self._answers.get((question.stage, digest(question), question.ask.sample))
         if not waiting:
-            alike = [line.text for line in self._lines if line.stage == question.stage]
-            place, was, now = nearest_difference(
-                question.prompt, alike or [line.text for line in self._lines]
-            )
+            alike = [line.text for line in self.lines if line.stage == question.stage]
+            place, was, now = nearest_difference(question.prompt, alike or [line.text for line in self.lines])
             raise ModelError(
                 f"{self.name} has no answer for this question at stage {question.stage}; the nearest one differs at "
                 f"character {place}. Recorded: {was} Asked: {now}",
@@ -328,14 +330,14 @@ class RecordedModel(Model):
         return replace(recording.answer, model=self.name)
 
     def rewind(self, asked: Sequence[tuple[str, bool]]) -> None:
-        """Count the lines that a resumed run has used, by stage; see `ScriptedModel.rewind`."""
+        """Count the lines that a resumed run or a fork has used, by stage; see `ScriptedModel.rewind`."""
         self._earlier = Counter(stage for stage, answered in asked if answered)
 
     @property
     def left_over(self) -> list[str]:
         """See `ScriptedModel.left_over`."""
         earlier, left = self._earlier.copy(), list[str]()
-        for number, line in enumerate(self._lines, 1):
+        for number, line in enumerate(self.lines, 1):
             if id(line) not in self._used:
                 earlier[line.stage] -= 1
                 left += [f"reply {number} ({line.stage})"] * (earlier[line.stage] < 0)

@@ -76,31 +76,32 @@ def fit_value(value: Any, schema: Schema) -> Any:
     return _CONVERT[kind](value, members[kind])
 
 
-def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, list[str]]:
-    """Remove misfits from a value's lists; return the value, and the removed entries with reasons.
+def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict[str, str]]:
+    """Remove misfits from a value's lists; return the value, and the reason for each removed entry by its place.
 
     A list without a fitting entry stays unchanged.
     """
-    members, lost = {_kind_of(member): member for member in _members(schema)}, list[str]()
+    members, lost = {_kind_of(member): member for member in _members(schema)}, dict[str, str]()
     if fields := members.get("object", _ANY).get("properties"):
-        by_plain = {plain_name(name): part for name, part in fields.items()}
+        by_plain = {plain_name(name): name for name in fields}
         with suppress(Misfit):
             value = dict(_as_object(value, members["object"]))
             for key, item in value.items():
-                part = by_plain.get(plain_name(str(key)), _ANY)
-                value[key], inside = without_misfits(item, part, f"{at}.{key}".lstrip("."))
-                lost += inside
+                name = by_plain.get(plain_name(str(key)), str(key))
+                place = f"{at}.{name}".lstrip(".")
+                value[key], inside = without_misfits(item, fields.get(name, _ANY), place)
+                lost |= inside
     elif "array" in members and isinstance(written := _decode(value), list):
         items, kept = members["array"].get("items", _ANY), list[Any]()
-        for place, entry in enumerate(written, 1):
-            less, inside = without_misfits(entry, items, f"{at}[{place}]")
+        for number, entry in enumerate(written, 1):
+            less, inside = without_misfits(entry, items, f"{at}[{number}]")
             try:
                 _fit_entry(less, items)
                 kept.append(less)
             except Misfit as error:
-                inside = [f"{at}[{place}] was left out: {error}"]
-            lost += inside
-        return (kept, lost) if kept else (value, [])
+                inside = {f"{at}[{number}]": str(error)}
+            lost |= inside
+        return (kept, lost) if kept else (value, {})
     return value, lost
 
 

@@ -138,7 +138,7 @@ def synthesize(s: State) -> Body:
         if results is None:
             return fail(s, "error", answer.message, answer.code)
         lost = f"the accepted results stand in for a synthesis that could not be read: {answer.message}"
-        s = replace(s, unchecked="; ".join(filter(None, (before, lost if is_unread else ""))))
+        s = replace(s, unchecked="; ".join(filter(None, (before, lost))) if is_unread else "")
         made = SynthesisReply(answer=results, final_answer=results)
     else:
         made = answer.value
@@ -284,7 +284,9 @@ def conclude(state: State) -> Conclusion:
     proved = "proved" if state.final.verification == "proved" else "given"
     made = state.synthesis
     stands_in = made is None or str(made.answer) == accepted_text(state)
-    is_cut = (reason == "cost_limit" and stands_in) or (answer is None and state.is_broke)
+    # For an unreadable synthesis the results are an unchecked answer, with a limit as without.
+    is_unpaid = reason == "cost_limit" and stands_in and not state.unchecked
+    is_cut = is_unpaid or (answer is None and state.is_broke)
     certainty = "best_so_far" if is_cut else proved
     conclusion = Conclusion(answer, reason, detail, document(state), certainty=certainty)
     found = quote(made.headline or made.final_answer) if made else ""

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...blocks.evidence import passages_text
+from ...blocks.reply import number_entries
 from ...blocks.toolcard import card_named, cards_text, no_such_tool
 from ...core.bodies import Body, Move, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
@@ -194,7 +195,7 @@ def _plan_question(state: State, number: int) -> Ask:
     return state.question("plan", task, *material, sample=number - 1, form=form, facts=facts, about=about)
 
 
-def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
+def read_plan(state: State, ask: Ask, replies: Sequence[str]) -> tuple[PlanReply, str] | Unreadable:
     """Read a plan. Every task needs an existing resource, a query, and references to earlier tasks only.
 
     At the last try a plan loses its unexecutable tasks, and their number does not matter.
@@ -204,7 +205,7 @@ def read_plan(state: State, _: Ask, replies: Sequence[str]) -> tuple[PlanReply, 
         return reading
     cards, tasks = state.options.resources, list[PlannedTask]()
     faults, places = list[str](), dict[int, int]()
-    for number, task in enumerate(reading[0].tasks, 1):
+    for number, task in number_entries(ask, "tasks", reading[0].tasks):
         card = card_named(cards, task.resource_name)
         if card is None:
             faults.append(f"task {number}: {no_such_tool(cards, task.resource_name)}")

@@ -266,7 +266,9 @@ def fork_(
             return await Coach(app.engine, brief=brief).start(order, performers, fork)
         with watching(settings.common.as_data, full=shown.full) as watch:
             async with app.engine.begin(order, performers, fork) as opened:
-                return await await_drive(opened, performers, watch)
+                ending = await await_drive(opened, performers, watch)
+        performers.check_used(opened.run)
+        return ending
 
     if coach:
         settings.refuse_models()
