@@ -160,7 +160,16 @@ class Profile(Struct, frozen=True):
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         conclusion = state.conclude(document, so_far=state.joined if self.joins else state.draft)
-        return conclusion.because("", self._names[0], self._names[-3])
+        return conclusion.because(self._check(state), self._names[0], self._names[-3])
+
+    def _check(self, state: State) -> str:
+        """Return the check of the draft for people, if it had one."""
+        answered = sum(not text.startswith(LOST) for text in state.worked)
+        if not state.draft or not answered:
+            return ""
+        change = "keeps" if state.draft == state.final.text else "corrects"
+        asked = f"{answered} of {len(state.entries)} questions about its facts"
+        return f"the answer {change} the draft after {asked}, answered without the draft"
 
     def _task(self, row: int) -> str:
         """Return the question of a stage: its guidance."""
