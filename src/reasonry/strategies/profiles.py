@@ -239,7 +239,7 @@ CHAIN_OF_VERIFICATION = Profile(
     name="chain_of_verification",
     title="Chain of Verification",
     source="arXiv:2309.11495",
-    summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
+    summary="Drafts an answer, checks its facts one by one, and corrects it: for lists and facts from memory.",
     calls=5,
     least_calls=4,
 )
@@ -265,8 +265,8 @@ LEAST_TO_MOST = Profile(
     name="least_to_most",
     title="Least to Most",
     source="arXiv:2205.10625",
-    summary="Solves easier subquestions in order, each with the answers before it: "
-    "for problems harder than their parts.",
+    summary="Answers easier questions first, in order, and then the problem: "
+    "for problems that are harder than their parts.",
     calls=4,
     least_calls=3,
 )
@@ -290,7 +290,7 @@ SKELETON = Profile(
     name="skeleton",
     title="Skeleton of Thought",
     source="arXiv:2307.15337",
-    summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
+    summary="Outlines an answer and writes its points side by side: for long texts that you need soon.",
     calls=3,
     least_calls=2,
 )
