@@ -90,7 +90,6 @@ def strategy_head(name: str) -> str:
         [
             f"# {document['title']}",
             f"{names} · {_source(document['source'])}{uses}",
-            document["summary"],
         ]
     )
 
@@ -332,10 +331,7 @@ def strategy_rows() -> list[str]:
     """Return the strategies with a link to each one's page."""
     from reasonry.strategies import STRATEGIES
 
-    return [
-        f"- [{one.title}](strategies/{page_of(name)}.md), `{name}`: {one.summary}"
-        for name, one in STRATEGIES.items()
-    ]
+    return [f"- [`{name}`](strategies/{page_of(name)}.md): {one.summary}" for name, one in STRATEGIES.items()]
 
 
 DESIGNS = (
@@ -515,7 +511,6 @@ def _svg_format() -> str:
 # -- all of it
 
 PARTS = {
-    "command-line.md": {"commands": reference.command_rows},
     "api-reference.md": {"operations": reference.api_operations},
     "python-reference.md": {"names": reference.python_names},
     "runs.md": {"exits": exit_codes},

@@ -112,16 +112,6 @@ def shared_options() -> str:
     return "\n\n".join(f"## {title}\n\n{_option_table(shared[title])}" for title in titles)
 
 
-def command_rows() -> str:
-    """Return the commands, each with a link to its page."""
-    summaries = {name: help_of((name,)).description.splitlines()[0] for name, *_ in commands()}
-    rows = [
-        f"| [`reasonry {name}`](commands/{name}.md) | {_cell(_coded(summary))} |"
-        for name, summary in summaries.items()
-    ]
-    return "\n".join(["| command | effect |", "|---|---|", *rows])
-
-
 def _option_table(rows: Sequence[tuple[str, str]]) -> str:
     lines = [f"| `{_cell(name)}` | {_cell(_coded(text))} |" for name, text in rows]
     return "\n".join(["| option | meaning |", "|---|---|", *lines])

@@ -79,7 +79,7 @@ async def test_seats_that_differ_judge_the_others_and_the_answer_is_written_from
     assert "one counts the tax twice (Answer 1 is draft 2, Answer 2 is draft 3," in result.why.text
     counts = {vote["answer"]: vote["count"] for vote in result.details["votes"]}
     assert counts == {"amber": 1, "birch": 1, "cedar": 1, "nothing, settled": 0}, "the synthesis has no vote"
-    assert next(iter(result.details["scores"])) == "sample-2"
+    assert next(iter(result.details["scores"])) == "draft-2"
     for member in members:
         (judged,) = [ask for ask in member.asked if ask.facts["kind"] == "judge"]
         assert f"\n{member.said}" not in judged.prompt
@@ -125,7 +125,7 @@ async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch
     others = [Member(f"vendor-{number}", "birch") for number in (1, 2)]
     result, _ = await convene(monkeypatch, Down("vendor-0", ""), *others)
     assert (result.answer, result.details["agreed"]) == ("birch", False)
-    assert "the line is dead" in result.details["samples"][0]["dropped"]["text"]
+    assert "the line is dead" in result.details["drafts"][0]["dropped"]["text"]
 
 
 async def test_where_one_seat_of_three_replies_the_first_line_says_so(

@@ -57,6 +57,9 @@ def test_chain_of_verification_checks_the_draft_without_it_and_answers_again() -
     assert walked.conclusion.answer == "Bern, Zug"
     assert tuple(walked.edges) == CHAIN_OF_VERIFICATION.edges
     assert walked.conclusion.document["draft"] == "- Bern\n- Zug\n- Wien"
+    assert walked.conclusion.why == (
+        "the answer corrects the draft after 2 of 2 questions about its facts, answered without the draft"
+    )
     assert [one.mark for one in walked.asks] == [MARKED, "", REPLIED, REPLIED, MARKED]
     assert [one.prompt for one in walked.asks[2:4]] == [f"Question: {each}" for each in questions["entries"]]
     assert [one.round for one in walked.performed] == [1, 2, 3, 3, 4]

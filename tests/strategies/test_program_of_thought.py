@@ -70,7 +70,7 @@ def test_the_task_comes_last_and_the_repair_shows_what_failed() -> None:
 async def test_an_error_goes_back_with_the_program_until_it_runs() -> None:
     result = await run("x = 1 / 0\nprint(x)", "x = 9 * 2\nprint(x)")
     assert (result.answer, result.usage.calls, result.details["rounds"]) == ("18", 2, 2)
-    assert "ZeroDivisionError" in result.details["samples"][0]["dropped"]["text"]
+    assert "ZeroDivisionError" in result.details["drafts"][0]["dropped"]["text"]
 
 
 async def test_the_last_line_that_a_program_prints_is_the_answer() -> None:
@@ -88,7 +88,7 @@ async def test_only_the_programs_of_the_last_round_are_repaired() -> None:
     none, fails, right = "It is 18.", "x = 1 / 0\nprint(x)", "x = 9 * 2\nprint(x)"
     # The first program cannot be read, at both tries; the other two fail, and so do their repairs.
     result = await run(none, fails, fails, none, fails, fails, right, right, programs=3, rounds=3)
-    assert (result.answer, len(result.details["samples"])) == ("18", 3 + 2 + 2)
+    assert (result.answer, len(result.details["drafts"])) == ("18", 3 + 2 + 2)
 
 
 async def test_programs_vote_by_their_outputs() -> None:
@@ -103,13 +103,13 @@ async def test_a_program_has_to_reproduce_its_examples_before_its_answer_counts(
     examples = [{"input": 1, "output": 2}, {"input": 3, "output": 6}]
     result = await run(wrong, right, examples=examples)
     assert (result.answer, result.usage.calls) == ("8", 2)
-    assert "solve(3) returned 4, not 6" in result.details["samples"][0]["dropped"]["text"]
+    assert "solve(3) returned 4, not 6" in result.details["drafts"][0]["dropped"]["text"]
 
 
 async def test_a_program_that_states_its_answer_is_marked() -> None:
     result = await run("x = 18\nprint(x)")
     assert result.answer == "18"
-    assert result.details["no_computation"] == ["sample-1"]
+    assert result.details["no_computation"] == ["draft-1"]
     assert any("computes nothing" in warning for warning in result.warnings)
 
 

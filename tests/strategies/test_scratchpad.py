@@ -136,3 +136,14 @@ def test_where_the_result_cannot_be_read_the_variables_are_given_unchecked() -> 
     walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, "", "", ""))
     assert (walked.snapshot.status, walked.conclusion.answer) == ("done", 'rest = "", sum = "86", C = 0')
     assert walked.conclusion.document["verification"] == "unchecked"
+
+
+def test_a_variable_without_a_value_stays_in_the_prompt_and_out_of_the_thoughts() -> None:
+    start = {"stateVariables": {"sum": 1, "carry": None}, "rule": "Add."}
+    line = {"calculation": "1 + 1 = 2", "stateVariables": {"sum": 2}, "finished": True, "answer": "2"}
+    walked = walk(SCRATCHPAD, ADDITION, in_order(start, line))
+    assert "carry = null" in walked.asks[1].prompt
+    texts = [one.text for one in walked.thoughts]
+    assert "Scratchpad: sum = 1\nRule: Add." in texts
+    assert "sum = 2" in texts
+    assert not any("null" in text for text in texts)

@@ -214,8 +214,7 @@ def _is_unrated_revision(document: Mapping[str, Any], new: str, best: str) -> bo
     """Whether nobody has rated the one answer yet, and a judge put the other below the middle."""
     ratings = document["ratings"]
     numbers = {
-        word: [str(each["number"]) for each in document["samples"] if each["answer"] == word]
-        for word in TREES
+        word: [str(each["number"]) for each in document["drafts"] if each["answer"] == word] for word in TREES
     }
     is_low = any(ratings.get(number, MIDDLE) < MIDDLE for number in numbers.get(best, ()))
     return is_low and any(number not in ratings for number in numbers[new])

@@ -58,6 +58,8 @@ def test_every_option_of_a_command_that_takes_a_whole_number_reads_it_so() -> No
 
 
 class Token:
+    keyword = "--limit"
+
     def __init__(self, value: str) -> None:
         self.value = value
 

@@ -30,7 +30,7 @@ FRESH: Final = (None, "")
 """The predecessor of a draft written from scratch."""
 PLAIN_WRITER: Final = "chain_of_thought"
 """The default inner strategy."""
-_DRAWN: Final = ("tree", "best", "samples", "votes", "iterations", "tasks")
+_DRAWN: Final = ("tree", "best", "drafts", "samples", "votes", "iterations", "tasks")
 
 
 class DraftOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,7 +85,7 @@ class Draft(Struct, frozen=True, omit_defaults=True):
     @property
     def id(self) -> str:
         """The id in the result document."""
-        return f"sample-{self.number}"
+        return f"draft-{self.number}"
 
     @property
     def text(self) -> str:
@@ -155,7 +155,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         for number, (draft, review) in zip(numbers, earlier, strict=True):
             problem = _problem_to_improve(self.problem, draft, review)
             writer = f"seat-{number}" if by == "seat" else by
-            effects.append(RunStrategy(over, problem, drawn_with, number, f"sample-{number}", writer))
+            effects.append(RunStrategy(over, problem, drawn_with, number, f"draft-{number}", writer))
 
         def has_proof(brought: Iterable[Delivered | None]) -> bool:
             return any(isinstance(each, Finished) and each.certainty == "proved" for each in brought)
@@ -324,13 +324,16 @@ def candidates(drafts: Sequence[Draft]) -> tuple[Group, ...]:
     return tuple(sorted(found, key=lambda each: each.draft.status != "proved"))
 
 
-def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = None) -> dict[str, Any]:
-    """Return the drafts for a result document: the votes, and the status of each sample.
+def drafts_document(
+    drafts: Sequence[Draft], groups: Sequence[Group] | None = None, noun: str = "draft"
+) -> dict[str, Any]:
+    """Return the drafts for a result document: the votes, and the status of each draft.
 
     A draft that improves another, such as the synthesis of a council, has an answer but no vote.
 
     Args:
         groups: The groups of equal drafts, most votes first. Defaults to the candidates.
+        noun: The strategy's word for a draft.
     """
     found = candidates(drafts) if groups is None else groups
     voices = {draft.number for draft in drafts if not draft.repairs}
@@ -339,13 +342,18 @@ def drafts_document(drafts: Sequence[Draft], groups: Sequence[Group] | None = No
         "votes": [
             {"answer": tidy(each.draft.answer), "count": len(voices & {*each.voters})} for each in found
         ],
-        "samples": [_sample(draft, sides.get(draft.number)) for draft in drafts],
-        "samples_used": len(drafts),
+        f"{noun}s": [_entry(draft, sides.get(draft.number), noun) for draft in drafts],
+        f"{noun}s_used": len(drafts),
     }
 
 
-def _sample(draft: Draft, side: str | None) -> dict[str, Any]:
-    entry = {"id": draft.id, "number": draft.number, "answer": tidy(draft.answer) or None, "vote": side}
+def _entry(draft: Draft, side: str | None, noun: str) -> dict[str, Any]:
+    entry = {
+        "id": f"{noun}-{draft.number}",
+        "number": draft.number,
+        "answer": tidy(draft.answer) or None,
+        "vote": side,
+    }
     entry |= {"improves": draft.repairs} if draft.repairs else {}
     entry |= {"inside": draft.inside} if draft.inside else {}
     if side is not None:

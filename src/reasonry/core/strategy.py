@@ -163,12 +163,12 @@ class AnswerDetails(Details):
 class DraftsDetails(Details):
     """Members of a result that compares drafts."""
 
-    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
-    samples: Annotated[
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer` and `count`.")]
+    drafts: Annotated[
         list[dict[str, Any]],
         Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `improves`, `inside`."),
     ]
-    samples_used: Annotated[int, Meta(description="Drafts written.")]
+    drafts_used: Annotated[int, Meta(description="Drafts written.")]
 
 
 @dataclass(frozen=True)

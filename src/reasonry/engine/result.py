@@ -101,14 +101,14 @@ class Result(Struct, Generic[T], frozen=True):
         """Return the result document, JSON data, with the strategy's own part at its top level.
 
         Args:
-            nodes: Whether to include the nodes and the frontier of a tree, and the samples of a vote.
+            nodes: Whether to include the nodes and the frontier of a tree, and the drafts or samples.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
         if not nodes and isinstance(tree := details.get("tree"), dict):
             details["tree"] = {name: part for name, part in tree.items() if name not in _NODES}
         if not nodes:
-            details.pop("samples", None)
+            details = {name: part for name, part in details.items() if name not in ("drafts", "samples")}
         return {
             "answer": self.answer,
             "outcome": self.outcome,
@@ -149,7 +149,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     conclusion = snapshot.conclusion or run.strategy.conclude(snapshot.state)
     if snapshot.status == "active":
         reason = "paused" if run.paused else "active"
-        document = _with_samples_at_work(conclusion.document, snapshot, run.strategies)
+        document = _with_drafts_at_work(conclusion.document, snapshot, run.strategies)
         conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", document)
     return Result(
         answer=conclusion.answer if is_answered else None,
@@ -170,18 +170,19 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
     )
 
 
-def _with_samples_at_work(
+def _with_drafts_at_work(
     document: dict[str, Any], snapshot: Snapshot, strategies: Registry
 ) -> dict[str, Any]:
-    """Return the document of an active run, with the samples whose inner runs are active."""
-    at_work: list[dict[str, Any]] = []
+    """Return the document of an active run, with the drafts or samples whose inner runs are active."""
+    document = dict(document)
     for waiting in snapshot.pending:
         kind, _, number = waiting.effect.about.rpartition("-")
-        if (child := waiting.child) is not None and kind == "sample" and number.isdecimal():
+        if (child := waiting.child) is not None and kind in ("draft", "sample") and number.isdecimal():
             reached = strategies[child.strategy].conclude(child.state).document
-            inside = drawn_parts(_with_samples_at_work(reached, child, strategies))
-            at_work.append({"id": waiting.effect.about, "number": int(number), "inside": inside})
-    return document | ({"samples": [*document.get("samples", ()), *at_work]} if at_work else {})
+            inside = drawn_parts(_with_drafts_at_work(reached, child, strategies))
+            at_work = {"id": waiting.effect.about, "number": int(number), "inside": inside}
+            document[f"{kind}s"] = [*document.get(f"{kind}s", ()), at_work]
+    return document
 
 
 def outcome_of(run: Run) -> Outcome | None:

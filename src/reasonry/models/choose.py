@@ -166,8 +166,8 @@ def _no_such_form(kind: str, rest: str) -> UsageError:
     shown = repr(kind[:40] + ":" if rest else kind[:40])
     near = "" if rest else _with_its_maker(kind)
     near = near or did_you_mean(kind, filter(str.islower, forms))
-    near = f".{near}" if near else f"; --model takes {', '.join(FORMS)}"
-    return UsageError(f"there is no model {shown}{near}", option="model", choices=list(FORMS))
+    near = near or " A model is written PROVIDER:NAME, or offline; `reasonry solve --help` lists the forms."
+    return UsageError(f"there is no model {shown}.{near}", option="model", choices=list(FORMS))
 
 
 def _with_its_maker(name: str) -> str:

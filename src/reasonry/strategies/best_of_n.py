@@ -366,7 +366,7 @@ def _refuted_drafts(s: State) -> list[Draft]:
 class BestOfNDetails(DraftsDetails, total=False):
     """The details of a result."""
 
-    comparisons: Annotated[list[dict[str, Any]], Meta(description="`samples`, `ratings` and the `reason`.")]
+    comparisons: Annotated[list[dict[str, Any]], Meta(description="`drafts`, `ratings` and the `reason`.")]
     winner: Annotated[str, Meta(description="The id of the chosen draft.")]
     ranking: Annotated[
         list[dict[str, Any]],
@@ -429,8 +429,8 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
 
 
 def _as_data(verdict: Ratings) -> dict[str, Any]:
-    names = [f"sample-{number}" for number in verdict.shown]
-    return {"samples": names, "ratings": list(verdict.ratings), "reason": verdict.reason}
+    names = [f"draft-{number}" for number in verdict.shown]
+    return {"drafts": names, "ratings": list(verdict.ratings), "reason": verdict.reason}
 
 
 BEST_OF_N: Strategy[State, Options] = Strategy(

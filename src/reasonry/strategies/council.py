@@ -117,7 +117,7 @@ def review(s: State) -> Body:
     orders = ((seat, _order_for(seat, found, s.options.seed)) for seat in s.options.members)
     asked = {seat: shown for seat, shown in orders if len(shown) > 1}
     asks = [
-        judge_question(s.problem, shown, texts, sample=seat, about=f"sample-{seat}", by=f"seat-{seat}")
+        judge_question(s.problem, shown, texts, sample=seat, about=f"draft-{seat}", by=f"seat-{seat}")
         for seat, shown in asked.items()
     ]
     replies = yield request(s, *asks, give_failures=True)
@@ -163,8 +163,8 @@ class CouncilDetails(DraftsDetails):
 
     agreed: Annotated[bool, Meta(description="Whether all members gave the same answer.")]
     differences: Annotated[str, Meta(description="Where the answers differ.")]
-    scores: Annotated[dict[str, float], Meta(description="The score of each sample, if they were reviewed.")]
-    models: Annotated[list[str], Meta(description="The model of each sample, if the seats have their own.")]
+    scores: Annotated[dict[str, float], Meta(description="The score of each draft, if they were reviewed.")]
+    models: Annotated[list[str], Meta(description="The model of each draft, if the seats have their own.")]
 
 
 def conclude(state: State) -> Conclusion:
@@ -185,7 +185,10 @@ def conclude(state: State) -> Conclusion:
     if details["agreed"]:
         why, stage = f"all {len(members)} members gave the same answer", "member_answers"
     elif best and (share := state.scores.get(best.id)):
-        why, stage = f"the members rank {best.id} above {share:.0%} of the other answers", "peer_review"
+        why, stage = (
+            f"the members rank draft {best.number} above {share:.0%} of the other answers",
+            "peer_review",
+        )
     return conclusion.because(why, stage) if why else conclusion
 
 
@@ -194,7 +197,7 @@ COUNCIL: Strategy[State, Options] = Strategy(
     version=3,
     title="Council",
     source="arXiv:2406.04692",
-    summary="Lets several models answer and judge each other without names: for a second opinion.",
+    summary="Lets several models answer, and judge each other's answers without names: for a second opinion.",
     options=Options,
     calls=7,
     least_calls=2,

@@ -160,7 +160,16 @@ class Profile(Struct, frozen=True):
         worked = {"draft": state.draft, "entries": list(state.entries), "worked": list(state.worked)}
         document = {name: value for name, value in worked.items() if value} | state.final.document
         conclusion = state.conclude(document, so_far=state.joined if self.joins else state.draft)
-        return conclusion.because("", self._names[0], self._names[-3])
+        return conclusion.because(self._check(state), self._names[0], self._names[-3])
+
+    def _check(self, state: State) -> str:
+        """Return the check of the draft for people, if it had one."""
+        answered = sum(not text.startswith(LOST) for text in state.worked)
+        if not state.draft or not answered:
+            return ""
+        change = "keeps" if state.draft == state.final.text else "corrects"
+        asked = f"{answered} of {len(state.entries)} questions about its facts"
+        return f"the answer {change} the draft after {asked}, answered without the draft"
 
     def _task(self, row: int) -> str:
         """Return the question of a stage: its guidance."""
@@ -230,7 +239,7 @@ CHAIN_OF_VERIFICATION = Profile(
     name="chain_of_verification",
     title="Chain of Verification",
     source="arXiv:2309.11495",
-    summary="Drafts, checks the draft's facts one by one without it, and corrects: for lists and facts from memory.",
+    summary="Drafts an answer, checks its facts one by one, and corrects it: for lists and facts from memory.",
     calls=5,
     least_calls=4,
 )
@@ -256,8 +265,8 @@ LEAST_TO_MOST = Profile(
     name="least_to_most",
     title="Least to Most",
     source="arXiv:2205.10625",
-    summary="Solves easier subquestions in order, each with the answers before it: "
-    "for problems harder than their parts.",
+    summary="Answers easier questions first, in order, and then the problem: "
+    "for problems that are harder than their parts.",
     calls=4,
     least_calls=3,
 )
@@ -281,7 +290,7 @@ SKELETON = Profile(
     name="skeleton",
     title="Skeleton of Thought",
     source="arXiv:2307.15337",
-    summary="Outlines an answer and writes its points side by side: for longer texts that are wanted soon.",
+    summary="Outlines an answer and writes its points side by side: for long texts that you need soon.",
     calls=3,
     least_calls=2,
 )

@@ -114,7 +114,7 @@ def _question(s: State, number: int, failed: Draft | None) -> Ask:
     facts = {"kind": "program", "problem": s.problem, "failed": failed.why if failed else ""}
     prompt = "\n\n".join([f"Problem: {s.problem}", *examples, *before])
     task = REPAIR if failed else WRITE
-    return Ask(prompt, task=task, facts=facts, sample=number, about=f"sample-{number}")
+    return Ask(prompt, task=task, facts=facts, sample=number, about=f"draft-{number}")
 
 
 def execute(s: State) -> Body:

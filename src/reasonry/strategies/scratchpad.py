@@ -104,10 +104,10 @@ def initialize(s: State) -> Body:
     """s_0 ← the variables of x."""
     (answer,) = yield request(s, _question(s, "initialize", INITIALIZE))
     reply: Start = answer.value
-    line = STARTED.format(
-        state=_format_variables(reply.state_variables), rule=reply.rule or "as the problem says"
-    )
-    thought = Thought(line, data={"stateVariables": reply.state_variables})
+    rule = reply.rule or "as the problem says"
+    line = STARTED.format(state=_format_variables(reply.state_variables), rule=rule)
+    shown = STARTED.format(state=_format_variables(reply.state_variables, with_empty=False), rule=rule)
+    thought = Thought(shown, data={"stateVariables": reply.state_variables})
     s = replace(s, lines=(line,), variables=reply.state_variables)
     return go(s, "iterative_calculation", thought)
 
@@ -151,7 +151,8 @@ def calculate(s: State) -> Body:
 
 def track(s: State) -> Move:
     """Write s_i down."""
-    thought = Thought(_format_variables(s.variables), data={"stateVariables": s.variables})
+    shown = _format_variables(s.variables, with_empty=False)
+    thought = Thought(shown, data={"stateVariables": s.variables})
     return go(s, "continuation_decision", thought)
 
 
@@ -168,7 +169,7 @@ def extract(s: State) -> Body:
     if only and s.finished and s.final.text is None and not s.final.objections:
         s = replace(s, final=s.final.propose(only))
     task = EXTRACT if s.finished else FINISH
-    best = _format_variables(s.variables) if s.finished and s.variables else None
+    best = _format_variables(s.variables, with_empty=False) if s.finished and s.variables else None
     return (yield from s.settle_answer(lambda s: _question(s, "extract", task, MARKED), s.lines, best=best))
 
 
@@ -191,8 +192,10 @@ def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
     return state.build_question(SYSTEM, kind, state.lines, task, mark=mark)
 
 
-def _format_variables(variables: dict[str, Any]) -> str:
-    values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in variables.items()]
+def _format_variables(variables: dict[str, Any], *, with_empty: bool = True) -> str:
+    """Return the variables in a line, for a model, or without the empty variables for a person."""
+    shown = {name: value for name, value in variables.items() if with_empty or value is not None}
+    values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in shown.items()]
     return ", ".join(values) or "(empty)"
 
 
@@ -202,7 +205,7 @@ SCRATCHPAD: Strategy[State, Options] = Strategy(
     name="scratchpad",
     title="Scratchpad",
     source="arXiv:2112.00114",
-    summary="Computes in small steps and writes the state down: for algorithms and long calculations.",
+    summary="Computes in small steps and writes the variables down after each: for algorithms and long calculations.",
     options=Options,
     state=State,
     conclude=conclude,

@@ -48,7 +48,7 @@ from ..core.bodies import Body, Conclusion, Move, Request, Thought, go, request,
 from ..core.effects import Ask, Effect, RunStrategy
 from ..core.events import STOPPED, Failed, Finished, Reply
 from ..core.readings import Unreadable
-from ..core.strategy import DraftsDetails, Field, Stage, Strategy, final_response, problem_reception
+from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..core.type_schema import inlined_schema
 from ..reading import form
 from ..reading.vote import Vote, is_settled, options_in, tally, tidy
@@ -315,7 +315,7 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
             draft = replace(draft, answer=draft.short or draft.answer, short="")
         drafts.append(draft)
         if draft.answer:
-            data = {"answer": draft.answer, "node_id": draft.id}
+            data = {"answer": draft.answer, "node_id": f"sample-{draft.number}"}
             thoughts.append(Thought(reasoning or draft.answer, branch=f"path-{number}", data=data))
     return replace(state, drafts=(*state.drafts, *drafts), unfinished=unfinished), tuple(thoughts)
 
@@ -346,9 +346,14 @@ def select(state: State) -> Move:
     )
 
 
-class SelfConsistencyDetails(DraftsDetails):
+class SelfConsistencyDetails(Details):
     """The details of a result."""
 
+    votes: Annotated[list[dict[str, Any]], Meta(description="`answer`, `count` and, if weighed, `weight`.")]
+    samples: Annotated[
+        list[dict[str, Any]], Meta(description="`id`, `number`, `answer`, `vote`, `dropped`, `inside`.")
+    ]
+    samples_used: Annotated[int, Meta(description="Samples drawn.")]
     confidence: Annotated[float, Meta(description="How sure the vote is, from 0 to 1.")]
     samples_saved: Annotated[int, Meta(description="Samples that were not needed.")]
     samples_failed: Annotated[int, Meta(description="Samples without an answer.")]
@@ -359,7 +364,7 @@ def conclude(state: State) -> Conclusion:
     votes, valid, proved = state.votes, state.valid, state.proved
     lost = [draft for draft in state.drafts if not draft.answer]
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
-    document: dict[str, Any] = drafts_document(state.drafts, groups) | {
+    document: dict[str, Any] = drafts_document(state.drafts, groups, "sample") | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
         "samples_saved": max(0, state.options.samples - len(state.drafts)) if state.is_over else 0,
         "samples_failed": len(lost),

@@ -427,11 +427,33 @@ def test_the_head_says_why_with_each_thought_as_a_link(show: Shown) -> None:
     page = show(tree())
     why = page.locator("#why")
     assert why.inner_text() == "Why" + tree()["why"]["text"]
-    assert why.locator("button").all_inner_texts() == ["1", "7", "12"], "the node of 14 is gone"
-    why.locator("button").nth(1).click()
+    assert why.locator("a").all_inner_texts() == ["1", "7", "12"], "the node of 14 is gone"
+    why.locator("a").nth(1).click()
     assert selected(page) == "node_1.1"
-    assert show(EVERY["vote"]()).locator("#why button").all_inner_texts() == ["1", "9"]
+    assert show(EVERY["vote"]()).locator("#why a").all_inner_texts() == ["1", "9"]
     assert not show(tree() | {"why": None}).is_visible("#why")
+
+
+def test_a_bracket_stays_with_the_number_before_it(show: Shown) -> None:
+    why = {
+        "text": "It returns False for 1600 (A is draft 3) (thought 7)",
+        "thoughts": [7],
+        "nodes": ["node_1.1"],
+    }
+    apart = show(tree() | {"why": why}, size=PHONE).evaluate(
+        """() => {
+          const why = document.getElementById("why");
+          const bracket = document.createRange();
+          bracket.selectNodeContents([...why.childNodes].findLast((node) => node.textContent));
+          const isApart = (width) => {
+            why.style.maxWidth = `${width}px`;
+            const last = [...why.querySelectorAll("a")].at(-1).getBoundingClientRect();
+            return [...bracket.getClientRects()].some((box) => box.left < last.left);
+          };
+          return Array.from({ length: 260 }, (_, step) => 130 + step).filter(isApart);
+        }"""
+    )
+    assert apart == []
 
 
 def test_a_page_opens_at_what_matters(show: Shown) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import msgspec
@@ -72,9 +73,13 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
     shown = {node.text for node in page.nodes} | {note.text for note in page.notes}
     assert {inert(thought.text) for thought in run.thoughts} <= shown
     assert [question.id for question in page.questions] == [*run.asked]
-    assert all(node.text or not node.score_text for node in page.nodes if node.kind == "sample"), (
+    assert all(node.text or not node.score_text for node in page.nodes if node.kind in ("draft", "sample")), (
         "an empty row"
     )
+    labels, noted = {node.id: node.label for node in page.nodes}, {note.id for note in page.notes}
+    for number, home in zip(page.why.thoughts, page.why.nodes, strict=True) if page.why else ():
+        numbers = re.findall(r"\d+", labels[home].lower().partition("thought")[2])
+        assert str(number) in numbers or f"t{number}" in noted, "no row has its number"
     ends = [node.label for node in page.nodes if node.state == "answer" and node.label.startswith("Thought")]
     assert (
         not ends
@@ -246,11 +251,11 @@ async def test_a_tree_inside_a_sample_stands_beneath_it_in_page_and_terminal(
         page = await making.page_of(app, found.run_id)
     check_page(page)
     texts = {node.id: node.text for node in page.nodes}
-    (end,) = (node for node in page.nodes if node.score == 1 and node.id.startswith("sample-1/sample-2/"))
+    (end,) = (node for node in page.nodes if node.score == 1 and node.id.startswith("draft-1/sample-2/"))
     path = [end]
     while path[0].parent is not None:
         path.insert(0, next(node for node in page.nodes if node.id == path[0].parent))
-    assert [node.id for node in path[:3]] == ["root", "sample-1", "sample-1/sample-2"]
+    assert [node.id for node in path[:3]] == ["root", "draft-1", "draft-1/sample-2"]
     assert [node.state for node in path] == ["on_path"] * 6
     assert {call.node for call in page.calls} >= {node.id for node in path[3:]}
     print_tree({**found.document(), "problem": PUZZLE})
@@ -262,6 +267,7 @@ async def test_a_tree_inside_a_sample_stands_beneath_it_in_page_and_terminal(
 def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
     capsys: pytest.CaptureFixture[str], name: str, own: dict[str, Any]
 ) -> None:
+    first = "draft-1" if name == "best_of_n" else "sample-1"
     inside = {"over": "tree_of_thoughts", "over_options": {"max_depth": 2}}
     run = Run(Begun(name, PROBLEM, {**own, **inside}, created_at_ms=1), STRATEGIES)
     answers, known, drawn = world(STRATEGIES["tree_of_thoughts"], 1, 0.0), set[str](), 0
@@ -271,11 +277,11 @@ def test_a_tree_inside_a_sample_is_drawn_while_the_sample_works(
         record = record_of_run(row, run)
         page = run_page(record, STRATEGIES[name])
         check_page(page)
-        thoughts = [node for node in page.nodes if node.id.startswith("sample-1/node_")]
+        thoughts = [node for node in page.nodes if node.id.startswith(f"{first}/node_")]
         assert known <= {node.id for node in page.nodes}, "what was drawn stays"
         known |= {node.id for node in thoughts}
         at_work = [each.effect.about for each in run.snapshot.pending if each.settled is None]
-        if thoughts and "sample-1" in at_work:
+        if thoughts and first in at_work:
             drawn += 1
             assert {node.state for node in thoughts} <= {"open", "dropped"}
             live = Live()

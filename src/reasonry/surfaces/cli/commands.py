@@ -216,4 +216,7 @@ def _unknown_option(written: str, command: list[str], app: App) -> str:
     if written in names:
         return f"{written} stands after --, where no option is read; put it before."
     near = did_you_mean(written, names) or " A text that begins with - goes after --."
+    if re.search("^-[fi]$|file|input", written) and any("PROBLEM" in each.names for each in arguments):
+        near = f" For a problem in a file, write `reasonry {' '.join(command)} - < FILE`; for a file of problems, "
+        near += "`reasonry submit FILE`; for a document, --context FILE."
     return f"unknown option {written[:100]}.{near}"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from msgspec import structs
 
@@ -25,7 +25,7 @@ from ...errors import UsageError
 from .. import present
 from ..web.html_page import html_page
 from .output import Column, check_writable, confirm, print_note, print_table, write_text
-from .parameters import ABOVE_0, Count, Prompts, WholeNumber, read_text
+from .parameters import Amount, Count, Prompts, WholeNumber, read_text
 from .settings import Common, RunSettings
 
 
@@ -43,7 +43,7 @@ def compare(
     parallel: Count = 4,
     series: str = "",
     retry_failed: bool = False,
-    total_usd: Annotated[float | None, ABOVE_0] = None,
+    total_usd: Amount | None = None,
     html: Path | None = None,
     rescore: Path | None = None,
     yes: bool = False,

@@ -21,7 +21,7 @@ from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
 from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
 from .. import present
 from .output import Column, columns_of, print_line, print_note, print_table, print_text
-from .parameters import Count, Text, WholeNumber, list_strategies, read_text
+from .parameters import Amount, Count, Text, WholeNumber, list_strategies, read_text
 from .settings import Common, OutputOptions, run_async
 
 _OPTIONS = (
@@ -109,7 +109,7 @@ def run_tool(
     *,
     code: Text,
     sandbox: Literal["monty", "bubblewrap"] | None = None,
-    max_seconds: float = 10.0,
+    max_seconds: Amount = 10.0,
     max_memory_mb: WholeNumber = 512,
     max_output_bytes: WholeNumber = 64 * 1024,
     output: OutputOptions = OutputOptions(),

@@ -30,6 +30,15 @@ MAX_OFFERED = 20
 MAX_INPUT_BYTES = 50_000_000
 _TITLE_CHARS = 50
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}(\.0+)?", re.ASCII)
+_AMOUNT: Final = re.compile(r"[$€]?(\d{1,12}(?:\.\d{1,6}|e\d)?) ?([a-z$€]*)", re.ASCII)
+_FACTORS: Final = {"k": 1_000, "m": 1_000_000}
+_UNITS: Final = {
+    "seconds": "seconds",
+    "timeout": "seconds",
+    "usd": "US dollars",
+    "calls": "calls",
+    "tokens": "tokens",
+}
 _AGO: Final = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
@@ -83,10 +92,31 @@ def _list_latest(context: Any, kind: Literal["runs", "sessions"]) -> Candidates:
 def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     text = tokens[0].value.strip()
     if not _WHOLE.fullmatch(text):
-        shown = text if len(text) <= 40 else f"{text[:39]}…"
         size = " of at most 19 digits" * text.isdigit()
-        raise ValueError(f"expected a whole number{size}, got {shown!r}.")
+        raise _no_number(tokens[0], f"a whole number{size}", digits=0)
     return int(text.partition(".")[0])
+
+
+def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
+    try:
+        return float(tokens[0].value)
+    except ValueError:
+        raise _no_number(tokens[0], "a number", digits=2) from None
+
+
+def _no_number(token: Token, kind: str, digits: int) -> ValueError:
+    """Build the error for a value such as `1h`, with the option's unit and, if there is one, the nearest number."""
+    text, keyword = token.value.strip(), token.keyword or ""
+    unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
+    written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
+    hint = ""
+    if keyword and (found := _AMOUNT.fullmatch(written)):
+        letter = found[2][:1]
+        factor = _UNITS_MS.get(letter, 1_000) / 1_000 if unit == "seconds" else _FACTORS.get(letter, 1)
+        near = round(float(found[1]) * factor, digits)
+        hint = f" Did you mean {keyword} {int(near) if near == int(near) else near}?" * (near > 0)
+    of_unit = f" of {unit}" if unit else ""
+    return ValueError(f"expected {kind}{of_unit}, got {clip(text, 40)!r}.{hint}")
 
 
 class WordAfterDashes(str):
@@ -102,13 +132,15 @@ def _read_text(_: Any, tokens: Sequence[Token]) -> str:
 
 def _check_above_0(_: Any, value: float | None) -> None:
     if value is not None and not 0 < value < math.inf:
-        raise ValueError("It must be above 0.")
+        raise ValueError(
+            "It must be at least 1." if isinstance(value, int) else "It must be above 0, and finite."
+        )
 
 
 WholeNumber = Annotated[int, Parameter(converter=_read_whole)]
 """A whole number such as `30` or `30.0`. Other numbers are refused, not rounded."""
-ABOVE_0: Final = Parameter(validator=_check_above_0)
-Count = Annotated[WholeNumber, ABOVE_0]
+Count = Annotated[WholeNumber, Parameter(validator=_check_above_0)]
+Amount = Annotated[float, Parameter(converter=_read_amount, validator=_check_above_0)]
 PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
 Status = Literal["active", "done", "failed", "cancelled"]
 RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]

@@ -26,7 +26,7 @@ from ...errors import UsageError
 from ...records import shorten_ids
 from ..signals import on_ending
 from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
-from .parameters import ABOVE_0, Count, read_pairs, read_prompts
+from .parameters import Amount, Count, read_pairs, read_prompts
 
 T = TypeVar("T")
 
@@ -220,8 +220,8 @@ class Limits:
 
     max_calls: Count | None = None
     max_tokens: Count | None = None
-    max_usd: Annotated[float | None, ABOVE_0] = None
-    max_seconds: Annotated[float | None, ABOVE_0] = None
+    max_usd: Amount | None = None
+    max_seconds: Amount | None = None
     max_thoughts: Count | None = None
     max_nodes: Count | None = None
     at_limit: Literal["answer", "stop"] | None = None
@@ -311,7 +311,7 @@ class AnswerSettings:
     context: Annotated[tuple[str, ...], TOOLS] = ()
     sandbox: Annotated[str | None, TOOLS] = None
     max_concurrency: Annotated[Count, TOOLS] = POLICY.max_concurrency
-    tool_timeout_s: Annotated[float, ABOVE_0, TOOLS, Parameter(name="--tool-timeout")] = POLICY.tool_timeout_s
+    tool_timeout_s: Annotated[Amount, TOOLS, Parameter(name="--tool-timeout")] = POLICY.tool_timeout_s
     common: Common = Common()
 
     def participants(self) -> Participants:
@@ -394,9 +394,7 @@ class RunSettings(CoachSettings):
     draft_model: Annotated[str | None, MODELS] = None
     record: Annotated[str | None, MODELS] = None
     price: Annotated[tuple[str, ...], MODELS] = ()
-    call_timeout_s: Annotated[float, ABOVE_0, MODELS, Parameter(name="--call-timeout")] = (
-        POLICY.call_timeout_s
-    )
+    call_timeout_s: Annotated[Amount, MODELS, Parameter(name="--call-timeout")] = POLICY.call_timeout_s
     max_output_tokens: Annotated[Count | None, MODELS] = None
     cache_warmup: Annotated[bool | None, MODELS] = None
     provider_rates: ProviderRates = ProviderRates()

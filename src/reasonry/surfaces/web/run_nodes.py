@@ -1,12 +1,12 @@
-"""The nodes of a run, from a tree, samples or iterations in its result document, or else from its thoughts.
+"""The nodes of a run, from a tree, drafts or iterations in its result document, or else from its thoughts.
 
 No strategy is named here. Parts of these shapes are drawn for every strategy, parts of other shapes for none. Members
 after `|` are optional.
 
     tree        {"nodes": {ID: {"id", "content" | "parent_id", "score", "children", "status", "why", "dropped"}}}
     best        | {"path_ids": [ID, …]}, the way to the answer in the tree
-    samples     [{"id" | "answer", "vote", "dropped", "improves", "inside"}], `vote` an answer in
-                votes: [{"answer", "count"}]; a sample that improves another has no vote of its own
+    drafts      [{"id" | "answer", "vote", "dropped", "improves", "inside"}], or the same as `samples`; `vote` an
+                answer in votes: [{"answer", "count"}]; a draft that improves another has no vote of its own
     iterations  [{"id", "iteration" | "plans", "selected_plan", "decision", "complexity"}]
     plans       [{"id", "plan" | "tasks": [{"resource_name", "task_query"}], "overall_score", "reason"}]
     tasks       [{"id", "iteration" | "task_query", "status", "reason", "result", "attempts", "errors", …}]
@@ -57,7 +57,7 @@ def first_nodes(document: Document, problem: str, abouts: Iterable[str]) -> dict
         return tree
     state: NodeState = "expanded" if document["answer"] is None else "on_path"
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Problem", text=problem, state=state)
-    nodes = {ROOT: root, **read_part(lambda: _sample_nodes(document, abouts), {})}
+    nodes = {ROOT: root, **read_part(lambda: _draft_nodes(document, abouts), {})}
     for found in read_part(lambda: [_iteration_nodes(document, each) for each in document["iterations"]], []):
         ids = [node.id for node in found]
         if len({*ids}) == len(ids) and nodes.keys().isdisjoint(ids):
@@ -129,24 +129,28 @@ def _tree_state(document: Document, entry: Document, path: Sequence[str]) -> tup
     return "dropped", _why_left_open(document)
 
 
-# -- samples
+# -- drafts
 
 
-def _sample_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNode]:
+def _drafts_of(document: Document) -> Any:
+    return document.get("drafts", document.get("samples"))
+
+
+def _draft_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNode]:
     leader = next((vote.answer for vote in votes_of(document) if vote.leads), None)
-    known = {sample["id"]: sample for sample in document["samples"] if sample["id"] != ROOT}
+    known = {draft["id"]: draft for draft in _drafts_of(document) if draft["id"] != ROOT}
     nodes = dict[str, PageNode]()
     asked = (about.partition("/")[0] for about in abouts if about)
     for name in sorted(dict.fromkeys([*known, *asked]), key=_number):
-        sample = known.get(name, {})
-        answer, inside = sample.get("answer"), sample.get("inside")
-        is_open = answer is None and sample.get("dropped") is None
-        why = None if is_open and is_active(document) else _why_uncounted(sample, leader)
+        draft, kind = known.get(name, {}), name.partition("-")[0]
+        answer, inside = draft.get("answer"), draft.get("inside")
+        is_open = answer is None and draft.get("dropped") is None
+        why = None if is_open and is_active(document) else _why_uncounted(draft, leader)
         node = nodes[name] = _node(
             id=name,
             parent=ROOT,
-            kind="sample",
-            label=f"Sample {_number(name)}",
+            kind=kind,
+            label=f"{kind.capitalize()} {_number(name)}",
             state="dropped" if why else "open" if is_open else "on_path",
             why=why,
             score_text=answer or "",
@@ -157,29 +161,29 @@ def _sample_nodes(document: Document, abouts: Iterable[str]) -> dict[str, PageNo
 
 
 def _nodes_inside(
-    sample: PageNode, inside: Document, answer: str | None, *, is_open: bool
+    draft: PageNode, inside: Document, answer: str | None, *, is_open: bool
 ) -> dict[str, PageNode]:
-    """Return the nodes of the run inside a sample, below the sample. They are on the path only if the sample is."""
+    """Return the nodes of the run inside a draft, below the draft. They are on the path only if the draft is."""
     over = {"status": "done", "outcome": "answered", "termination": {"reason": "another path was chosen"}}
     over = {"status": "active"} if is_open else over
     root, *found = first_nodes({**inside, **over, "answer": answer}, "", ()).values()
     for node in found:
-        node.parent = sample.id if node.parent == root.id else f"{sample.id}/{node.parent}"
-        node.id, node.label = f"{sample.id}/{node.id}", f"{sample.label} · {node.label}"
+        node.parent = draft.id if node.parent == root.id else f"{draft.id}/{node.parent}"
+        node.id, node.label = f"{draft.id}/{node.id}", f"{draft.label} · {node.label}"
         if node.state != "dropped":
-            node.state, node.why = sample.state, sample.why
+            node.state, node.why = draft.state, draft.why
     return {node.id: node for node in found}
 
 
-def _why_uncounted(sample: Document, leader: str | None) -> Any:
-    """Return the reason why a sample of an ended run does not support the leader, or None if it does."""
-    if not sample:
+def _why_uncounted(draft: Document, leader: str | None) -> Any:
+    """Return the reason why a draft of an ended run does not support the leader, or None if it does."""
+    if not draft:
         return PageReason("cancelled", "the run did not wait for it to its end")
-    if (dropped := sample.get("dropped")) is not None:
+    if (dropped := draft.get("dropped")) is not None:
         return dropped
-    if sample.get("vote") == leader:
+    if draft.get("vote") == leader:
         return None
-    return PageReason("differs", f"it answered {sample.get('answer')}; {leader} leads")
+    return PageReason("differs", f"it answered {draft.get('answer')}; {leader} leads")
 
 
 def votes_of(document: Document) -> list[PageVote]:
@@ -191,9 +195,9 @@ def votes_of(document: Document) -> list[PageVote]:
             "answer": answer,
             "count": count,
             "nodes": [
-                sample["id"]
-                for sample in document.get("samples") or ()
-                if sample.get("vote") == answer and not sample.get("improves")
+                draft["id"]
+                for draft in _drafts_of(document) or ()
+                if draft.get("vote") == answer and not draft.get("improves")
             ],
             "leads": answer == leader,
         }

@@ -82,8 +82,7 @@ def run_page(
         mode="coached" if result.model == CALLER else "driven",
         termination=document["termination"],
         answer_is_code=code_in(result.answer or "") is not None,
-        why=(why := result.why)
-        and PageWhy(why.text, why.thoughts, nodes=[maker.homes[number - 1] for number in why.thoughts]),
+        why=maker.show_reason(),
         created_at_ms=begun,
         ended_at_ms=None if is_active(document) else ended_at_ms or begun + result.duration_ms,
         table=table_of(strategy),
@@ -114,7 +113,7 @@ class _Maker:
     """Assigns the entries of a record's lists to their nodes."""
 
     def __init__(self, record: Record, document: dict[str, Any]) -> None:
-        self.document = document
+        self.document, self.reason = document, record.result.why
         self.effects: dict[str, Entry] = {effect["id"]: effect for effect in record.entries("effects")}
         self.thoughts: list[Thought] = [*record.thoughts()]
         self.last: dict[str, Entry] = {}
@@ -139,6 +138,7 @@ class _Maker:
             self._add_chain()
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.homes = list[str]()  # the node of each thought
+        self.answered_by = find_answer(self.thoughts, document["answer"] or "")
         self.sources = defaultdict[str, list[bool]](list)
         """For each node, whether each of its effects was copied from the forked run."""
         self.texts, self.questions = dict[str, int](), list[PageQuestion]()
@@ -174,6 +174,8 @@ class _Maker:
             own.text, own.origin = own.text or text, origin
             self._note_source(own, origin)
         node = own or self._node_of(origin)
+        if own is None and number == self.answered_by:
+            node = next((each for each in self.nodes.values() if each.state == "answer"), node)
         self.homes.append(node.id)
         if own is None or text != own.text:
             note = PageNote(id=name, node=node.id, stage=thought.stage, text=text, score=score, origin=origin)
@@ -192,6 +194,18 @@ class _Maker:
         while about and about not in self.nodes:
             about = about.rpartition("/")[0]
         return self.nodes[about or self.root]
+
+    def show_reason(self) -> PageWhy | None:
+        """Return the reason with the nodes of its thoughts, and write the thoughts' numbers into the nodes' labels."""
+        why = self.reason
+        if why is None:
+            return None
+        homes = {number: self.homes[number - 1] for number in why.thoughts}
+        for name in dict.fromkeys(homes.values()):
+            node, numbers = self.nodes[name], [str(number) for number, home in homes.items() if home == name]
+            if node.kind != "problem" and not node.label.startswith("Thought"):
+                node.label += f" · thought{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
+        return PageWhy(why.text, why.thoughts, nodes=[*homes.values()])
 
     # -- questions and calls
 
@@ -257,8 +271,8 @@ class _Maker:
 
 
 def _with_text(node: PageNode) -> PageNode:
-    """Make its answer the text of a sample without a thought of its own."""
-    if node.kind == "sample" and not node.text:
+    """Make its answer the text of a draft without a thought of its own."""
+    if node.kind in ("draft", "sample") and not node.text:
         node.text, node.score_text = node.score_text, ""
     return node
 

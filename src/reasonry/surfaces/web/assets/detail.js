@@ -117,7 +117,7 @@ function fields(node) {
 
 function notes(found) {
   if (!found.length) return [];
-  const item = ({ stage, text }) => element("li", {}, element("small", {}, plainName(stage ?? "")), ` ${text}`);
+  const item = ({ id, stage, text }) => element("li", {}, element("small", {}, dotted([`Thought ${id.slice(1)}`, plainName(stage ?? "")])), ` ${text}`);
   return [element("h3", {}, "Notes"), element("ul", { class: "notes" }, ...found.map(item))];
 }
 

@@ -2,7 +2,7 @@
 
 import { copyButton, element, listen, quietLine } from "./dom.js";
 import { nodeLabel, promptOf } from "./record.js";
-import { costLine, count, dotted, duration, firstLine, modelName, plainName, scoreOf, valueText } from "./wording.js";
+import { costLine, count, dotted, duration, firstLine, isDraft, modelName, plainName, scoreOf, valueText } from "./wording.js";
 
 /** Its texts are put in when it is open: a thought may have hundreds of questions. */
 export function questionItem(record, question, open, page) {
@@ -18,7 +18,7 @@ function summary(record, question) {
   const took = Number.isFinite(question.ended_at_ms) && question.ended_at_ms - question.begun_at_ms;
   const said = [
     plainName(question.stage ?? ""),
-    question.sample > 0 && record.nodes.get(question.node)?.kind !== "sample" && `sample ${question.sample + 1}`,
+    question.sample > 0 && !isDraft(record.nodes.get(question.node)) && `sample ${question.sample + 1}`,
     Number.isFinite(took) && took !== false && duration(took),
     question.reworded && "in other words",
     question.reused && "reused, $0",

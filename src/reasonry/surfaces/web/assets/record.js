@@ -10,6 +10,8 @@
 
 /** @typedef {ReturnType<typeof readRecord>} Recorded */
 
+import { isDraft } from "./wording.js";
+
 /** Indexes a page document. A lost parent or a circle of parents makes a root: a damaged record is still shown. */
 export function readRecord(page) {
   const nodes = new Map((page.nodes ?? []).map((node) => [node.id, node]));
@@ -46,10 +48,10 @@ export function readRecord(page) {
   };
 }
 
-/** Of thoughts, those that lead to the answer come first; samples stay in the order of their numbers. */
+/** Of thoughts, those that lead to the answer come first; drafts stay in the order of their numbers. */
 function putPathFirst(nodes, ids) {
   const isLater = (id) => !["answer", "on_path"].includes(nodes.get(id).state);
-  if (ids.some((id) => nodes.get(id).kind === "sample")) return;
+  if (ids.some((id) => isDraft(nodes.get(id)))) return;
   ids.sort((a, b) => isLater(a) - isLater(b));
 }
 

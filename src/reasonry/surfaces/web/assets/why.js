@@ -11,7 +11,8 @@ export function drawWhy({ page: { why }, nodes }, page) {
   if (!why) return show(byId("why"), []);
   const link = (said) => {
     const node = nodes.get(why.nodes[why.thoughts.map(String).indexOf(said)]);
-    return node ? element("button", { class: "link", title: nodeLabel(node), on: { click: () => page.select(node.id) } }, said) : said;
+    // A line may end beside a button, and part it from its bracket.
+    return node ? element("a", { class: "link", href: `#${node.id}`, title: nodeLabel(node), on: { click: (event) => (event.preventDefault(), page.select(node.id)) } }, said) : said;
   };
   const parts = why.text.split(/\b(thoughts? \d+(?:(?:, | and )\d+)*)/i);
   const linked = parts.flatMap((part, place) => (place % 2 ? part.split(/(\d+)/).map(link) : part));

@@ -65,7 +65,6 @@ function joined(...parts) {
   return parts.filter(([number]) => number).map(([number, unit]) => `${number} ${unit}`).join(" ");
 }
 
-/** A moment as people say it. */
 export function whenWords(at) {
   return `${dayWord(at)} ${timeWord(at)}`.replace(/^T|^Y/, (letter) => letter.toLowerCase());
 }
@@ -81,7 +80,6 @@ export function dayWord(at) {
   return ["Today", "Yesterday"][days] ?? at.toLocaleDateString(undefined, { day: "numeric", month: "short", year });
 }
 
-/** What there is to say, in one line. */
 export function dotted(parts) {
   return parts.filter(Boolean).join(" · ");
 }
@@ -116,9 +114,13 @@ export function scoreOf(node) {
   return node.score_text || (Number.isFinite(node.score) ? node.score.toFixed(2) : "");
 }
 
-/** What a score is a score of: a sample has none, and shows its answer there. */
+export function isDraft(node) {
+  return ["draft", "sample"].includes(node?.kind);
+}
+
+/** A draft has no score, and shows its answer there. */
 export function scoreName(node) {
-  return Number.isFinite(node.score) || node.kind !== "sample" ? "Score" : "Answer";
+  return Number.isFinite(node.score) || !isDraft(node) ? "Score" : "Answer";
 }
 
 /** A call of a tool or verifier in a few words. */
@@ -126,7 +128,6 @@ export function callName({ kind, name }) {
   return kind === name ? plainName(kind) : `${plainName(kind)} ${name}`;
 }
 
-/** A value that a thought carries, as text. */
 export function valueText(value) {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value)) return value.map(valueText).join("\n");
@@ -134,12 +135,10 @@ export function valueText(value) {
   return Object.entries(value).map(([name, one]) => `${name}: ${valueText(one)}`).join("\n");
 }
 
-/** A text in one line, for a row. */
 export function oneLine(text) {
   return (text ?? "").trim().replace(/\s+/g, " ");
 }
 
-/** The first line that says something, for a label. */
 export function firstLine(text) {
   return (text ?? "").trim().split(/\s*\n\s*/, 1)[0];
 }
