@@ -53,7 +53,7 @@ class Reader:
         ask = question.ask
         self.asked.append(ask)
         if ask.facts["kind"] == "selection":
-            return Answered(json.dumps({"claims": [{"claim": COUNT, "thought": None}]}))
+            return Answered(json.dumps({"claims": [{"claim": COUNT, "thought": None}] * 2}))
         word = "Counting" if f'"{COUNT}"' in ask.prompt else "copy"
         verdict = self.verdicts.get((word, ask.facts["kind"]), "unsure")
         return Answered(json.dumps({"quote": self.quote or word, "reason": "shown", "verdict": verdict}))
@@ -81,9 +81,9 @@ async def test_each_claim_is_put_to_each_lens_and_no_reader_sees_a_score_or_a_ve
     assert not any(word in prompts for word in ("0.85", "90%", "shown", "confirmed", "refuted"))
 
 
-async def test_without_claims_those_are_selected_that_carry_the_text() -> None:
+async def test_without_claims_those_are_selected_that_carry_the_text_each_once() -> None:
     found = await refute(Reader({("Counting", "true"): "fails"}))
-    assert found[COUNT]["verdict"] == "refuted"
+    assert [(claim["claim"], claim["verdict"]) for claim in found["rate"]["claims"]] == [(COUNT, "refuted")]
 
 
 async def test_arithmetic_settles_a_claim_without_a_reader() -> None:

@@ -279,7 +279,8 @@ def select(s: State) -> Body:
     if not claims:
         task = (SELECT_FROM_THOUGHTS if thoughts else SELECT).format(count=count)
         (reply,) = yield request(s, s.ask_reader("selection", task))
-        claims = [Claim(found.claim, found.thought) for found in reply.value.claims[:count]]
+        found = dict.fromkeys((each.claim, each.thought) for each in reply.value.claims)
+        claims = [Claim(*each) for each in found][:count]
     return go(replace(s, claims=tuple(claims)), "claim_grouping", *(Thought(claim.text) for claim in claims))
 
 
