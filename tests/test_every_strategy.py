@@ -105,7 +105,7 @@ MORE_TO_DO: dict[str, dict[str, Any]] = {
 SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
     "best_of_n": {
         "n": lambda rng: rng.randint(1, 4),
-        "judge": lambda rng: rng.choice([None, "knockout", "points", "list"]),
+        "judge": lambda rng: rng.choice([None, "pairs", "points"]),
         "repair": lambda rng: rng.randint(0, 2),
     },
     "self_consistency": {

@@ -180,8 +180,8 @@ def test_more_budget_never_makes_what_a_verifier_has_said_of_the_best_so_far_wor
 
 WAYS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in SELECTING),
-    *(("best_of_n", {"judge": judge}) for judge in ("halving", "pairs", "knockout", "points", "list")),
-    *(("best_of_n", {"judge": judge, "repair": 1}) for judge in ("halving", "pairs", "knockout")),
+    *(("best_of_n", {"judge": judge}) for judge in ("halving", "pairs", "points")),
+    *(("best_of_n", {"judge": judge, "repair": 1}) for judge in ("halving", "pairs")),
     ("refine", {"accept": 10}),
     ("council", {"synthesis": False}),
     ("self_consistency", {"window": 2}),

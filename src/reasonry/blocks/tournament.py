@@ -3,22 +3,20 @@
 `pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings, in two rounds: a ring, in which each
              candidate is once first and once second, then every other candidate beside two pivots, the leader so far
              and the best other candidate of the ring; a pair of the ring is judged again in swapped order
-`knockout`   pairs judged in both orders, and once more if the two verdicts disagree or are close; log₂ n rounds
 `halving`    up to eight candidates rated at once, as often as there are candidates, so that each is once in each place;
              the better half enters the next level, where the ratings so far still count (sequential halving of Karnin,
              Koren and Somekh, ICML 2013)
 `heats`      up to eight candidates rated at once, in both orders; the best of each heat enters the next level
 `points`     each candidate rated alone
-`list`       all candidates rated at once
 
 Rule 1: the order in which a judge sees candidates depends on the seed and their numbers alone.
 Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes (the weight
         that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
         earlier candidate.
 Rule 3: the next questions are a function of the verdicts so far, so that no pair is judged again.
-Rule 4: the first contender leads until the end of the tournament, in a knock-out until it loses a pair, in halving
-        until another is rated better beside it; in pairs it stays the leader if the judge always prefers it to the
-        winner. In an unfinished tournament, a candidate that has beaten the leader leads.
+Rule 4: the first contender leads until the end of the tournament, in heats until it loses one, in halving until
+        another is rated better beside it; in pairs it stays the leader if the judge always prefers it to the winner.
+        In an unfinished tournament, a candidate that has beaten the leader leads.
 Rule 5: a candidate that leaves a level is ranked below all that enter the next one.
 """
 
@@ -32,8 +30,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-Rules = Literal["halving", "pairs", "knockout", "heats", "points", "list"]
-_BRACKETS = ("halving", "knockout", "heats")
+Rules = Literal["halving", "pairs", "heats", "points"]
+_BRACKETS = ("halving", "heats")
 
 ROOM = 100_000
 """The characters of all candidates of a question that a judge has room for."""
@@ -44,8 +42,6 @@ VOTES = 0.25
 """The weight of the logarithm of a share of the votes beside a mean preference."""
 MIDDLE = 5.5
 """The middle of the scale of ratings: the rating of an unrated candidate."""
-CLOSE = 0.1
-"""The distance from an even preference within which two votes need a third."""
 
 
 class Ratings(Struct, frozen=True):
@@ -140,8 +136,6 @@ class Tournament(Struct, frozen=True):
             return []
         if self.rules in _BRACKETS:
             return self._bracket()[0]
-        if self.rules == "list":
-            return [] if tuple(order) in judged else [tuple(order)]
         ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
         # A tournament that is cut short has first what may take the lead from the leader.
         ring.sort(key=lambda pair: self.contenders[0].number not in pair)
@@ -232,7 +226,7 @@ class Tournament(Struct, frozen=True):
         beaten: dict[int, int] = {}
         out: list[int] = []
         level, longest = self.order, max((each.length for each in self.contenders), default=0)
-        size = 2 if self.rules == "knockout" else max(2, min(HEAT, ROOM // max(1, longest)))
+        size = max(2, min(HEAT, ROOM // max(1, longest)))
         is_halving = self.rules == "halving"
         while len(level) > 1:
             questions: list[tuple[int, ...]] = []
@@ -268,13 +262,7 @@ def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[f
 
 
 def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings], rules: Rules) -> list[tuple[int, ...]]:
-    """Return the orders in which candidates are still to be judged; in a knock-out a close pair once more."""
+    """Return the orders in which candidates are still to be judged."""
     count = len(shown) if rules == "halving" else 1
     orders = [shown[at:] + shown[:at] for at in range(count)] if count > 2 else [shown, shown[::-1]]
-    missing = [order for order in orders if all(order != vote.shown for vote in votes)]
-    if missing or len(votes) > 2 or rules != "knockout":
-        return missing
-    preferences = [vote.preference(min(shown)) for vote in votes]
-    disagree = (preferences[0] - 0.5) * (preferences[1] - 0.5) <= 0
-    is_close = abs(sum(preferences) / 2 - 0.5) < CLOSE
-    return [shown] if disagree or is_close else []
+    return [order for order in orders if all(order != vote.shown for vote in votes)]

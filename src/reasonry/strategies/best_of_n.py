@@ -1,9 +1,8 @@
 """Best of N: write several answers, and let a judge compare them.
 
 "LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); lists in several orders: arXiv:2311.17311; halving:
-Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1",
-arXiv:2603.04304; knock-out of repeated votes: arXiv:2604.16529; repair and second selection: arXiv:2609.19515;
-inputs that tell programs apart: S*, arXiv:2502.14382.
+Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1", arXiv:2603.04304; repair and second selection:
+arXiv:2609.19515; inputs that tell programs apart: S*, arXiv:2502.14382.
 
 Algorithm, for a problem x:
 
@@ -18,8 +17,7 @@ Algorithm, for a problem x:
 
 *Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
 whole numbers in a reply, where the tournament's paper reads token probabilities; its pairs are an option, as halving is
-no less often right with fewer calls (`bench/selection.py`); the knock-out's third vote is drawn only if two votes in
-swapped order disagree or are close; the last round of the tournament ends once the lead is safe.
+no less often right with fewer calls (`bench/selection.py`); the last round ends once the lead is safe.
 """
 
 from __future__ import annotations
