@@ -1,12 +1,20 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reasonry.blocks.answers import MARKED
+from reasonry.core.events import Closing
+from reasonry.core.machine import begin
 from reasonry.core.readings import EXTRACT
-from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, REASON, SYSTEM
+from reasonry.core.strategy import Strategy
+from reasonry.strategies.chain_of_thought import CHAIN_OF_THOUGHT, REASON, SYSTEM, Options
+from reasonry.strategies.step_back import STEP_BACK
+from reasonry.strategies.step_back import Options as StepBack
 
-from .walking import in_order, walk
+from ..playing import advance
+from .walking import in_order, reply, walk
 
 # The paper's first example (figure 1).
 TENNIS = (
@@ -137,3 +145,28 @@ def test_every_prompt_shares_what_was_worked_out_before_with_the_next() -> None:
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         assert after.prompt.startswith(before.prompt)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "options", "before"),
+    [
+        (CHAIN_OF_THOUGHT, Options(check=True), []),
+        (
+            STEP_BACK,
+            StepBack(check=True),
+            [{"stepBackQuestion": "How are balls counted?", "generalPrinciple": "Add."}],
+        ),
+    ],
+    ids=["chain_of_thought", "step_back"],
+)
+def test_an_answer_that_its_author_doubts_is_given_where_no_call_is_left_for_another(
+    strategy: Strategy[Any, Any], options: Any, before: list[Any]
+) -> None:
+    step = begin(strategy, TENNIS, options)
+    for said in (*before, chain("12"), wrong()):
+        step = advance(strategy, step.snapshot, step.effects[0].id, reply(said))
+    assert step.snapshot.status == "active", "another answer is asked for"
+    end = advance(strategy, step.snapshot, None, Closing("max_calls", "limit")).snapshot.conclusion
+    assert end is not None
+    assert end.answer == "12"
+    assert end.document["unchecked"] == "it did not pass its check, and no call was left for another"

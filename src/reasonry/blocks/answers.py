@@ -333,8 +333,10 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 
     def close_unchecked(self) -> Move:
-        """Give the answer unchecked, if no question is left for a check; fail if it repeats a refuted answer."""
-        final = self.final.fall_back(self.final.text, "no call was left for its check")
+        """Give the answer, if no question is left for its check or for a better one; fail if it was refuted."""
+        doubt = "" if self.final.text is not None else "it did not pass its check, and "
+        left = "another" if doubt else "its check"
+        final = self.final.fall_back(self.final.text, f"{doubt}no call was left for {left}")
         if final is None:
             return self.repair_or_fail(can_ask=False)
         return go(replace(self, final=final), "final_response")

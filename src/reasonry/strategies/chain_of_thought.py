@@ -118,8 +118,8 @@ def check(s: State) -> Body:
 
 
 def close(s: State) -> Move | None:
-    """Return the answer so far, or ask for one."""
-    if s.final.text is not None:
+    """Return the answer so far, a doubted one if need be, or ask for one."""
+    if s.final.text is not None or s.final.fallback is not None:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")
 
