@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reasonry.blocks.programs import WHERE_IT_RUNS
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import Ask, CallTool, Verify
-from reasonry.core.events import Answered, Failed, Verified
+from reasonry.core.events import UNREADABLE, Answered, Failed, Verified
 from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
 from reasonry.errors import UsageError
@@ -50,6 +50,15 @@ def test_complexity_can_be_switched_off() -> None:
     assert not asked(walked, "complexity_analysis")
     assert walked.conclusion.document["complexity"] is None
     assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].text
+
+
+def test_without_a_readable_complexity_the_run_goes_on_as_without_the_stage() -> None:
+    walked = analyse({"complexity_analysis": [Failed(UNREADABLE, "no JSON object was found in it")]})
+    assert walked.snapshot.status == "done"
+    assert walked.conclusion.document["complexity"] is None
+    assert walked.thoughts[0].text == "The complexity is unknown: no JSON object was found in it"
+    down = analyse({"complexity_analysis": [Failed("provider_error", "down")]})
+    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
 # -- stage 2

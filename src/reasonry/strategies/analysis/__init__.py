@@ -25,8 +25,8 @@ Without a usable plan the run fails, or closes with the results of earlier itera
 fails; a task is given up after its retries. At the cost limit, a reserve pays for the synthesis of the accepted
 results. Every path to the end leads through the decision, which is not asked if it is already settled. A verifier
 checks the answer (the focused value, if there is one); a refuted answer is asked for again, with the reason. If no
-reply can be read, the decision is to stop, the accepted results replace the synthesis, and the final answer replaces
-the value, unchecked, if it is a legal value.
+reply can be read, the complexity stays unknown, the decision is to stop, the accepted results replace the synthesis,
+and the final answer replaces the value, unchecked, if it is a legal value.
 """
 
 from __future__ import annotations

@@ -97,12 +97,16 @@ def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
     s, (answer,) = yield from s.ask(s.question("complexity", COMPLEXITY, *material))
-    if isinstance(answer, Failed):
+    if isinstance(answer, Reply):
+        found: Complexity = answer.value
+        text = complexity_text(found, s.number)
+        s = replace(s, history=(*s.history, text)).with_iteration(complexity=found)
+        thought = Thought(text, data={"complexity_level": found.complexity_level})
+    elif answer.code == UNREADABLE:
+        # As without the stage, which is an option.
+        thought = Thought(f"The complexity is unknown: {answer.message}")
+    else:
         return fail(s, "error", answer.message, answer.code)
-    found: Complexity = answer.value
-    text = complexity_text(found, s.number)
-    s = replace(s, history=(*s.history, text)).with_iteration(complexity=found)
-    thought = Thought(text, data={"complexity_level": found.complexity_level})
     if plans_due(s):
         return go(s, "plan_generation", thought)
     return go(s.end_work(), "iteration_decision", thought)
