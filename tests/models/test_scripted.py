@@ -91,55 +91,53 @@ def solved(*lines: dict[str, Any], check: bool, budget: Budget | None = None) ->
     )
 
 
-@pytest.mark.parametrize("kind", ["scripted", "recorded"])
-def test_the_command_line_fails_if_a_file_has_lines_left_over(tmp_path: Path, kind: str) -> None:
+CHECK_IT = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true"]
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """The environment of commands beside `scripted.jsonl`, a script, and `recorded.jsonl`, which records it."""
     env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
-    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true", "--model"]
-    lines = "\n".join(map(json.dumps, CHECKED))
-    (tmp_path / "script.jsonl").write_text(lines, "utf-8")
-    call_command([*words, "scripted:script.jsonl", "--record", "recording.jsonl"], env=env, cwd=tmp_path)
-    file = "script.jsonl" if kind == "scripted" else "recording.jsonl"
-    words[-1:] = ["--model", f"{kind}:{file}"]
+    (tmp_path / "scripted.jsonl").write_text("\n".join(map(json.dumps, CHECKED)), "utf-8")
+    script = ["--model", "scripted:scripted.jsonl", "--record", "recorded.jsonl"]
+    assert call_command([*CHECK_IT, *script], env=env, cwd=tmp_path).returncode == 0
+    return env
+
+
+@pytest.mark.parametrize("kind", ["scripted", "recorded"])
+def test_the_command_line_fails_if_a_file_has_lines_left_over(
+    tmp_path: Path, env: dict[str, str], kind: str
+) -> None:
+    words = [*CHECK_IT, "--model", f"{kind}:{kind}.jsonl"]
     assert call_command(words, env=env, cwd=tmp_path).returncode == 0
     words[5] = "check=false"
     done = call_command(words, env=env, cwd=tmp_path)
     assert done.returncode == 8
-    assert f"no question used reply 2 (answer_verification) of {kind}:{file}" in done.stderr
+    assert f"no question used reply 2 (answer_verification) of {kind}:{kind}.jsonl" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["scripted", "recorded"])
-def test_a_resumed_run_fails_if_lines_are_left_over(tmp_path: Path, kind: str) -> None:
-    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
-    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true"]
-    (tmp_path / "file.jsonl").write_text("\n".join(map(json.dumps, CHECKED)), "utf-8")
-    if kind == "recorded":
-        script = ["--model", "scripted:file.jsonl", "--record", "recording.jsonl"]
-        assert call_command([*words, *script], env=env, cwd=tmp_path).returncode == 0
-        (tmp_path / "recording.jsonl").rename(tmp_path / "file.jsonl")
-    limited = [*words, "--model", f"{kind}:file.jsonl", "--max-calls", "1", "--at-limit", "stop"]
+def test_a_resumed_run_fails_if_lines_are_left_over(tmp_path: Path, env: dict[str, str], kind: str) -> None:
+    file = tmp_path / f"{kind}.jsonl"
+    limited = [*CHECK_IT, "--model", f"{kind}:{file.name}", "--max-calls", "1", "--at-limit", "stop"]
     resume = ["runs", "resume", "last", "--max-calls", "5"]
     assert call_command(limited, env=env, cwd=tmp_path).returncode == 10
     assert call_command(resume, env=env, cwd=tmp_path).returncode == 0
     assert call_command(limited, env=env, cwd=tmp_path).returncode == 10
-    lines = (tmp_path / "file.jsonl").read_text("utf-8").strip()
-    (tmp_path / "file.jsonl").write_text(f"{lines}\n{lines.splitlines()[-1]}\n", "utf-8")
+    lines = file.read_text("utf-8").strip()
+    file.write_text(f"{lines}\n{lines.splitlines()[-1]}\n", "utf-8")
     done = call_command(resume, env=env, cwd=tmp_path)
     assert done.returncode == 8
-    assert f"no question used reply 3 (answer_verification) of {kind}:file.jsonl" in done.stderr
+    assert f"no question used reply 3 (answer_verification) of {kind}:{file.name}" in done.stderr
 
 
-def test_a_fork_fails_if_lines_after_its_point_are_left_over(tmp_path: Path) -> None:
-    env = {**os.environ, "REASONRY_STORE": str(tmp_path / "runs.db")}
-    words = ["solve", "17 + 25?", "--strategy", "chain_of_thought", "--option", "check=true"]
-    (tmp_path / "file.jsonl").write_text("\n".join(map(json.dumps, CHECKED)), "utf-8")
-    script = ["--model", "scripted:file.jsonl", "--record", "recording.jsonl"]
-    assert call_command([*words, *script], env=env, cwd=tmp_path).returncode == 0
-    fork = ["runs", "fork", "last", "--at", "1", "--model", "recorded:recording.jsonl"]
+def test_a_fork_fails_if_lines_after_its_point_are_left_over(tmp_path: Path, env: dict[str, str]) -> None:
+    fork = ["runs", "fork", "last", "--at", "1", "--model", "recorded:recorded.jsonl"]
     assert call_command(fork, env=env, cwd=tmp_path).returncode == 0
     assert call_command(fork[:-2], env=env, cwd=tmp_path).returncode == 0
     done = call_command([*fork, "--option", "check=false"], env=env, cwd=tmp_path)
     assert done.returncode == 8
-    assert "no question used reply 2 (answer_verification) of recorded:recording.jsonl" in done.stderr
+    assert "no question used reply 2 (answer_verification) of recorded:recorded.jsonl" in done.stderr
 
 
 async def test_usage_and_errors_are_the_line_s() -> None:

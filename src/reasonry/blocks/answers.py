@@ -114,6 +114,11 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
     refuted: tuple[str, ...] = ()
 
     @property
+    def can_be_given(self) -> bool:
+        """Whether there is an answer to give; its author may doubt it."""
+        return self.text is not None or self.fallback is not None
+
+    @property
     def document(self) -> dict[str, Any]:
         """The members of a result about its answer. `unchecked` is also a warning."""
         why = {"unchecked": self.unchecked} if self.unchecked else {}
@@ -334,9 +339,10 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def close_unchecked(self) -> Move:
         """Give the answer, if no question is left for its check or for a better one; fail if it was refuted."""
-        doubt = "" if self.final.text is not None else "it did not pass its check, and "
-        left = "another" if doubt else "its check"
-        final = self.final.fall_back(self.final.text, f"{doubt}no call was left for {left}")
+        why = "no call was left for its check"
+        if self.final.text is None:
+            why = "it did not pass its check, and no call was left for another"
+        final = self.final.fall_back(self.final.text, why)
         if final is None:
             return self.repair_or_fail(can_ask=False)
         return go(replace(self, final=final), "final_response")

@@ -354,10 +354,7 @@ class Drive:
         assert task is not None
         # A time limit of the run waits for the store; the user, or a process that ends, does not.
         self.opened.awaits_store = lambda: (
-            not (
-                self.control.is_cut
-                or task.cancelling() > (self.deadline is not None and self.deadline.expired())
-            )
+            not (self.control.is_cut or task.cancelling() > bool(self.deadline and self.deadline.expired()))
         )
         try:
             await self._until_a_limit()

@@ -119,7 +119,7 @@ def check(s: State) -> Body:
 
 def close(s: State) -> Move | None:
     """Return the answer so far, a doubted one if need be, or ask for one."""
-    if s.final.text is not None or s.final.fallback is not None:
+    if s.final.can_be_given:
         return s.close_unchecked()
     return None if s.final.objections else go(s, "sequential_reasoning")
 

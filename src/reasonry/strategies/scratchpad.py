@@ -106,7 +106,7 @@ def initialize(s: State) -> Body:
     reply: Start = answer.value
     rule = reply.rule or "as the problem says"
     line = STARTED.format(state=_format_variables(reply.state_variables), rule=rule)
-    shown = STARTED.format(state=_format_variables(reply.state_variables, with_empty=False), rule=rule)
+    shown = STARTED.format(state=_show_variables(reply.state_variables), rule=rule)
     thought = Thought(shown, data={"stateVariables": reply.state_variables})
     s = replace(s, lines=(line,), variables=reply.state_variables)
     return go(s, "iterative_calculation", thought)
@@ -151,8 +151,7 @@ def calculate(s: State) -> Body:
 
 def track(s: State) -> Move:
     """Write s_i down."""
-    shown = _format_variables(s.variables, with_empty=False)
-    thought = Thought(shown, data={"stateVariables": s.variables})
+    thought = Thought(_show_variables(s.variables), data={"stateVariables": s.variables})
     return go(s, "continuation_decision", thought)
 
 
@@ -169,7 +168,7 @@ def extract(s: State) -> Body:
     if only and s.finished and s.final.text is None and not s.final.objections:
         s = replace(s, final=s.final.propose(only))
     task = EXTRACT if s.finished else FINISH
-    best = _format_variables(s.variables, with_empty=False) if s.finished and s.variables else None
+    best = _show_variables(s.variables) if s.finished and s.variables else None
     return (yield from s.settle_answer(lambda s: _question(s, "extract", task, MARKED), s.lines, best=best))
 
 
@@ -192,11 +191,14 @@ def _question(state: State, kind: str, task: str, mark: str = "") -> Ask:
     return state.build_question(SYSTEM, kind, state.lines, task, mark=mark)
 
 
-def _format_variables(variables: dict[str, Any], *, with_empty: bool = True) -> str:
-    """Return the variables in a line, for a model, or without the empty variables for a person."""
-    shown = {name: value for name, value in variables.items() if with_empty or value is not None}
-    values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in shown.items()]
+def _format_variables(variables: dict[str, Any]) -> str:
+    values = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in variables.items()]
     return ", ".join(values) or "(empty)"
+
+
+def _show_variables(variables: dict[str, Any]) -> str:
+    """Format the variables for people: only those with a value."""
+    return _format_variables({name: value for name, value in variables.items() if value is not None})
 
 
 _STATE = {"type": "object", "description": "Every variable with its value now."}

@@ -132,8 +132,7 @@ def check(s: State) -> Body:
 
 def close(s: State) -> Move:
     """Return the solution so far, a doubted one if need be, or solve the problem with the principle so far."""
-    has_solution = s.final.text is not None or s.final.fallback is not None
-    return s.close_unchecked() if has_solution else go(s, "step_by_step_solution")
+    return s.close_unchecked() if s.final.can_be_given else go(s, "step_by_step_solution")
 
 
 class StepBackDetails(AnswerDetails):
