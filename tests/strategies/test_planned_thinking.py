@@ -97,10 +97,6 @@ BROKEN = {
         thought("42 * 2 = 84.", plan("Done", "Done", "Pending")),
         "The evaluation of the previous thought is missing",
     ),
-    "the run ends with steps left open": (
-        thought(OK + "It is 84.", plan("Done", "Pending", "Pending"), False),
-        "still open: 2, 3",
-    ),
     "the plan is missing": ({"current_thinking": OK, "next_thought_needed": True}, "planning"),
 }
 
@@ -112,6 +108,14 @@ def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[s
     assert reason in walked.asks[2].turns[0].objection
     assert walked.snapshot.status == "done"
     assert len(walked.conclusion.document["evolution"]) == 3
+
+
+def test_a_thought_that_ends_the_thinking_without_a_conclusion_is_followed_by_it() -> None:
+    over = thought(OK + "It is 84.", SECOND["planning"][:2], False)
+    walked = walk(PLANNED_THINKING, PROBLEM, in_order(over, THIRD))
+    assert walked.asks[1].task == f"{LAST.format(number=2)} {FORM}"
+    assert walked.asks[1].prompt.endswith("- [Done] Double: 84\n- [Pending] Conclusion")
+    assert (walked.conclusion.answer, walked.conclusion.reason) == ("84", "success")
 
 
 def test_an_open_step_that_vanishes_is_pending_and_is_executed_before_the_conclusion() -> None:
@@ -137,11 +141,11 @@ def test_a_run_in_another_language_keeps_the_rules_with_the_field() -> None:
 
 
 def test_a_model_that_keeps_breaking_a_rule_leaves_the_latest_thought_unchecked_and_says_which() -> None:
-    bad = BROKEN["the run ends with steps left open"][0]
+    bad = thought(OK + "It is 84.", plan("Done", "Pending", "Done"), False)
     walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, bad, bad))
     assert (walked.snapshot.status, walked.conclusion.answer) == ("done", FIRST["current_thinking"])
     assert walked.conclusion.document["verification"] == "unchecked"
-    assert "still open: 2, 3" in walked.conclusion.document["unchecked"]
+    assert "these steps are not: 2" in walked.conclusion.document["unchecked"]
 
 
 def test_without_a_result_to_give_an_unreadable_thought_fails_the_run() -> None:

@@ -1,7 +1,6 @@
 """Plans: nested steps with a status each, and the rules for executing them (seed 001).
 
-Rule 1: a status is one of three, in any spelling. A finished step states its result; a step that needs verification
-        states the reason.
+Rule 1: a status is one of three, in any spelling.
 Rule 2: a step with sub-steps is done only when all sub-steps are done.
 Rule 3: the last step is the conclusion. It is executed last, and only its execution ends the thinking.
 Rule 4: every thought except the first and the concluding one evaluates its predecessor.
@@ -86,6 +85,13 @@ def conclusion(plan: Sequence[PlanStep]) -> PlanStep | None:
     return plan[-1] if plan and _CONCLUSION.match(plan[-1].description) else None
 
 
+def with_conclusion(plan: Plan) -> Plan:
+    """Add the conclusion to a plan in which no step has that name."""
+    if any(_CONCLUSION.match(step.description) for step in plan):
+        return plan
+    return (*plan, PlanStep("Conclusion", PENDING))
+
+
 def only_conclusion_left(plan: Sequence[PlanStep]) -> bool:
     """Whether only the conclusion is open."""
     last = conclusion(plan)
@@ -109,7 +115,7 @@ def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> It
     if last is None:
         yield f'the plan must end with a step called "Conclusion", not with "{plan[-1].description[:60]}"'
     for number, step in steps:
-        yield from _step_faults(number, step, is_conclusion=step is last)
+        yield from _step_faults(number, step)
     if last is not None and last.is_done and not may_leave_open:
         left = [f'{n} ("{step.description[:60]}")' for n, step in number_steps(plan[:-1]) if not step.is_done]
         if left:
@@ -118,19 +124,13 @@ def plan_faults(plan: Sequence[PlanStep], *, may_leave_open: bool = False) -> It
 first, or mark it Done with a result that says why it is not needed"""
 
 
-def _step_faults(number: str, step: PlanStep, *, is_conclusion: bool) -> Iterator[str]:
+def _step_faults(number: str, step: PlanStep) -> Iterator[str]:
     name = f'step {number} ("{step.description[:60]}")'
     if not step.description.strip():
         yield f"step {number} has no description"
     if step.status not in STATUSES:
         legal = ", ".join(f'"{status}"' for status in STATUSES)
         yield f'{name} has the status "{step.status[:40]}"; the statuses are {legal}'
-    if step.status == VERIFICATION_NEEDED and not (step.mark or "").strip():
-        yield f"{name} is Verification Needed, but has no mark that says why"
-    # Results of sub-steps stand with them; the result of the conclusion is the thought that executes it.
-    says_itself = bool(step.sub_steps) or is_conclusion
-    if step.is_done and not says_itself and not (step.result or "").strip():
-        yield f"{name} is Done, but has no result"
     if step.is_done:
         left = [place for place, part in number_steps(step.sub_steps or (), f"{number}.") if not part.is_done]
         if left:
@@ -248,9 +248,6 @@ def thought_faults(
     end = conclusion(plan)
     if faults or end is None:
         return
-    if not next_needed and not end.is_done and not last:
-        left = ", ".join(number for number, step in number_steps(plan) if not step.is_done)
-        yield f"`next_thought_needed` may be false only when the conclusion is executed and Done; still open: {left}"
     if next_needed and end.is_done and not last:
         yield "the conclusion is Done, so next_thought_needed must be false; leave it Pending to think on"
 

@@ -11,11 +11,12 @@ Algorithm, for a problem x, with thoughts t_i and the plan p_i after t_i:
     y                                             verified; refuted: concluded again        conclude
 
 *Differs from the seed*: the rules are enforced (`blocks/plan.py`), and a thought that breaks a rule is asked for again
-with the reason; a plan may omit unchanged steps, and only the current plan is shown with the thoughts; the solution is
-the result of the conclusion, or else the concluding thought; the concluding thought need not evaluate its predecessor,
-and may be the marked solution alone; the number of thoughts is limited, and the last thought is told so; if no reply is
-readable, the latest thought is the solution, unchecked; a refuted solution is concluded again, up to `max_repairs`
-times.
+with the reason; a plan may omit unchanged steps, and only the current plan is shown with the thoughts; a plan without a
+conclusion gets one; a thought that ends the thinking before the conclusion is executed has the last thought asked for;
+the solution is the result of the conclusion, or else the concluding thought; the concluding thought need not evaluate
+its predecessor, and may be the marked solution alone; the number of thoughts is limited, and the last thought is told
+so; if no reply is readable, the latest thought is the solution, unchecked; a refuted solution is concluded again, up to
+`max_repairs` times.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ SYSTEM = "You solve problems in thoughts, along a plan."
 
 FORM = f"""Reply with one JSON object:
 {{"evaluation": "…", "current_thinking": "…", "planning": [{{"description": "…", "status": "{PENDING}" or \
-"{DONE}" or "{VERIFICATION_NEEDED}", "result": "if Done" or null, "mark": "why in doubt" or null, "sub_steps": […] or \
-null}}], "next_thought_needed": true or false}}"""
+"{DONE}" or "{VERIFICATION_NEEDED}", "result": "…" or null, "mark": "…" or null, "sub_steps": […] or null}}], \
+"next_thought_needed": true or false}}"""
 
 # The duties of a thought, the statuses and the conclusion are those of seed 001's instructions.
-BEGIN = """Now write thought 1: plan in short steps, the last of them called "Conclusion", and execute the first."""
+BEGIN = """Now write thought 1: plan in short steps, and execute the first."""
 THINK = """Now write thought {number}: evaluate thought {before}, and put errors right first. Then execute the next \
 step, or break it up into sub_steps if it is complex. Steps done before may be left out."""
 CONCLUDE = """Now write thought {number}: evaluate thought {before}. If all results hold, execute the conclusion: its \
@@ -113,7 +114,7 @@ def read_thought(state: State, ask: Ask, texts: Sequence[str]) -> tuple[PlannedT
     if isinstance(reading, Unreadable):
         return reading
     thought: PlannedThought = reading[0]
-    plan = rules.updated_plan(state.plan, rules.with_plain_statuses(thought.planning))
+    plan = rules.with_conclusion(rules.updated_plan(state.plan, rules.with_plain_statuses(thought.planning)))
     faults = rules.thought_faults(
         thought.current_thinking,
         plan,
@@ -147,6 +148,8 @@ def think(s: State) -> Body:
     """(t_i, p_i) ~ p(t, p | x, t_1, p_1, …). Stay while another thought is needed."""
     task = CONCLUDE if rules.only_conclusion_left(s.plan) else THINK
     s, thought = yield from _ask_for_thought(s, _question(s, "think", task if s.thoughts else BEGIN))
+    if not s.is_over and not s.thoughts[-1].next_thought_needed:
+        return go(_with_room_for_one(s), "conclude", thought)
     return go(s, "conclude", thought) if s.is_over else stay(s, thought)
 
 
@@ -166,8 +169,7 @@ def conclude(s: State) -> Body:
 
 def close(s: State) -> Move:
     """Ask for the last thought."""
-    options = replace(s.options, max_thoughts=len(s.thoughts) + 1)
-    return go(replace(s, options=options), "conclude")
+    return go(_with_room_for_one(s), "conclude")
 
 
 class PlannedThinkingDetails(AnswerDetails):
@@ -208,6 +210,10 @@ def conclusion_so_far(state: State) -> Conclusion:
     return Conclusion(final.text, "max_thoughts", detail, document, certainty=certainty)
 
 
+def _with_room_for_one(state: State) -> State:
+    return replace(state, options=replace(state.options, max_thoughts=len(state.thoughts) + 1))
+
+
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought. If no reply is readable, the latest thought is the solution if its plan has a result."""
     has_result = any(step.result for _, step in rules.number_steps(state.plan))
@@ -216,7 +222,9 @@ def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tup
     if thought is None:
         return state, Thought(f"Unchecked: {state.final.unchecked}")
     state = replace(state, thoughts=(*state.thoughts, thought))
-    if not thought.next_thought_needed or state.room <= 0:
+    end = rules.conclusion(thought.planning)
+    is_concluded = end is not None and end.is_done and not thought.next_thought_needed
+    if is_concluded or state.room <= 0:
         state = replace(state, final=state.final.propose(_solution(state)))
     data = {"planning": rules.plan_data(thought.planning), "next_thought_needed": thought.next_thought_needed}
     return state, Thought(f"{thought.text}\n\nPlan:\n{rules.format_plan(thought.planning)}", data=data)
