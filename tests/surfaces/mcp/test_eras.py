@@ -15,10 +15,14 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.core.strategy import Strategy
+from reasonry.records import Store
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.mcp_catalog import build_server, open_server
+from reasonry.surfaces.mcp.driven import RunWork
+from reasonry.surfaces.mcp.mcp_catalog import app_server
+from reasonry.surfaces.mcp.mcp_server import McpServer
+from reasonry.surfaces.mcp.tools import CallContext
 from tests.forked import forking_python
 
 from .raw import COMMAND, ENVELOPE, INFO, thought
@@ -254,9 +258,21 @@ def _code(answer: dict[str, Any]) -> Any:
     return error.get("code"), error.get("data") or None
 
 
+def server_over(store: Store) -> McpServer:
+    app = App(store, environ={})
+    return app_server(RunWork(app.for_agents()), app.sessions())
+
+
+def sdk_over(store: Store) -> Any:
+    from reasonry.surfaces.mcp.http_server import sdk_server
+
+    server = server_over(store)
+    return sdk_server(lambda _: server, lambda _: CallContext(), has_tasks=False)
+
+
 async def _converse_with_ours(lines: list[bytes]) -> dict[int, Any]:
     store, heard = open_store("memory"), dict[int, Any]()
-    server = open_server(App(store, environ={}).sessions(), STRATEGIES)
+    server = server_over(store)
     connection = Connection(server, lambda line: _keep(heard, line))
     for line in lines:
         connection.receive(line)
@@ -272,7 +288,7 @@ async def _converse_with_the_sdk(lines: list[bytes]) -> dict[int, Any]:
     from mcp.shared.message import SessionMessage
 
     store, heard = open_store("memory"), dict[int, Any]()
-    server = build_server(App(store, environ={}).sessions(), STRATEGIES)
+    server = sdk_over(store)
     to_server, read_stream = create_context_streams[Any](0)
     write_stream, from_server = create_context_streams[Any](0)
     async with anyio.create_task_group() as group:
@@ -305,7 +321,7 @@ async def test_over_a_transport_with_many_clients_nothing_binds() -> None:
     from mcp import Client
 
     store = open_store("memory")
-    server = build_server(App(store, environ={}).sessions(), STRATEGIES)
+    server = sdk_over(store)
     async with Client(server) as client:
         ids = [
             (await client.call_tool("sequentialthinking", thought())).structured_content["sessionId"]

@@ -32,15 +32,15 @@ RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 def sdk_server(
     server_for: Callable[[Any], McpServer],
-    context_for: Callable[[Any], CallContext] = lambda _: CallContext(),
+    context_for: Callable[[Any], CallContext],
     *,
-    has_tasks: bool = False,
+    has_tasks: bool,
 ) -> Server[Any]:
     """Return the SDK's server, which delegates every request to ours.
 
     Args:
         server_for: Returns our server for the principal of an HTTP request.
-        context_for: Returns the context of the caller. By default it is empty, so that calls share no session.
+        context_for: Returns the context of the caller.
         has_tasks: Whether these servers have tasks.
     """
 

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-from ...core.registry import Registry, strategy_names
+from ...core.registry import strategy_names
 from ...guided.session_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
-from ...plugins import check_extra
 from .. import sequential_thinking
 from .driven import RunWork, run_tools
 from .mcp_server import McpServer
 from .page_tool import page_tool
 from .tools import McpTool
-
-if TYPE_CHECKING:
-    from mcp.server.lowlevel import Server
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 _UNTOLD = {"description", "minimum", "maximum", "exclusiveMinimum", "maxLength", "maxItems", "pattern"}
@@ -34,26 +28,12 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
         work: Drives the app's runs.
     """
     app = work.app
-    extras = [*run_tools(work), page_tool(app)]
-    server = open_server(sessions, app.strategies, extras, is_brief=app.rights.describes_briefly)
-    server.tasks = work.tasks if app.rights.has_model else None
-    return server
-
-
-def open_server(
-    sessions: Sessions, strategies: Registry, extras: Sequence[McpTool] = (), *, is_brief: bool = False
-) -> McpServer:
-    """Build a server for sessions alone, without runs.
-
-    Args:
-        is_brief: Whether the tools are described in few words.
-    """
     guided = [
         McpTool(
             name=sequential_thinking.THINKING,
             title=sequential_thinking.THINKING_TITLE,
             description=sequential_thinking.THINKING_DESCRIPTION,
-            input_schema=sequential_thinking.thinking_input(strategy_names(strategies)),
+            input_schema=sequential_thinking.thinking_input(strategy_names(app.strategies)),
             output_schema=sequential_thinking.in_camel_case(tool_schema(ThinkingReply)),
             annotations=_THINK,
             call=lambda arguments, context: sequential_thinking.think_in_camel_case(
@@ -70,8 +50,10 @@ def open_server(
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),
         ),
     ]
-    tools = [*guided, *extras]
-    return McpServer(map(_describe_briefly, tools) if is_brief else tools, sessions, strategies)
+    tools = [*guided, *run_tools(work), page_tool(app)]
+    if app.rights.describes_briefly:
+        tools = map(_describe_briefly, tools)
+    return McpServer(tools, sessions, app.strategies, work.tasks if app.rights.has_model else None)
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:
@@ -86,12 +68,3 @@ def _describe_briefly(tool: McpTool) -> McpTool:
         description=sequential_thinking.THINKING_BRIEFLY if is_thinking else tool.description,
         input_schema={**tool.input_schema, "properties": members},
     )
-
-
-def build_server(sessions: Sessions, strategies: Registry) -> Server[Any]:
-    """Build the official SDK's server for a single user. Its calls share no session."""
-    check_extra("mcp", "MCP over HTTP")
-    from .http_server import sdk_server
-
-    server = open_server(sessions, strategies)
-    return sdk_server(lambda _: server)

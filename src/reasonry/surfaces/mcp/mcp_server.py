@@ -117,12 +117,18 @@ class McpServer:
         tasks: The runs that are tasks, if tasks are supported.
     """
 
-    def __init__(self, tools: Iterable[McpTool], sessions: Sessions, strategies: Registry) -> None:
+    def __init__(
+        self,
+        tools: Iterable[McpTool],
+        sessions: Sessions,
+        strategies: Registry,
+        tasks: RunTasks | None = None,
+    ) -> None:
         self.tools = {tool.name: tool for tool in tools}
         self._sessions, self._strategies = sessions, strategies
         self.watch: Callable[[str, Document, Document], None] | None = None
         self.guard: Callable[[], AbstractAsyncContextManager[Any]] = nullcontext
-        self.tasks: RunTasks | None = None
+        self.tasks = tasks
         self.methods: dict[str, tuple[type[Struct], Callable[[Any, CallContext], Any]]] = {
             "tools/list": (ListParams, self._list_tools),
             "tools/call": (ToolCallParams, self._call_tool),
