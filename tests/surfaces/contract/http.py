@@ -31,7 +31,6 @@ _REQUESTS = {
     "limit": ("PATCH", f"{_RUN}/budget"),
     "status": ("GET", _RUN),
     "show": ("GET", _RUN),
-    "replay": ("GET", f"{_RUN}/replay"),
     "delete": ("DELETE", _RUN),
     "list": ("GET", "/api/runs"),
     "trace": ("GET", f"{_RUN}/trace"),

@@ -160,23 +160,6 @@ class TracePageDocument(TypedDict):
     next_cursor: str | None
 
 
-class ComparedDocument(TypedDict):
-    """Whether a replay led to the same result; null for an active run."""
-
-    identical: bool | None
-    events: int
-    differs: list[str]
-
-
-class ReplayDocument(TypedDict):
-    """Whether a replay of the run's journal, without a model, leads to the recorded results."""
-
-    run_id: str
-    status: Status
-    answer: str | None
-    replay: ComparedDocument
-
-
 class DiffDocument(TypedDict):
     """The first difference between two runs and their other differences, as in `reasonry runs diff --json`.
 
