@@ -23,7 +23,7 @@ from ..engine.record import Record
 from ..errors import ReasonryError, UsageError
 from ..guided.session_documents import instant, thought_document
 from ..guided.tool_arguments import position_of
-from ..records import RunRow, Store
+from ..records import RunRow
 from ..text import clip, cut
 from .agent_calls import ListRuns, ReadTrace
 from .run_head import run_head
@@ -38,9 +38,6 @@ MAX_PAGE_CHARS = 20_000
 """The limit of a page, which always has its first entry."""
 MAX_PATH_STAGES = 100
 _HEAD_CHARS = 80
-_BATCH = 100
-_OPEN, _OTHERS = "open.", "other."
-"""The prefix of a list's cursor: the part of the list in which the page ended."""
 _MAX_NAMED_RUNS = 5
 _OF_HEADS = (
     *("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "why", "usage"),
@@ -54,30 +51,15 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 
 
 async def list_runs(engine: Engine, call: ListRuns) -> Document:
-    """Return a page of runs: first the runs that wait for a caller's answers, then the others, newest first.
+    """Return a page of runs, newest first.
 
     Raises:
         NotFoundError: The run of the cursor does not exist.
     """
-    part, _, before = (call.cursor or _OPEN).rpartition(".")
-    rows = list[tuple[str, RunRow]]()
-    if part + "." == _OPEN:
-        rows += [(_OPEN, row) for row in await _open_runs(engine.store, call.limit + 1, before or None)]
-        before = ""
-    while len(rows) <= call.limit and (batch := await engine.store.runs(limit=_BATCH, before=before or None)):
-        rows += [(_OTHERS, row) for row in batch if not _is_open(row)]
-        before = batch[-1].run_id
+    rows = await engine.store.runs(limit=call.limit + 1, before=call.cursor)
     shown = rows[: call.limit]
-    more = "".join((shown[-1][0], shown[-1][1].run_id)) if len(rows) > call.limit else None
-    return {"runs": [await _row_document(engine, row) for _, row in shown], "next_cursor": more}
-
-
-async def _open_runs(store: Store, limit: int, before: str | None = None) -> list[RunRow]:
-    return await store.runs(status="active", model=CALLER, limit=limit, before=before)
-
-
-def _is_open(row: RunRow) -> bool:
-    return row.status == "active" and row.model == CALLER
+    more = shown[-1].run_id if len(rows) > call.limit else None
+    return {"runs": [await _row_document(engine, row) for row in shown], "next_cursor": more}
 
 
 async def _row_document(engine: Engine, row: RunRow) -> Document:
@@ -87,7 +69,7 @@ async def _row_document(engine: Engine, row: RunRow) -> Document:
     }
     shown |= {"created_at": instant(row.created_at_ms), "updated_at": instant(row.updated_at_ms)}
     shown |= {name: clip(head[name] or "", _HEAD_CHARS) for name in ("problem", "answer") if head[name]}
-    if _is_open(row):
+    if row.status == "active" and row.model == CALLER:
         with contextlib.suppress(ReasonryError):
             shown["questions_open"] = len(handed_out((await engine.read(row.run_id, whole=False)).run))
     if row.reason:
@@ -117,7 +99,8 @@ async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> st
 
 async def no_run_named(engine: Engine, why: str) -> UsageError:
     """Return the error for a call without a run id, with the latest open runs of the store."""
-    return _not_named(why, await _open_runs(engine.store, _MAX_NAMED_RUNS))
+    rows = await engine.store.runs(status="active", model=CALLER, limit=_MAX_NAMED_RUNS)
+    return _not_named(why, rows)
 
 
 def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
