@@ -33,7 +33,6 @@ _REQUESTS = {
     "show": ("GET", _RUN),
     "delete": ("DELETE", _RUN),
     "list": ("GET", "/api/runs"),
-    "trace": ("GET", f"{_RUN}/trace"),
     "diff": ("GET", "/api/runs/diff"),
     "page": ("GET", f"{_RUN}/page"),
     "comparison": ("GET", "/api/comparisons/{comparison}"),

@@ -1,36 +1,29 @@
-"""Forms of requests about runs, and documents about runs: their state, rows of lists, pages of a trace."""
+"""Forms of requests about runs, and documents about runs: their state, and rows of lists."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from ...app.agent_calls import MAX_NAMES, AskedRun, ListedParts, Options
-from ...app.agent_runs import page_of
 from ...app.app import App
 from ...app.requests import RunRequest
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...blocks.why import Why
 from ...core.budget import Budget
-from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun
-from ...engine.engine import RunView
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
 from ...engine.record import Record
 from ...errors import ConflictError
-from ...guided.tool_arguments import position_of
 from ...records import RunRow
 from .documents import Document
 
-ListName = Literal["thoughts", "questions", "events", "path", "effects"]
 MAX_EFFECT_NAME_CHARS = 200
 Prompt = Annotated[str, Meta(min_length=1, max_length=MAX_QUESTION_CHARS)]
 
@@ -98,9 +91,6 @@ class AnswersBody(ListedParts, frozen=True, kw_only=True, forbid_unknown_fields=
 
 # -- shown
 
-MAX_TRACE_CHARS: Final = 1_000_000
-"""The characters of JSON after which a page of a trace ends. The first entry is always on the page."""
-
 
 class QuestionDocument(TypedDict):
     """A question of a coached run, and the schema of its answer."""
@@ -150,16 +140,6 @@ class RunListDocument(TypedDict):
     next_cursor: str | None
 
 
-class TracePageDocument(TypedDict):
-    """A page of a list of a run's trace; its entries as in `reasonry runs show --json`."""
-
-    run_id: str
-    status: Status
-    list: ListName
-    entries: Sequence[Any]
-    next_cursor: str | None
-
-
 class DiffDocument(TypedDict):
     """The first difference between two runs and their other differences, as in `reasonry runs diff --json`.
 
@@ -206,23 +186,4 @@ def _document(row: RunRow, record: Record, position: int, read: OpenRun | None =
         "position": position,
         "questions": [],
         **{name: coached[name] for name in ("questions", "note") if name in coached},
-    }
-
-
-async def trace_page(view: RunView, name: ListName, limit: int, cursor: str | None) -> Document:
-    """Return a page of a list in a run's trace.
-
-    Raises:
-        UsageError: The cursor belongs to another list.
-    """
-    after = position_of(cursor)
-    entries, more = await asyncio.to_thread(
-        lambda: page_of(view.record.entries(name), after, limit, MAX_TRACE_CHARS)
-    )
-    return {
-        "run_id": view.row.run_id,
-        "status": view.record.result.status,
-        "list": name,
-        "entries": entries,
-        "next_cursor": str(after + len(entries)) if more else None,
     }

@@ -32,15 +32,12 @@ from .run_forms import (
     ChangedLimits,
     DiffDocument,
     ForkBody,
-    ListName,
     ResumeBody,
     RunDocument,
     RunListDocument,
     StartRun,
-    TracePageDocument,
     limits_in,
     run_document,
-    trace_page,
 )
 from .sessions import IF_CHANGED, DeletedSessionDocument, Instant
 
@@ -66,14 +63,6 @@ class DiffQuery(Struct, frozen=True):
 
     a: str
     b: str
-
-
-class TraceQuery(Struct, frozen=True):
-    """The entries of a trace to read."""
-
-    list: ListName = "thoughts"
-    limit: Annotated[int, Meta(ge=1, le=500)] = 100
-    cursor: str | None = None
 
 
 class EventsQuery(Struct, frozen=True):
@@ -172,12 +161,6 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
         return Response(status_code=304, headers=headers)
     view = await engine.view(run_id)
     return reply(await page_of_view(context.app, view), headers=page_headers(view.last.seq, view.last.digest))
-
-
-async def read_trace(context: RequestContext, run_id: str, query: TraceQuery) -> Response:
-    """Return a page of a list in a run's trace."""
-    view = await context.app.engine.view(run_id)
-    return reply(await trace_page(view, query.list, query.limit, query.cursor))
 
 
 # -- followed
@@ -283,7 +266,6 @@ OPERATIONS = (
     Operation("GET", _RUN, read_run, RunDocument),
     Operation("DELETE", _RUN, delete_run, DeletedSessionDocument),
     Operation("GET", f"{_RUN}/page", read_page, PageDocument, *IF_CHANGED),
-    Operation("GET", f"{_RUN}/trace", read_trace, TracePageDocument),
     Operation("GET", f"{_RUN}/events", follow_run, str, 200, _OVER, _LAST, media_type="text/event-stream"),
     Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument),
     Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument),
