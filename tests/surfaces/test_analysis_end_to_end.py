@@ -18,8 +18,6 @@ from .mcp.raw import Raw
 from .test_cli import Shell
 from .weather import weather_command, weather_over_http
 
-CLAIM = {"declarations": ["(declare-const days Int)"], "assumptions": ["(= days 22)"]}
-
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[ModelServer]:
@@ -78,14 +76,6 @@ def prompts(server: ModelServer) -> list[str]:
 # -- the shell
 
 
-def test_the_last_line_on_standard_output_is_the_word_alone(
-    shell: Shell, server: ModelServer, weather: str
-) -> None:
-    done = shell.run(*words(server, weather=weather))
-    assert (done.returncode, done.stdout) == (0, "Umbrella\n")
-    assert "answered: " in done.stderr
-
-
 def test_each_tool_has_really_run_and_its_result_went_on(shell: Shell, server: ModelServer) -> None:
     done = shell.run(*words(server, "--json"))
     document = json.loads(done.stdout)
@@ -117,35 +107,6 @@ def test_a_recording_of_it_plays_without_the_model(shell: Shell, server: ModelSe
     assert server.stats()["requests"] == 20
     assert (second["status"], second["answer"]) == ("done", "Umbrella")
     assert second["tasks"] == first["tasks"]
-
-
-def test_a_checked_claim_goes_into_the_result(shell: Shell, server: ModelServer, weather: str) -> None:
-    def reply(request: ChatRequest) -> Any:
-        if "steps" not in (request.form or {}).get("properties", {}):
-            return analyst.play(request)
-        claim = {**CLAIM, "claim": "(> (* 2 days) 31)"}
-        return {"steps": ["twice 22 is over 31"], "conclusion": "more than half", "formal_claim": claim}
-
-    server.reset(reply=reply)
-    document = shell.json(*words(server, weather=weather))
-    assert document["tasks"][3]["result"]["check"]["verdict"] == "proved"
-
-
-def test_a_program_that_fails_is_shown_its_error_and_corrected(
-    shell: Shell, server: ModelServer, weather: str
-) -> None:
-    def reply(request: ChatRequest) -> Any:
-        if "code" in (request.form or {}).get("properties", {}) and "went wrong" not in request.prompt:
-            return {"code": "open('/etc/passwd').read()"}
-        return analyst.play(request)
-
-    server.reset(reply=reply)
-    document = shell.json(*words(server, weather=weather))
-    task = document["tasks"][2]
-    assert (document["answer"], task["status"], task["attempts"]) == ("Umbrella", "ACCEPTED", 2)
-    assert "root:" not in json.dumps(document)
-    shown = next(prompt for prompt in prompts(server) if "What went wrong so far" in prompt)
-    assert "open('/etc/passwd')" in shown
 
 
 # -- coached

@@ -188,35 +188,6 @@ async def test_anthropic_gets_a_tool_and_a_result_block(tool: ThinkingTool) -> N
 # -- pydantic-ai
 
 
-async def test_a_pydantic_ai_agent_thinks_with_the_tool_and_corrects_itself(
-    tool: ThinkingTool, store: MemoryStore
-) -> None:
-    from pydantic_ai import Agent
-    from pydantic_ai.messages import (
-        ModelMessage,
-        ModelResponse,
-        TextPart,
-        ToolCallPart,
-        ToolReturnPart,
-    )
-    from pydantic_ai.models.function import AgentInfo, FunctionModel
-
-    def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        assert [one.name for one in info.function_tools] == ["sequentialthinking"]
-        last = messages[-1].parts[-1]
-        if not isinstance(last, ToolReturnPart):
-            return ModelResponse(parts=[ToolCallPart("sequentialthinking", {**CALL, "revisesThought": 7})])
-        assert isinstance(last.content, dict)
-        if "error" in last.content:
-            return ModelResponse(parts=[ToolCallPart("sequentialthinking", CALL)])
-        return ModelResponse(parts=[TextPart(f"after {last.content['thoughtHistoryLength']}")])
-
-    agent = Agent(FunctionModel(play), tools=[adapters.return_errors(tool)])
-    assert (await agent.run("think")).output == "after 1"
-    (session,) = await store.sessions()
-    assert session.thoughts == 1
-
-
 # -- LangChain
 
 

@@ -10,22 +10,15 @@ from cyclopts import App as Command
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reasonry
-from reasonry import Budget, Policy, UsageError
-from reasonry.app.agent_calls import COACH_ACTIONS, SolveCall
-from reasonry.guided.session_calls import read_form
+from reasonry import Policy, UsageError
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.surfaces.cli.commands import app
 from reasonry.surfaces.cli.parameters import _WHOLE, _read_whole  # pyright: ignore[reportPrivateUsage]
 
-pytestmark = pytest.mark.anyio
-
-PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 BROKEN = st.floats().filter(
     lambda value: value != value or value in (float("inf"), -float("inf")) or value % 1
 )
 """Numbers that are not whole."""
-COUNTS = [name for name in Budget.__struct_fields__ if name not in ("usd", "seconds", "closes")]
 TEXTS = st.one_of(BROKEN.map(str), st.text(max_size=30)).filter(
     lambda text: not _WHOLE.fullmatch(text.strip())
 )
@@ -75,12 +68,6 @@ def test_a_whole_number_is_read_exactly(number: int, tail: str) -> None:
     assert _read_whole(int, [Token(f" {number}{tail}")]) == number  # pyright: ignore[reportArgumentType]
 
 
-@given(st.sampled_from(COUNTS), st.one_of(BROKEN, st.text(max_size=5), st.booleans(), st.just([])))
-async def test_a_budget_in_python_takes_whole_counts(name: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=f"{name} must be a whole number"):
-        await reasonry.solve(PUZZLE, model="offline", store="memory", budget=Budget(**{name: value}))
-
-
 @given(
     st.sampled_from(["max_concurrency", "max_attempts"]),
     st.one_of(BROKEN, st.text(max_size=5), st.booleans()),
@@ -88,18 +75,6 @@ async def test_a_budget_in_python_takes_whole_counts(name: str, value: Any) -> N
 def test_a_policy_takes_whole_counts(name: str, value: Any) -> None:
     with pytest.raises(UsageError, match=name):
         Policy(**{name: value})
-
-
-@given(st.one_of(BROKEN, BROKEN.map(str)))
-def test_a_call_over_mcp_takes_whole_counts(value: Any) -> None:
-    for form, others in (
-        (SolveCall, {}),
-        (COACH_ACTIONS["start"], {}),
-        (COACH_ACTIONS["list"], {"limit": value}),
-    ):
-        with pytest.raises(UsageError) as refused:
-            read_form(form, {"problem": PUZZLE, "max_calls": value, **others})
-        assert refused.value.details["field"] in ("max_calls", "limit")
 
 
 @given(

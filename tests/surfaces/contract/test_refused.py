@@ -133,7 +133,6 @@ REFUSED = [
     *new_runs("dollars beyond any number", {"budget": {"usd": 10**400}}, field="usd"),
     *new_runs("a problem with half a character", {"problem": "\ud800"}, on=("cli", "mcp", "python")),
     *new_runs("a problem that is a list", {"problem": ["x", "y"]}, on=TYPED, named="problem"),
-    *new_runs("a problem that is a number", {"problem": 5}, on=TYPED, named="problem"),
     *new_runs("a strategy that is a list", {"strategy": ["react"]}, on=TYPED, field="strategy"),
     *new_runs("a strategy that is a number", {"strategy": 5}, on=TYPED, field="strategy"),
     *new_runs("options that are a list", {"options": [1]}, on=TYPED, field="options"),

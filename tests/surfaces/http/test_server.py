@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from .serving import TOKENS, Serving
+from .serving import Serving
 
 
 def test_an_unknown_address_is_an_error_of_the_one_shape(serving: Serving) -> None:
@@ -20,13 +20,6 @@ def test_a_misspelled_member_is_refused_with_the_nearest_name(serving: Serving) 
     error = serving.client().post("/api/runs", json={"problm": "x"}).json()["error"]
     assert (error["code"], error["field"]) == ("invalid_request", "problm")
     assert error["message"] == "there is no member 'problm'. Did you mean problem?"
-
-
-def test_where_tokens_are_set_the_api_asks_for_one(guarded: Serving) -> None:
-    assert guarded.client().get("/api/openapi.json").status_code == 401
-    wrong = guarded.client("wrong").get("/api/openapi.json")
-    assert (wrong.status_code, "does not know the token" in wrong.text) == (401, True)
-    assert guarded.client(TOKENS["ana"]).get("/api/openapi.json").status_code == 200
 
 
 def test_a_server_of_one_machine_drives_its_jobs_itself(serving: Serving) -> None:

@@ -340,12 +340,6 @@ def test_a_review_says_how_much_it_asks_and_33_claims_of_3_things_take_12_questi
     assert [len(claim["also"]) for claim in shown["result"]["claims"]] == [10, 10, 10]
 
 
-def test_more_than_200_claims_are_refused_with_the_bound(raw: Raw) -> None:
-    refused = error(raw, action="refute", problem=SUM, claims=["It is 42."] * 201)
-    assert "at most 200 items" in refused["message"]
-    assert raw.call("coach", action="list")["runs"] == []
-
-
 def test_the_verdict_on_a_claim_is_told_at_each_of_its_places(raw: Raw) -> None:
     texts = [
         "The copy takes 28 hours.",

@@ -24,11 +24,6 @@ def test_the_text_stands_below_its_heading_and_a_huge_one_is_cut_short() -> None
     assert len(shown) < 40_000
 
 
-def test_colours_are_put_on_only_where_they_are_wanted() -> None:
-    assert "\x1b[34m" in show_thought({"thought": "x"}, PLACE, colour=True)
-    assert "\x1b" not in show_thought({"thought": "x"}, PLACE, colour=False)
-
-
 def test_the_heading_tells_the_stage_only_where_one_was_named_and_the_branch_that_was_begun() -> None:
     assert heading({}, PLACE) == ("💭 Thought", "💭 Thought 1/3")
     assert heading({}, {**PLACE, "stage": "think"})[1] == "💭 Thought 1/3 · think"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ...conversations import CONVERSATIONS, THOUGHT, Conversation, reference_replies, tokens
+from ...conversations import CONVERSATIONS, THOUGHT, Conversation, tokens
 from .raw import Raw
 
 
@@ -43,19 +43,6 @@ def test_the_tree_is_led_with_guidance_required_fields_and_scores() -> None:
     assert required.count({"score": "number, 0 to 1"}) == 3
     assert replies[13]["scores"] == "A 0.70 → 0.90 · B 0.40"
     assert "leftOpen" not in replies[18], "B was passed over"
-
-
-def test_the_replies_of_the_reference_are_counted_in_its_form() -> None:
-    first = """{
-  "thoughtNumber": 1,
-  "totalThoughts": 20,
-  "nextThoughtNeeded": true,
-  "branches": [],
-  "thoughtHistoryLength": 1
-}"""
-    replies = list(reference_replies(CONVERSATIONS[0].calls))
-    assert replies[0] == first
-    assert 600 < tokens(replies) < 650
 
 
 def test_a_connection_sees_the_history_of_an_earlier_session_once_and_nothing_of_its_own(

@@ -22,18 +22,6 @@ each_wire = pytest.mark.parametrize(
 )
 
 
-def test_the_reference_fields_get_the_reference_reply() -> None:
-    with Raw() as raw:
-        first = raw.think(1, 3)
-        second = raw.think(5, 3)
-    assert first["thoughtNumber"] == 1
-    assert first["totalThoughts"] == 3
-    assert first["nextThoughtNeeded"] is True
-    assert first["branches"] == []
-    assert first["thoughtHistoryLength"] == 1
-    assert (second["totalThoughts"], second["thoughtHistoryLength"]) == (5, 2)
-
-
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_every_handshake_version_is_spoken(version: str) -> None:
     with Raw(greet=version) as raw:
@@ -54,15 +42,6 @@ def test_the_stateless_protocol_needs_no_handshake() -> None:
     assert found["supportedVersions"] == ["2026-07-28"]
     assert answer["result"]["resultType"] == "complete"
     assert document(answer)["thoughtHistoryLength"] == 1
-
-
-def test_deleting_the_session_of_the_connection_lets_it_begin_another() -> None:
-    with Raw() as raw:
-        old = raw.think()["sessionId"]
-        raw.call("sessions", action="delete", sessionId=old)
-        after = raw.think()
-    assert after["sessionId"] != old
-    assert "notices" not in after
 
 
 def test_nothing_heavy_is_loaded_whatever_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,14 +107,6 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals, command: list[str]) ->
         assert raw.process.wait(timeout=30) == 0
         assert raw.process.stderr is not None
         assert b"Traceback" not in raw.process.stderr.read()
-
-
-def test_it_ends_when_nobody_can_hear_it_any_more() -> None:
-    with Raw() as raw:
-        raw.think()
-        assert raw.process.stdout is not None
-        raw.process.stdout.close()
-        assert raw.process.wait(timeout=30) == 0
 
 
 def test_a_client_that_does_not_read_loses_nothing(tmp_path: Path) -> None:

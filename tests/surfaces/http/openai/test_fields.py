@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -158,61 +157,33 @@ def _refuse(talk: Talk, path: str, body: dict[str, Any], name: str) -> str:
     return error["message"]
 
 
-USUAL: dict[str, dict[str, Any]] = {
-    "open_webui": {
-        "stream": False,
-        "stream_options": {"include_usage": True},
-        "temperature": 0.7,
-        "top_p": 0.9,
-        "top_k": 40,
-        "min_p": 0.05,
-        "repeat_penalty": 1.1,
-        "frequency_penalty": 0,
-        "presence_penalty": 0,
-        "seed": 42,
-        "stop": [],
-        "max_tokens": 4096,
-        "logit_bias": {},
-        "reasoning_effort": "medium",
-        "user": {"id": "1", "name": "ana"},
-    },
-    "librechat": {
-        "user": "65f0",
-        "temperature": 1,
-        "top_p": 1,
-        "presence_penalty": 0,
-        "frequency_penalty": 0,
-        "max_tokens": None,
-        "stop": None,
-        "stream": False,
-    },
-    "langchain": {
-        "stream": False,
-        "n": 1,
-        "temperature": 0.0,
-        "max_completion_tokens": 256,
-        "seed": 1,
-        "logprobs": False,
-        "stop": ["\nObservation"],
-        "parallel_tool_calls": True,
-    },
-    "aider": {"temperature": 0, "stream": False, "max_tokens": 8192},
-    "vercel_ai": {
-        "user": "u",
-        "max_completion_tokens": 100,
-        "tool_choice": "auto",
-        "response_format": {"type": "text", "json_schema": None},
-        "service_tier": "auto",
-        "store": False,
-        "metadata": {"a": "b"},
-        "prediction": {"type": "content", "content": "x"},
-    },
+USUAL: dict[str, Any] = {
+    "stream": False,
+    "stream_options": {"include_usage": True},
+    "temperature": 0.0,
+    "top_k": 40,
+    "min_p": 0.05,
+    "repeat_penalty": 1.1,
+    "presence_penalty": 0,
+    "seed": 42,
+    "n": 1,
+    "logprobs": False,
+    "logit_bias": {},
+    "max_tokens": None,
+    "max_completion_tokens": 256,
+    "user": {"id": "1", "name": "ana"},
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "response_format": {"type": "text", "json_schema": None},
+    "metadata": {"a": "b"},
+    "prediction": {"type": "content", "content": "x"},
 }
+"""What Open WebUI, LibreChat, LangChain, aider and the AI SDK send, if it is unlike what OpenAI's client sends."""
 
 
-@pytest.mark.parametrize("sender", USUAL)
-def test_what_chat_uis_and_frameworks_send_is_served(talk: Talk, sender: str) -> None:
-    reply = talk.serving.client().post("/v1/chat/completions", json={**CHAT, **USUAL[sender]})
+@pytest.mark.parametrize("stop", [None, [], ["\nObservation"]])
+def test_what_chat_uis_and_frameworks_send_is_served(talk: Talk, stop: Any) -> None:
+    reply = talk.serving.client().post("/v1/chat/completions", json={**CHAT, **USUAL, "stop": stop})
     assert (reply.status_code, reply.json()["choices"][0]["message"]["content"]) == (200, "Oslo")
 
 
@@ -264,23 +235,6 @@ def test_a_request_of_another_shape_is_a_400_that_names_the_field(
     assert error["param"] == param, error
     assert error["message"]
     assert error["request_id"] == reply.headers["x-request-id"]
-
-
-def test_input_that_cannot_be_read_is_a_400(talk: Talk) -> None:
-    client = talk.serving.client()
-    headers = {"Content-Type": "application/json"}
-    for content in (
-        b"",
-        b"{",
-        b"[1]",
-        b"3",
-        b"\xff",
-        json.dumps({"messages": "x" * 10}).encode(),
-        b'"' + b"[" * 999,
-    ):
-        assert client.post("/v1/chat/completions", content=content, headers=headers).status_code == 400
-    for value in (None, 3, [], [3], [{"type": "computer_call"}], [{"role": "robot", "content": "x"}]):
-        assert client.post("/v1/responses", json={**RESPONSE, "input": value}).status_code == 400
 
 
 def test_the_table_of_fields_has_them_all() -> None:
