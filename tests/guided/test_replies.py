@@ -215,9 +215,8 @@ async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guida
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
 def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> None:
-    from reasonry.surfaces.mcp.mcp_server import strategy_document
 
-    told = strategy_document(strategy)["stages"]
+    told = describe(strategy)["stages"]
     assert told == [describe_stage(stage) for stage in strategy.stages]
     for shown, listed, stage in zip(told, describe(strategy)["stages"], strategy.stages, strict=True):
         assert shown.items() <= listed.items()

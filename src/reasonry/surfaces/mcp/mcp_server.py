@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from ...app.strategy_table import describe_stage
+from ...app.strategy_table import describe
 from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError, ReasonryError
@@ -211,7 +211,7 @@ class McpServer:
         if uri.startswith(STRATEGY_URI):
             strategy = self._strategies.get(unquote(uri.removeprefix(STRATEGY_URI)))
             if strategy is not None:
-                return strategy_document(strategy)
+                return describe(strategy)
         elif uri.startswith(SESSION_URI):
             session_id = uri.removeprefix(SESSION_URI)
             return await self._sessions.export({"session_id": session_id, "format": "json"})
@@ -252,12 +252,6 @@ def _session_listing(session: Document) -> Document:
         "mimeType": _JSON,
     }
     return {key: value for key, value in listing.items() if value}
-
-
-def strategy_document(strategy: Strategy[Any, Any]) -> Document:
-    """Return a strategy's table as data."""
-    about = {name: getattr(strategy, name) for name in ("name", "title", "source", "summary")}
-    return {**about, "stages": [describe_stage(stage) for stage in strategy.stages]}
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:

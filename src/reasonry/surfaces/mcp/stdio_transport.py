@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import queue
-import select
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -50,8 +49,7 @@ class StdioTransport:
         """
         self._on_line, self._on_long_line = on_line, on_long_line
         self._writer.start()
-        for work in (self._read, self._watch):
-            threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=self._read, daemon=True).start()
 
     def stop(self) -> None:
         """Stop reading. Queued lines are still written."""
@@ -93,14 +91,6 @@ class StdioTransport:
                 self._tell(self._count_written, len(line))
         except OSError:
             self._tell(self._lose_sink)
-
-    def _watch(self) -> None:
-        """Wait until the other side has closed its end, on systems that can tell."""
-        if hasattr(select, "poll"):
-            sink = select.poll()
-            sink.register(self._sink, 0)
-            if any(event & (select.POLLERR | select.POLLHUP) for _, event in sink.poll()):
-                self._tell(self._lose_sink)
 
     # -- the event loop
 
