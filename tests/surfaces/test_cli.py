@@ -147,27 +147,6 @@ def test_a_list_is_bounded_by_how_long_ago_or_by_an_instant(solved: Solved, boun
         assert "7d" in solved.shell.run("runs", "list", "--since", wrong).stderr
 
 
-def test_stats_tell_how_replies_were_read(shell: Shell) -> None:
-    fenced = '```json\n{"reasoning": "3 + 4", "answer": "7"}\n```'
-    replies = [{"stage": "*", "reply": text} for text in (fenced, "", '{"reasoning": "", "answer": "7"}')]
-    options = ("--strategy", "self_consistency", "--option", "samples=2", "--option", "stop=full")
-    shell.run(
-        "solve", "What is 3 + 4?", "--model", shell.script(*replies), *options, "--max-concurrency", "1"
-    )
-    shell.run("solve", PUZZLE, "--model", "offline")
-    document = shell.json("runs", "stats", "--strategy", "self-consistency")
-    assert document["runs"] == 1
-    (row,) = document["readings"]
-    assert (row["replies"], row["unreadable"]) == (3, 1)
-    assert row["rungs"] == {"fenced": 1, "unreadable": 1, "json": 1}
-    assert {row["strategy"] for row in shell.json("runs", "stats")["readings"]} == {
-        "self_consistency",
-        "tree_of_thoughts",
-    }
-    assert "fenced: 1" in shell.run("runs", "stats").stdout
-    assert shell.run("runs", "stats", "--limit", "0").returncode == 2
-
-
 def test_an_answer_whose_check_cannot_be_read_is_given_with_a_warning(shell: Shell) -> None:
     said = [{"stage": "sequential_reasoning", "reply": {"reasoning": "17 + 25 = 42", "answer": "42"}}]
     model = shell.script(

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
-from reasonry.surfaces.cli.output import wrap_lines
 from tests.in_process import run
-
-from .test_answer_text import Terminal
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 SEARCH = ["solve", PUZZLE, "--model", "offline", "--strategy", "tree_of_thoughts"]
-ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +82,7 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["runs", "shwo"], "Did you mean show?"),
         (["runs", "compare", "last"], "unknown command 'compare'. Did you mean diff?"),
         (["resume", "last"], "unknown command 'resume'. Did you mean runs?"),
-        (["runs", "mend"], "Commands: list, show, resume, fork, replay, cancel, delete, stats, start, "),
+        (["runs", "mend"], "Commands: list, show, resume, fork, replay, cancel, delete, start, "),
         (["runs", "fork", "last"], "reasonry: --at is missing. Usage: reasonry runs fork --at INT"),
         (["think", "--session", "demo"], "reasonry: THOUGHT is missing. Usage"),
         (["solve", "--fulll", "--model", "offline"], "unknown option --fulll. Did you mean --full?"),
@@ -205,32 +199,3 @@ def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.
 def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", PUZZLE, "--model", "offline", "--option", "early_success_threshold=none"]) == 2
     assert "expected number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
-
-
-def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = home / "script.jsonl"
-    reply = f"Half of $\\frac{{16}}{{3}}$ is **that**.\n\n<answer>{ANSWER}</answer>"
-    script.write_text(json.dumps({"stage": "*", "reply": reply}), "utf-8")
-    model = ["--model", f"scripted:{script}", "--strategy", "chain_of_thought"]
-    assert run(["solve", "Write how long it takes.", *model]) == 0
-    assert capsys.readouterr().out == ANSWER + "\n"
-    assert run(["runs", "show", "last"]) == 0
-    plain = capsys.readouterr().out
-    assert all(text in plain for text in ("Half of $\\frac{16}{3}$ is **that**.", "\nAnswer\n"))
-    screen = Terminal(True)
-    monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setenv("TERM", "dumb")
-    assert run(["runs", "show", "last"]) == 0
-    shown = screen.getvalue()
-    assert "  Half of 16/3 is that.\n" in shown
-    assert shown.endswith("Answer\n  It takes 8/3 or 2.67 hours.\n\n  Why\n\n  x is 3.5 hours.\n")
-
-
-def test_lines_fit_the_terminal_and_long_words_stay_whole() -> None:
-    path = "/a/" + "long/" * 30
-    lines = list(wrap_lines([f"{'word ' * 40}{path}", "  東京 " * 40], Terminal(True)))
-    assert path in lines
-    assert all(len(line) <= 80 for line in lines if line != path)
-    assert [*wrap_lines(["word " * 40], io.StringIO())] == ["word " * 40]

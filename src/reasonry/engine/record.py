@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -221,12 +220,6 @@ def _usage_of(begun: Begun, entries: Sequence[Entry]) -> Usage:
     taken = [entry for entry in entries if isinstance(entry, Settled)]
     own = taken[begun.forked_at or 0 :]
     return sum((getattr(settled.event, "usage", NOTHING) for settled in own), NOTHING)
-
-
-def rungs_of(record: Record) -> Counter[str]:
-    """Count the replies of a run by their reading mode (`json`, `repaired`, …, `unreadable`)."""
-    replied = (question for question in record.entries("questions") if question["reply"] is not None)
-    return Counter(question["read"].partition(":")[0] for question in replied if question["read"])
 
 
 def differences(row: RunRow, run: Run) -> list[str]:

@@ -47,7 +47,6 @@ COMMANDS: Mapping[str, str] = {
     "runs replay": "Replay a run without a model, and check that it gives the same result.",
     "runs cancel": "End a run; it can be resumed.",
     "runs delete": "Delete a run that has ended, and its session, for good.",
-    "runs stats": "Show how the replies of the latest runs were read, by model and strategy.",
     "runs start": "Start a run that a server or workers drive.",
     "runs pause": "Pause a run in any process; resume continues it.",
     "runs limit": "Raise or lower the limits of a run in any process.",
@@ -74,12 +73,6 @@ COMMANDS: Mapping[str, str] = {
     "coach answer": "Answer questions of a run.",
     "coach status": "Show the state of a run and its questions.",
     "coach cancel": "End a run; it can be resumed.",
-    "tools": "List the tools, and run code in a sandbox.",
-    "tools list": "List the tools and the sandboxes.",
-    "tools run": "Run code in a sandbox.",
-    "completion": "Complete commands, options, strategies, runs and sessions with the Tab key.",
-    "completion install": "Install the script for your shell.",
-    "completion show": "Print the script for a shell.",
 }
 """The commands and groups, with a sentence for each."""
 
@@ -87,8 +80,6 @@ _ELSEWHERE: Mapping[str, str] = {
     "select": "solve:select",
     "strategies": "inventory:strategies",
     "plugins": "inventory:plugins",
-    "tools list": "inventory:list_tools",
-    "tools run": "inventory:run_tool",
     "datasets": "inventory:datasets",
     "open": "pages:open_",
     "think": "sessions:think",
@@ -97,8 +88,6 @@ _ELSEWHERE: Mapping[str, str] = {
     "worker": "servers:worker",
     "runs start": "submit:start_",
     "coach cancel": "runs:cancel_",
-    "completion install": "setup:install_completion",
-    "completion show": "setup:show_completion",
 }
 """The modules of commands whose module has neither their own name nor their group's."""
 
@@ -123,6 +112,7 @@ def _command_line() -> App:
         # An option that is off or empty needs no words about it, and no `--no-…` or `--empty-…` beside it.
         default_parameter=Parameter(negative=(), show_default=lambda value: value or None),
     )
+    app.register_install_completion_command(help="Have your shell complete commands and options.")
     groups = {command.split()[0] for command in COMMANDS if " " in command}
     for command, help in COMMANDS.items():
         group, _, name = command.rpartition(" ")

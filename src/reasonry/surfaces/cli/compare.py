@@ -23,7 +23,6 @@ from ...core.budget import Budget
 from ...core.events import Usage
 from ...errors import UsageError
 from .. import present
-from ..web.html_page import html_page
 from .output import Column, check_writable, confirm, print_note, print_table, write_text
 from .parameters import Amount, Count, Prompts, WholeNumber, read_text
 from .settings import Common, RunSettings
@@ -44,7 +43,6 @@ def compare(
     series: str = "",
     retry_failed: bool = False,
     total_usd: Amount | None = None,
-    html: Path | None = None,
     rescore: Path | None = None,
     yes: bool = False,
     settings: RunSettings = RunSettings(),
@@ -67,17 +65,16 @@ def compare(
         series: A name for this series; a new name runs everything again.
         retry_failed: Repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: Start no more runs once this command has spent this many dollars.
-        html: Write the table with plots to this file, as one page that loads nothing.
         rescore: A file of --record: compute its table again, without a model and at no cost.
         yes: Do not ask before spending money.
     """
     record = Path(settings.record) if settings.record else None
-    for path in filter(None, (html, record)):
-        check_writable(path)
+    if record is not None:
+        check_writable(record)
     if rescore is not None:
         if (file, dataset, record) != (None, None, None):
             raise UsageError("--rescore takes a recorded table and nothing else", option="rescore")
-        return _show(score_again(str(rescore), settings.common.strategies()), html, settings.common)
+        return _show(score_again(str(rescore), settings.common.strategies()), settings.common)
     problems = _open_problems(file, dataset, seed, level, limit)
     is_told = sys.stderr.isatty() or not settings.common.as_data
     note: Callable[..., None] = print_note if is_told else lambda *lines: None
@@ -117,14 +114,12 @@ def compare(
         print_note("nothing was run")
         return present.EXIT_CODES["cancelled"]
     report, is_interrupted = outcome
-    return _show(report, html, settings.common, is_interrupted=is_interrupted)
+    return _show(report, settings.common, is_interrupted=is_interrupted)
 
 
-def _show(report: Report, html: Path | None, common: Common, *, is_interrupted: bool = False) -> int:
+def _show(report: Report, common: Common, *, is_interrupted: bool = False) -> int:
     whole = report.document()
-    if html is not None:
-        write_text(html, html_page(whole))
-    common.show(whole, lambda: _print_report(report, whole, html))
+    common.show(whole, lambda: _print_report(report, whole))
     return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
 
 
@@ -194,7 +189,7 @@ def _format(value: float | None, form: str) -> str:
     return "–" if value is None else format(value, form)
 
 
-def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -> None:
+def _print_report(report: Report, whole: Mapping[str, Any]) -> None:
     rows, runs, spent = standings(report.trials, report.strategies), whole["runs"], report.spent
     print_table(_COLUMNS, rows, is_headed=True)
     cost = {"usd": "dollars", "calls": "calls"}[cost_of(rows)]
@@ -207,7 +202,7 @@ def _print_report(report: Report, whole: Mapping[str, Any], html: Path | None) -
         *["thin = votes in which no two agreed, so the first counts"] * any(row.thin for row in rows),
         *["SECONDS need runs one at a time: --parallel 1"] * any(row.seconds is None for row in rows),
         *whole["findings"],
-        f"{there}; this command made {took}{rest}{f'; report: {html}' if html else ''}",
+        f"{there}; this command made {took}{rest}",
     )
     print_note(*notes)
 

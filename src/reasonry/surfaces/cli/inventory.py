@@ -1,4 +1,4 @@
-"""`reasonry strategies`, `plugins`, `tools` and `datasets`: lists for people and programs."""
+"""`reasonry strategies`, `plugins` and `datasets`: lists for people and programs."""
 
 from __future__ import annotations
 
@@ -14,28 +14,15 @@ from ...compare.datasets import DATASETS, LEVELS
 from ...compare.gym import WHITELIST
 from ...compare.problem_set import open_dataset
 from ...core.registry import resolve
-from ...errors import NotFoundError, UsageError
-from ...plugins import has_extra
 from ...strategies import COMPARED
-from ...tools.execution import MAX_CODE_BYTES, ExecutionLimits
-from ...tools.sandbox import SANDBOXES, describe_sandboxes, open_sandbox
-from .. import present
-from .output import Column, columns_of, print_line, print_note, print_table, print_text
-from .parameters import Amount, Count, Text, WholeNumber, list_strategies, read_text
-from .settings import Common, OutputOptions, run_async
+from .output import Column, columns_of, print_line, print_table, print_text
+from .parameters import Count, WholeNumber, list_strategies
+from .settings import Common, OutputOptions
 
 _OPTIONS = (
     Column("OPTION", "name"),
     Column("DEFAULT", lambda row: _default(row["default"]), narrowest=12),
     Column("MEANING", "description", narrowest=20, wraps=True),
-)
-_TOOLS = (
-    Column("NAME", "name"),
-    Column(
-        "STATE",
-        lambda row: ("default" if row.get("default") else "usable") if row["usable"] else "not usable",
-    ),
-    Column("ABOUT", "description", narrowest=30, wraps=True),
 )
 
 
@@ -89,72 +76,6 @@ def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     none = "No installed package has plugins for Reasonry, or REASONRY_PLUGINS is off."
     columns = columns_of("kind", "name", "version", "loaded", "why")
     return output.show({"plugins": rows}, lambda: print_table(columns, rows), "" if rows else none)
-
-
-# -- tools
-
-
-def list_tools(*, output: OutputOptions = OutputOptions()) -> int:
-    """List the tools that come with Reasonry, and the sandboxes."""
-    sandboxes = run_async(describe_sandboxes())
-    tools = _tools(sandboxes)
-    rows = [{**row, "name": f"sandbox {row['name']}", "description": row["summary"]} for row in sandboxes]
-    document = {"tools": tools, "sandboxes": sandboxes}
-    return output.show(document, lambda: print_table(_TOOLS, [*tools, *rows]))
-
-
-def run_tool(
-    name: str,
-    /,
-    *,
-    code: Text,
-    sandbox: Literal["monty", "bubblewrap"] | None = None,
-    max_seconds: Amount = 10.0,
-    max_memory_mb: WholeNumber = 512,
-    max_output_bytes: WholeNumber = 64 * 1024,
-    output: OutputOptions = OutputOptions(),
-) -> int:
-    """Run code in a sandbox and show its result.
-
-    Args:
-        name: The tool: py_executor.
-        code: A file with the code; `-` reads standard input.
-        sandbox: Where to run it.
-        max_seconds: Wall-clock seconds until the code is stopped.
-        max_memory_mb: MiB of memory for the code.
-        max_output_bytes: Bytes to keep of the output, and of the value.
-    """
-    if name != "py_executor":
-        raise NotFoundError(f"tools run runs py_executor, not {name[:60]!r}", choices=["py_executor"])
-    text = read_text(code, "code", MAX_CODE_BYTES)
-    if not text.strip():
-        raise UsageError("the code is empty", option="code")
-    limits = ExecutionLimits(max_seconds, max_memory_mb, max_output_bytes)
-    document = run_async(open_sandbox(sandbox).run(text, limits)).document()
-    output.show(document, lambda: _show_value(document))
-    return 0 if document["status"] == "ok" else present.EXIT_CODES["sandbox_denied"]
-
-
-def _tools(sandboxes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    usable = [row["name"] for row in sandboxes if row["usable"]]
-    executor = SANDBOXES[usable[0] if usable else "monty"].description
-    claim = "Prove or refute a formal claim with Z3."
-    search = "Find passages in the documents given with --context."
-    return [
-        {"name": "py_executor", "description": executor, "usable": bool(usable)},
-        {"name": "check_claim", "description": claim, "usable": has_extra("logic")},
-        {"name": "search_documents", "description": search, "usable": True, "pdf": has_extra("documents")},
-    ]
-
-
-def _show_value(document: dict[str, Any]) -> None:
-    is_ok = document["status"] == "ok"
-    values = [str(document["value"])] if is_ok else []
-    print_line(*filter(None, [document["stdout"].rstrip("\n")]), *values)
-    if not is_ok:
-        print_note(f"{document['status']}: {document['error']}")
-    cut = ", cut" if document["truncated"] else ""
-    print_note(f"[{document['sandbox']}, {document['duration_ms']} ms{cut}]")
 
 
 # -- data sets

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -132,28 +133,12 @@ def _refuse_unwritable(path: Path) -> Generator[None]:
 def wrap_lines(lines: Iterable[str], stream: TextIO) -> Iterator[str]:
     """Wrap lines between words for a terminal. Other streams get them unchanged."""
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
+    # A longer word, such as a path, stays whole so that it can be copied.
+    wrap = partial(textwrap.wrap, width=width, break_long_words=False, break_on_hyphens=False)
     for line in (part for text in lines for part in text.split("\n")):
-        if width < 20 or (len(line) <= width and line.isascii()):
-            yield line
-        else:
-            yield from _wrap(line, width, hangs=line[:1] == " " or stream is sys.stderr)
-
-
-def _wrap(line: str, width: int, *, hangs: bool) -> Iterator[str]:
-    """Split a line to a width. A longer word, such as a path, stays whole so that it can be copied."""
-    from rich.cells import cell_len
-
-    if cell_len(line) <= width:
-        yield line
-        return
-    indent = len(line) - len(line.lstrip())
-    part, later = (" " * min(indent + more, width // 2) for more in (0, 2 * hangs))
-    for word in re.findall(r"\S+\s*", line):
-        if part.strip() and cell_len(part + word.rstrip()) > width:
-            yield part.rstrip()
-            part = later
-        part += word
-    yield part.rstrip()
+        indent = len(line) - len(line.lstrip()) + 2 * (line[:1] == " " or stream is sys.stderr)
+        fits = width < 20 or len(line) <= width
+        yield from [line] if fits else wrap(line, subsequent_indent=" " * min(indent, width // 2))
 
 
 def confirm(question: str) -> bool | None:

@@ -1,12 +1,7 @@
-"""Arguments shared by commands (ids, strategies, whole numbers, instants, filters), and shell completion.
-
-Completion reads little, because a person waits for it. If it cannot read something it offers nothing, and it never
-creates a store.
-"""
+"""Arguments shared by commands: ids, strategies, whole numbers, instants, filters."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 import sys
@@ -19,16 +14,13 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import ArgumentCollection, Parameter, Token, UnknownOptionError
 from cyclopts.validators import Number
 
-from ...app.app import App
 from ...errors import TooLargeError, UsageError
-from ...records import Outcome, now_ms, shorten_ids
+from ...records import Outcome, now_ms
 from ...strategies import STRATEGIES
 from ...system import read_regular_file
 from ...text import clip
 
-MAX_OFFERED = 20
 MAX_INPUT_BYTES = 50_000_000
-_TITLE_CHARS = 50
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}(\.0+)?", re.ASCII)
 _AMOUNT: Final = re.compile(r"[$€]?(\d{1,12}(?:\.\d{1,6}|e\d)?) ?([a-z$€]*)", re.ASCII)
 _FACTORS: Final = {"k": 1_000, "m": 1_000_000}
@@ -56,37 +48,6 @@ def list_agents(context: Any) -> Candidates:
     from ..setup.agents import AGENTS
 
     return {agent.name: agent.title for agent in AGENTS}
-
-
-def list_runs(context: Any) -> Candidates:
-    """Return the latest runs."""
-    return _list_latest(context, "runs")
-
-
-def list_sessions(context: Any) -> Candidates:
-    """Return the latest sessions."""
-    return _list_latest(context, "sessions")
-
-
-def _list_latest(context: Any, kind: Literal["runs", "sessions"]) -> Candidates:
-    named = context.get("--store")
-    app = App(named.raw if named is not None and named.provided else None)
-
-    async def ask() -> Candidates:
-        async with app:
-            store = app.store
-            if kind == "runs":
-                runs, known = await store.runs(limit=MAX_OFFERED), store.run_ids
-                about = {row.run_id: f"{row.status}, {clip(row.problem, _TITLE_CHARS)}" for row in runs}
-            else:
-                sessions, known = await store.sessions(limit=MAX_OFFERED), store.session_ids
-                about = {row.session_id: clip(row.purpose, _TITLE_CHARS) for row in sessions}
-            short = await shorten_ids([*about], known)
-            return {short[row_id]: text for row_id, text in about.items()}
-
-    if not Path(app.store.name).is_file():
-        return {}
-    return {"last": "the latest one", **asyncio.run(ask())}
 
 
 def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -143,10 +104,8 @@ Count = Annotated[WholeNumber, Parameter(validator=_check_above_0)]
 Amount = Annotated[float, Parameter(converter=_read_amount, validator=_check_above_0)]
 PageSize = Annotated[WholeNumber, Parameter(validator=Number(gte=1, lte=500))]
 Status = Literal["active", "done", "failed", "cancelled"]
-RunId = Annotated[str, Parameter(completer=list_runs, help="The id of the run, the start of it, or `last`.")]
-SessionId = Annotated[
-    str, Parameter(completer=list_sessions, help="The id of the session, the start of it, or `last`.")
-]
+RunId = Annotated[str, Parameter(help="The id of the run, the start of it, or `last`.")]
+SessionId = Annotated[str, Parameter(help="The id of the session, the start of it, or `last`.")]
 Strategy = Annotated[
     str,
     Parameter(

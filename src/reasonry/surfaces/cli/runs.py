@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +18,7 @@ from ...app.runs import coach_take_over, continue_paused, delete_run, list_runs,
 from ...compare.trial_table import TrialTable
 from ...engine.coach import Coach
 from ...engine.journal import Steered
-from ...engine.record import Record, rungs_of
+from ...engine.record import Record
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
@@ -32,8 +31,7 @@ from ..run_report import report_answer, report_head, report_work
 from ..web.find_page import find_page
 from .coach import Brief, show_coached
 from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record, write_text
-from .pages import check_report, write_report
-from .parameters import Count, Filters, Options, PageSize, RunChoice, RunId, Status, WholeNumber, read_pairs
+from .parameters import Options, PageSize, RunChoice, RunId, WholeNumber, read_pairs
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
 from .submit import note_who_drives
@@ -88,55 +86,10 @@ def _answer_or_end(row: RunHead) -> str:
     return f"({why})" if why else ""
 
 
-def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
-    """Show one run: its path, thoughts, questions and result.
-
-    Args:
-        report: Write a report of it to this file too: FILE.md or FILE.html.
-    """
-    check_report(report)
+def show_(run_id: RunId, /, *, common: Common = Common()) -> int:
+    """Show one run: its path, thoughts, questions and result."""
     _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
-    if report is not None:
-        write_report(report, record, common.strategies())
     return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
-
-
-def stats_(
-    *,
-    limit: Count = 200,
-    status: Status | None = None,
-    filters: Filters = Filters(),
-    common: Common = Common(),
-) -> int:
-    """Show how the replies of the latest runs were read, by model and strategy.
-
-    `native`: the provider held the reply to its form; `json`: the whole reply was JSON; the other words name the
-    repair. The model was asked again for `unreadable` replies.
-
-    Args:
-        limit: The number of runs to count.
-        status: Only runs with this status.
-    """
-
-    async def work(app: App) -> dict[str, Any]:
-        rows = (await list_runs(app, limit, status=status, **filters.read()))["runs"]
-        counts = defaultdict[tuple[str, str], Counter[str]](Counter)
-        for row in rows:
-            counts[row["model"], row["strategy"]] += rungs_of(await app.engine.record(row["run_id"]))
-        readings: list[dict[str, Any]] = [
-            {
-                "model": model,
-                "strategy": name,
-                "replies": rungs.total(),
-                "unreadable": rungs["unreadable"],
-                "rungs": dict(rungs.most_common()),
-            }
-            for (model, name), rungs in counts.items()
-            if rungs
-        ]
-        return {"runs": len(rows), "readings": sorted(readings, key=lambda row: -row["replies"])}
-
-    return common.show(common.do(work))
 
 
 def _print_record(record: Record) -> None:

@@ -17,7 +17,7 @@ from ...records import SessionRow
 from ...text import clip
 from .. import present
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
-from .parameters import Cursor, Filters, Limit, SessionId, Text, list_sessions, list_strategies, read_text
+from .parameters import Cursor, Filters, Limit, SessionId, Text, list_strategies, read_text
 from .settings import Common
 
 _COLUMNS = (
@@ -101,7 +101,7 @@ def search_(
     query: Text,
     /,
     *,
-    session: Annotated[str | None, Parameter(completer=list_sessions)] = None,
+    session: str | None = None,
     limit: Limit = None,
     cursor: Cursor = None,
     common: Common = Common(),
@@ -224,7 +224,7 @@ class ThinkingOptions:
 
     thought_number: Annotated[str | None, Parameter(name="--number")] = None
     total_thoughts: Annotated[str | None, Parameter(name="--total")] = None
-    session_id: Annotated[str | None, Parameter(name="--session", completer=list_sessions)] = None
+    session_id: Annotated[str | None, Parameter(name="--session")] = None
     strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
     stage: str | None = None
     data: str | None = None

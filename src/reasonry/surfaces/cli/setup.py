@@ -1,14 +1,12 @@
-"""`reasonry setup` and `completion`: add Reasonry to the installed agents, and completion to the shell."""
+"""`reasonry setup`: add Reasonry to the installed agents."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
-from cyclopts.completion.detect import ShellDetectionError, detect_shell
 from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
@@ -22,7 +20,6 @@ from .output import confirm, print_line, print_note
 from .parameters import AgentName
 from .settings import Listed, OutputOptions
 
-Shell = Literal["bash", "zsh", "fish", "powershell"]
 _EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -181,45 +178,3 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
         ],
         **({} if plan.error is None else present.error_document(plan.error)),
     }
-
-
-# -- the Tab key
-
-
-def show_completion(shell: Shell | None = None, /) -> int:
-    """Print the script that makes a shell complete commands, options, strategies, runs and sessions.
-
-    Args:
-        shell: Default: the shell that runs this command.
-    """
-    from .commands import app
-
-    sys.stdout.write(app.generate_completion(shell=shell or _find_shell()))
-    return 0
-
-
-def install_completion(shell: Shell | None = None, /, *, output: OutputOptions = OutputOptions()) -> int:
-    """Install the script of `completion show`, and have the shell load it when it starts.
-
-    Args:
-        shell: Default: the shell that runs this command.
-    """
-    from .commands import app
-
-    shell = shell or _find_shell()
-    try:
-        path = app.install_completion(shell=shell)
-    except OSError as error:
-        raise UsageError(f"{error.filename or 'the script'} cannot be written: {error.strerror}") from None
-
-    note = f"Every {shell} that you start from now on uses it."
-    return output.show({"shell": shell, "path": str(path)}, f"written to {path}", note)
-
-
-def _find_shell() -> Shell:
-    try:
-        return detect_shell()
-    except ShellDetectionError:
-        shells = get_args(Shell)
-        message = f"the calling shell is not supported; name a shell: {', '.join(shells)}"
-        raise UsageError(message, choices=list(shells)) from None
