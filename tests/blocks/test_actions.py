@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from time import process_time
 from typing import Any
 
 import pytest
@@ -346,31 +345,6 @@ def test_whatever_is_read_has_no_markup_in_it(text: str) -> None:
         assert not any(has_markup(action.text) for action in reading[0].actions)
         assert reading[0].answer is None or not is_call(CARDS, reading[0].answer)
         assert reading[0].actions or reading[0].answer
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        "<tool_call>",
-        "<function=f><parameter=a>",
-        "[TOOL_CALLS]",
-        "a",
-        "Action: a[",
-        "<arg_key>",
-        " ",
-        "[",
-        "a[ARGS]",
-    ],
-)
-def test_the_time_grows_with_the_length_and_not_with_its_square(shape: str) -> None:
-    def taken(length: int) -> float:
-        text, start = (shape * length)[:length], process_time()
-        read_turn(CARDS, [text])
-        return process_time() - start
-
-    # Where it takes longer, or the machine is busy, the best of three says which.
-    if taken(64_000) >= 0.05:
-        assert min(taken(64_000) for _ in "123") < max(3 * min(taken(32_000) for _ in "123"), 0.05)
 
 
 def test_equal_calls_have_equal_texts_whatever_the_order_of_their_arguments() -> None:

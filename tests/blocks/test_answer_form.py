@@ -12,14 +12,12 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.core.json_schema import faults, schema_fault
 from reasonry.engine.ports import Question
 from reasonry.errors import UsageError
 
 from ..engine.playing import LOOP, STRATEGIES, CountingModel
-from ..engine.running import order_and_solve, trace_of
+from ..engine.running import order_and_solve, request_of, trace_of
 
 KINDS = ("string", "number", "integer", "boolean", "array", "object", "null")
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -126,15 +124,7 @@ async def test_the_last_stage_asks_for_the_form_until_a_reply_fits() -> None:
         assert "The answer.letters must be of type integer." in last["prompt"]
         assert (await app.engine.replay(result.run_id))["replay"]["identical"]
         with pytest.raises(UsageError, match="cannot be put into this form"):
-            app.order(
-                RunRequest(
-                    problem="Where?",
-                    strategy=LOOP,
-                    budget=Budget(),
-                    participants=Participants(model=model),
-                    form={"type": "city"},
-                )
-            )
+            app.order(request_of("Where?", LOOP, model=model, form={"type": "city"}))
 
 
 @pytest.mark.anyio

@@ -25,7 +25,6 @@ from reasonry.core.bodies import EffectFailed, Move, Request
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Failed, Reply, Verified
 from reasonry.core.readings import Unreadable
-from reasonry.reading.vote import says_the_same
 
 
 class Small(AnswerState, frozen=True, kw_only=True):
@@ -254,32 +253,6 @@ def test_what_was_proved_wrong_is_never_fallen_back_on(repairs: int, best: str) 
         settle_failing(refuted, UNREADABLE, best=best)
     again = replace(refuted, final=refuted.final.propose("40"))
     assert again.final.apply_review(reviewed(False, best).value, 9).text is None
-
-
-@given(st.integers(), st.sampled_from(["{}.", "{}.0", r"\boxed{{{}}}", "{} ", "**{}**"]))
-def test_the_same_number_in_other_clothes_is_the_same(number: int, frame: str) -> None:
-    assert says_the_same(frame.format(number), str(number))
-    assert not says_the_same(frame.format(number + 1), str(number))
-
-
-@pytest.mark.parametrize(
-    ("text", "answer", "same"),
-    [
-        ("16 Pieces, 30 cm left  over.", "16 pieces, 30 cm left over", True),
-        ("Ben, Anna", "**Ben, Anna**", True),
-        ("yes", "Yes.", True),
-        ("5", "5 m", True),
-        ("Ben, then Anna", "The order is: Ben, Anna", False),
-        ("Anna, Ben", "Ben, Anna", False),
-        ("yes", "no", False),
-        ("possible", "not possible", False),
-        ("5 km", "5 m", False),
-        ("16 pieces", "16 pieces, 30 cm left over", False),
-        ("16 pieces, 30 cm", "30 pieces, 16 cm", False),
-    ],
-)
-def test_an_answer_in_other_clothes(text: str, answer: str, same: bool) -> None:
-    assert says_the_same(text, answer) is same
 
 
 @pytest.mark.parametrize("text", ["**16 pieces, 30 cm left over.**", None, ""])

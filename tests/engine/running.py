@@ -26,17 +26,15 @@ def order_of(strategy: Strategy[Any, Any], problem: str, options: Any = None, **
     return Begun(strategy.name, problem, to_builtins(options or strategy.options()), **terms)
 
 
-async def order_and_solve(
-    app: App,
+def request_of(
     problem: str,
     strategy: str | Strategy[Any, Any],
     *,
-    observer: Observer | None = None,
     model: Any = None,
     budget: Budget | None = None,
     **request: Any,
-) -> Result:
-    """Drive a run of an app to its end.
+) -> RunRequest:
+    """Return a request for a run.
 
     Args:
         model: The only participant.
@@ -44,8 +42,19 @@ async def order_and_solve(
         request: Other members of a `RunRequest`.
     """
     given = {"participants": Participants(model=model)} if model is not None else {}
-    order = RunRequest(problem=problem, strategy=strategy, budget=budget or Budget(), **given, **request)
-    return await app.solve(*app.order(order), observer)
+    return RunRequest(problem=problem, strategy=strategy, budget=budget or Budget(), **given, **request)
+
+
+async def order_and_solve(
+    app: App,
+    problem: str,
+    strategy: str | Strategy[Any, Any],
+    *,
+    observer: Observer | None = None,
+    **request: Any,
+) -> Result:
+    """Drive a run of an app to its end; for `request` see `request_of`."""
+    return await app.solve(*app.order(request_of(problem, strategy, **request)), observer)
 
 
 async def accept(engine: Engine, order: Begun) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reasonry.core.budget import Budget, Ledger
+from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Answered, Failed, Usage
 from reasonry.core.machine import Pending
-from reasonry.engine.budget_guard import LEAST_ROOM, BudgetExhausted, BudgetGuard
+from reasonry.engine.budget_guard import LEAST_ROOM, BudgetExhausted
 from reasonry.engine.calls import Calls
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
@@ -27,6 +27,8 @@ from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
 from .running import accept, drive, order_of, trace_of
+from .test_calls import ask as draw
+from .test_calls import calls as calls_of
 
 pytestmark = pytest.mark.anyio
 
@@ -55,18 +57,7 @@ class Sampler(CountingModel):
 
 
 def calls(model: Any, budget: Budget | None = None, watch: Observer | None = None) -> Calls:
-    async def intend(_: str, refused: bool) -> None:
-        pass
-
-    guard = BudgetGuard(Ledger(budget or Budget()))
-    policy = Policy(backoff_s=0.001, max_attempts=2)
-    return Calls(Performers(model), guard, policy, watch or Observer(), intend, lambda: 7)
-
-
-async def draw(desk: Calls, *asks: Ask) -> list[Any]:
-    pending = [Pending(f"e{n}", "stage", one, 1) for n, one in enumerate(asks, 1)]
-    tasks = [asyncio.create_task(desk.ask(one, ask)) for one, ask in zip(pending, asks, strict=True)]
-    return await asyncio.gather(*tasks, return_exceptions=True)
+    return calls_of(model, Policy(backoff_s=0.001, max_attempts=2), budget, watch=watch)
 
 
 def samples(count: int, prompt: str = "?") -> list[Ask]:

@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Failed, Usage
 from reasonry.engine.budget_guard import LEAST_ROOM
@@ -23,7 +21,7 @@ from tests.servers import Fault, ModelServer
 
 from .crashing import ALL
 from .playing import LOOP, CountingModel
-from .running import accept, drive, order_and_solve, trace_of
+from .running import accept, drive, order_and_solve, request_of, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -254,13 +252,7 @@ async def test_what_came_until_a_run_was_stopped_is_booked_and_not_guessed_once_
     with ModelServer(replies=(WORDS * 20,), chunk_ms=5) as server:
         async with app() as one:
             chosen, performers = one.order(
-                RunRequest(
-                    problem="count",
-                    strategy=LOOP,
-                    options={"steps": 1},
-                    budget=Budget(),
-                    participants=Participants(model=server.model),
-                )
+                request_of("count", LOOP, options={"steps": 1}, model=server.model)
             )
             run_id = await accept(one.engine, chosen)
             driving = asyncio.create_task(drive(one.engine, run_id, performers, watch))

@@ -44,13 +44,6 @@ async def spend(guard: BudgetGuard, usage: Usage, latency_s: float = 0.0) -> boo
     return True
 
 
-async def test_calls_wanted_at_once_get_what_is_left_and_no_more() -> None:
-    limited = guard(calls=10)
-    made = await asyncio.gather(*(spend(limited, Usage(), 0.001) for _ in range(30)))
-    assert sum(made) == 10
-    assert limited.ledger.spent.calls == 10
-
-
 async def test_the_first_call_goes_alone_where_its_price_is_not_known() -> None:
     limited = guard(tokens=1000)
     first = await reserve(limited)

@@ -9,7 +9,6 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.budget import Budget
 from reasonry.engine.open_questions import result_events, waiting_calls
@@ -18,7 +17,7 @@ from reasonry.errors import ConflictError, UsageError
 from reasonry.tools.catalog import CallersTool
 
 from .playing import CountingModel
-from .running import order_and_solve
+from .running import order_and_solve, request_of
 
 pytestmark = pytest.mark.anyio
 
@@ -96,8 +95,4 @@ async def test_the_caller_s_tools_may_not_be_named_like_another() -> None:
     async with App("memory", environ={}) as app:
         participants = Participants(model=CountingModel(), tools=[CallersTool(ToolCard("add")), add])
         with pytest.raises(UsageError, match="two tools"):
-            app.order(
-                RunRequest(
-                    problem="x", strategy="react", options={}, budget=Budget(), participants=participants
-                )
-            )
+            app.order(request_of("x", "react", participants=participants))

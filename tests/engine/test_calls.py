@@ -34,11 +34,15 @@ async def intend(_: str, refused: bool) -> None:
     pass
 
 
-def calls(model: Any, policy: Policy | None = None, budget: Budget | None = None, judge: Any = None) -> Calls:
-    guard = BudgetGuard(Ledger(budget or Budget()))
-    return Calls(
-        Performers(model, judge), guard, policy or Policy(backoff_s=0.001), Observer(), intend, lambda: 7
-    )
+def calls(
+    model: Any,
+    policy: Policy | None = None,
+    budget: Budget | None = None,
+    judge: Any = None,
+    watch: Observer | None = None,
+) -> Calls:
+    guard, policy = BudgetGuard(Ledger(budget or Budget())), policy or Policy(backoff_s=0.001)
+    return Calls(Performers(model, judge), guard, policy, watch or Observer(), intend, lambda: 7)
 
 
 async def ask(desk: Calls, *asks: Ask | tuple[str, Ask]) -> list[Any]:

@@ -53,10 +53,12 @@ def endless(question: Question) -> str:
 CARD = {"name": "echo", "description": "Echo.", "parameters": {"type": "object"}}
 
 
-async def reacted(budget: Budget, usage: Usage | None = None) -> tuple[Result, CountingModel]:
+async def reacted(
+    budget: Budget, usage: Usage | None = None, model: CountingModel | None = None, **options: Any
+) -> tuple[Result, CountingModel]:
     """Drive a run that never comes to an answer by itself."""
-    model, engines = CountingModel(usage=usage, reply=endless), engine()
-    chosen = read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    model, engines = model or CountingModel(usage=usage, reply=endless), engine()
+    chosen = read_options(REACT, {"tools": [CARD], "max_steps": 1000, **options})
     run_id = await accept(engines, order(REACT, chosen, budget))
     return await drive(engines, run_id, Performers(model, tools=Tools())), model
 
@@ -198,6 +200,19 @@ async def test_where_the_last_question_cannot_be_paid_the_run_is_stopped() -> No
     assert result.best_answer is None
 
 
+class Noting(CountingModel):
+    """Never comes to an answer, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(reply=endless)
+        self.asked, self.told = list[Question](), list[str]()
+
+    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
+        self.asked.append(question)
+        self.told.append(question.ask.text)
+        return await super().answer(question, on_text)
+
+
 class Stuck(CountingModel):
     """Answers nothing but the last question."""
 
@@ -209,9 +224,7 @@ class Stuck(CountingModel):
 
 
 async def test_a_limit_on_time_leaves_a_part_of_it_for_the_answer_and_counts_what_it_cuts_off() -> None:
-    model, engines = Stuck(reply=endless), engine()
-    run_id = await accept(engines, order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(seconds=4)))
-    result = await drive(engines, run_id, Performers(model, tools=Tools()))
+    result, model = await reacted(Budget(seconds=4), model=Stuck(reply=endless))
     assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_seconds")
     assert model.calls == result.usage.calls == 2
 
@@ -220,9 +233,7 @@ async def test_a_run_that_begins_in_the_time_for_its_answer_is_closed_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(driving, "KEPT_SHARE", 1.0)
-    model, engines = CountingModel(reply=endless), engine()
-    run_id = await accept(engines, order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(seconds=60)))
-    result = await drive(engines, run_id, Performers(model, tools=Tools()))
+    result, model = await reacted(Budget(seconds=60))
     assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_seconds")
     assert model.calls == 1
 
@@ -233,20 +244,13 @@ async def test_a_budget_that_closes_no_run_stops_it() -> None:
 
 
 async def test_the_last_question_says_so_before_its_task_and_an_early_answer_says_so_first() -> None:
-    asked: list[Question] = []
-
-    def reply(question: Question) -> str:
-        asked.append(question)
-        return endless(question)
-
-    engines = engine()
-    run_id = await accept(engines, order(REACT, read_options(REACT, {"tools": [CARD]}), Budget(calls=3)))
-    result = await drive(engines, run_id, Performers(CountingModel(reply=reply), tools=Tools()))
-    *before, last = [question.ask.text for question in asked]
+    model = Noting()
+    result, _ = await reacted(Budget(calls=3), model=model)
+    *before, last = model.told
     assert not any(LAST_QUESTION in text for text in before)
     assert LAST_QUESTION in last
     assert not last.endswith(LAST_QUESTION)
-    assert asked[-1].id.startswith("c1e")
+    assert model.asked[-1].id.startswith("c1e")
     assert result.warnings[0] == (
         "answered from what was known by then: reached the limit of 3 calls; to let it work further, resume it with "
         "a higher limit"
@@ -261,39 +265,26 @@ def turns_told(asked: list[str]) -> list[str]:
 
 @pytest.mark.parametrize(("calls", "votes"), [(4, 1), (7, 2)])
 async def test_a_turn_is_told_how_many_are_left_by_the_calls(calls: int, votes: int) -> None:
-    asked: list[str] = []
-
-    def reply(question: Question) -> str:
-        asked.append(question.ask.text)
-        return endless(question)
-
-    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000, "votes": votes})
-    run_id = await accept(engines, order(REACT, chosen, Budget(calls=calls)))
-    await drive(engines, run_id, Performers(CountingModel(reply=reply), tools=Tools()))
-    first, second, third, last = asked[::votes]
+    model = Noting()
+    await reacted(Budget(calls=calls), model=model, votes=votes)
+    first, second, third, last = model.told[::votes]
     assert "Turns left" not in first
     assert turns_told([second, third]) == ["2", "1"]
     assert LAST_QUESTION in last
-    assert len(asked) == calls
+    assert len(model.told) == calls
 
 
 async def test_a_fork_is_told_how_many_calls_it_has_itself() -> None:
-    told = list[str]()
-
-    def reply(question: Question) -> str:
-        told.append(question.ask.text)
-        return endless(question)
-
-    engines, chosen = engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000})
+    model, engines, chosen = Noting(), engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000})
     run_id = await accept(engines, order(REACT, chosen, Budget(calls=6)))
     await drive(engines, run_id, Performers(CountingModel(reply=endless), tools=Tools()))
     forked = await fork(engines, run_id, None, 8)
     run = (await engines.read(forked)).run
     assert (run.usage.calls, run.reused.calls, run.snapshot.calls_left) == (0, 4, 6)
-    result = await drive(engines, forked, Performers(CountingModel(reply=reply), tools=Tools()))
-    assert len(told) == result.usage.calls == 6
-    assert "Turns left" not in told[1]
-    assert turns_told(told[3:5]) == ["2", "1"]
+    result = await drive(engines, forked, Performers(model, tools=Tools()))
+    assert len(model.told) == result.usage.calls == 6
+    assert "Turns left" not in model.told[1]
+    assert turns_told(model.told[3:5]) == ["2", "1"]
 
 
 @pytest.mark.parametrize(

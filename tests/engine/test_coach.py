@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from ..playing import World
 from .answering import after_crash, performers_of
 from .playing import LOOP, CountingModel, by
-from .running import accept, drive, order_of, resume, take_over, trace_of
+from .running import accept, drive, order_of, take_over
 
 pytestmark = pytest.mark.anyio
 
@@ -124,14 +124,6 @@ async def test_a_refused_answer_takes_its_whole_batch_with_it(answers: Any, erro
     assert await coached.status(shown["run_id"]) == shown
 
 
-async def test_an_answer_given_twice_is_refused() -> None:
-    coached = coach()
-    shown = await coached.start(order(steps=2), NOBODY)
-    await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
-    with pytest.raises(ConflictError, match="answered already"):
-        await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
-
-
 async def test_a_late_answer_is_refused() -> None:
     coached = coach()
     shown = await coached.start(order(), NOBODY)
@@ -139,28 +131,6 @@ async def test_a_late_answer_is_refused() -> None:
     assert (await coached.status(shown["run_id"]))["status"] == "cancelled"
     with pytest.raises(ConflictError, match="has ended"):
         await coached.answer(shown["run_id"], [{"id": "e1", "answer": "a"}], by(NOBODY))
-
-
-async def test_answers_count_as_calls() -> None:
-    coached = coach()
-    shown = await coached.start(order(Budget(calls=2), steps=5), NOBODY)
-    for number in (1, 2):
-        shown = await coached.answer(shown["run_id"], [{"id": f"e{number}", "answer": "x"}], by(NOBODY))
-    assert (shown["status"], shown["result"]["termination"]["reason"]) == ("done", "max_calls")
-
-
-async def test_a_run_is_handed_over_to_a_model_and_back() -> None:
-    coached = coach()
-    shown = await coached.start(order(steps=3), NOBODY)
-    run_id = shown["run_id"]
-    await coached.answer(run_id, [{"id": "e1", "answer": "mine"}], by(NOBODY))
-    model = CountingModel()
-    result = await resume(
-        coached.engine, run_id, Performers(model), participants=ParticipantNames("counting")
-    )
-    assert (result.status, model.calls) == ("done", 2)
-    replies = [one["reply"] for one in (await trace_of(coached.engine, run_id))["questions"]]
-    assert replies[0] == "mine"
 
 
 @pytest.mark.parametrize("path", ["memory", "runs.db"])

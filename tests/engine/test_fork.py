@@ -84,4 +84,6 @@ async def test_what_cannot_be_asked_at_that_point_is_refused_and_nothing_is_writ
         with pytest.raises(error) as refused:
             await fork(engines, first, None, 2, {effect_id: text})
         assert refused.value.details.get("field", "prompt") == "prompt"
+    with pytest.raises(ConflictError, match="a number from 0 to 6, not at"):
+        await fork(engines, first, None, 7)
     assert len(await engines.store.runs()) == 1

@@ -144,3 +144,6 @@ async def test_damage_anywhere_in_a_long_journal_is_found(app: App) -> None:
         for reading in (read, read_last):
             with pytest.raises(StoreError, match=f"at line {number + 1} "):
                 reading(run_id, changed)
+    for of_run, foreign in ((run_id, [lines[0], *lines[2:]]), ("another run", lines)):
+        with pytest.raises(StoreError, match="damaged"):
+            read(of_run, foreign)

@@ -28,7 +28,7 @@ from tests.servers import ModelServer
 
 from .crashing import ALL
 from .playing import CountingModel
-from .running import order_and_solve
+from .running import order_and_solve, request_of
 
 pytestmark = pytest.mark.anyio
 
@@ -74,9 +74,9 @@ def order(
     app = App("memory", strategies=ALL, environ=environ or {})
     strategy = "analysis" if options else "loop"
     return app.order(
-        RunRequest(
-            problem="2 + 2?",
-            strategy=strategy,
+        request_of(
+            "2 + 2?",
+            strategy,
             options=options or {},
             budget=budget,
             participants=Participants(**participants),
@@ -138,15 +138,7 @@ def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
     app = App("memory", environ={})
     options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}
     with pytest.raises(UsageError, match="cost_limit needs the price of"):
-        app.order(
-            RunRequest(
-                problem="2 + 2?",
-                strategy="self_consistency",
-                options=options,
-                budget=Budget(),
-                participants=Participants(model=UNKNOWN),
-            )
-        )
+        app.order(request_of("2 + 2?", "self_consistency", options=options, model=UNKNOWN))
 
 
 async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_by() -> None:
@@ -190,27 +182,10 @@ async def test_a_coached_run_takes_no_limit_on_dollars() -> None:
     async with App("memory", environ={"REASONRY_PRICE": "1/2"}) as app:
         for budget, options in ((DEAR, {}), (Budget(), {"cost_limit": 1.0})):
             with pytest.raises(UsageError, match="caller answers this run's questions") as caught:
-                await coach_start(
-                    app,
-                    RunRequest(
-                        problem="2 + 2?",
-                        strategy="analysis",
-                        options=options,
-                        budget=budget,
-                        participants=Participants(),
-                    ),
-                )
+                await coach_start(app, request_of("2 + 2?", "analysis", options=options, budget=budget))
             assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
-        started = await coach_start(
-            app,
-            RunRequest(
-                problem="2 + 2?",
-                strategy="analysis",
-                budget=Budget(calls=3),
-                participants=Participants(),
-            ),
-        )
+        started = await coach_start(app, request_of("2 + 2?", "analysis", budget=Budget(calls=3)))
         with pytest.raises(UsageError, match="caller answers this run's questions"):
             await coach_take_over(app, started["run_id"], Participants(), DEAR)
 

@@ -10,9 +10,6 @@ from typing import Any, TypeVar
 import pytest
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.engine import rate_limits
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Policy
@@ -20,6 +17,7 @@ from reasonry.engine.rate_limits import CountedCall, RateLimit, RateLimits
 from reasonry.errors import UsageError
 
 from .playing import LOOP, STRATEGIES, CountingModel
+from .running import request_of
 
 pytestmark = pytest.mark.anyio
 
@@ -78,24 +76,21 @@ def most_in_a_window(went: list[float]) -> int:
     return max(sum(start <= one < start + WINDOW_S * 0.95 for one in went) for start in went)
 
 
-def test_no_minute_holds_more_calls_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    went = run_idle(monkeypatch, instants(RateLimit(requests=3), *[1] * 8))
-    assert went == pytest.approx([0, 0, 0, WINDOW_S, WINDOW_S, WINDOW_S, 2 * WINDOW_S, 2 * WINDOW_S])
-
-
-def test_no_minute_holds_more_tokens_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    went = run_idle(monkeypatch, instants(RateLimit(tokens=100), 60, 40, 10, 90))
-    assert went == pytest.approx([0, 0, WINDOW_S, WINDOW_S])
-
-
-def test_a_call_larger_than_the_limit_goes_out_alone_rather_than_never(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("limit", "calls", "windows"),
+    [
+        ({"requests": 3}, [1] * 8, [0, 0, 0, 1, 1, 1, 2, 2]),
+        ({"tokens": 100}, [60, 40, 10, 90], [0, 0, 1, 1]),
+        ({"tokens": 100}, [500, 10], [0, 1]),
+        ({}, [1] * 50, [0] * 50),
+    ],
+    ids=["calls", "tokens", "a call larger than the limit goes out alone", "no limit"],
+)
+def test_no_minute_holds_more_than_the_limit(
+    limit: dict[str, int], calls: list[int], windows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run_idle(monkeypatch, instants(RateLimit(tokens=100), 500, 10)) == pytest.approx([0, WINDOW_S])
-
-
-def test_without_a_limit_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_idle(monkeypatch, instants(RateLimit(), *[1] * 50)) == [0] * 50
+    went = run_idle(monkeypatch, instants(RateLimit(**limit), *calls))
+    assert went == pytest.approx([WINDOW_S * window for window in windows])
 
 
 def test_one_who_gives_up_waiting_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,15 +177,7 @@ async def test_all_runs_of_an_app_share_the_limit_and_who_waits_is_told_why(
     model = CountingModel()
     async with App("memory", Policy(rates=RateLimits(requests=3)), strategies=STRATEGIES) as app:
         orders = [
-            app.order(
-                RunRequest(
-                    problem="count",
-                    strategy=LOOP,
-                    options={"steps": 1, "width": 3},
-                    budget=Budget(),
-                    participants=Participants(model=model),
-                )
-            )
+            app.order(request_of("count", LOOP, options={"steps": 1, "width": 3}, model=model))
             for _ in range(3)
         ]
         results = await asyncio.gather(*(app.solve(*one, Watching()) for one in orders))

@@ -10,7 +10,6 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Failed
@@ -25,6 +24,7 @@ from reasonry.records import JobOptions
 from reasonry.supervisor import Supervisor
 
 from .playing import CountingModel
+from .running import request_of
 from .test_calls import ask, calls
 
 pytestmark = pytest.mark.anyio
@@ -91,12 +91,7 @@ async def test_the_limit_on_calls_counts_no_refusal_for_the_rate() -> None:
         fault=lambda number: limited(0.0) if number <= 3 else None, reply=lambda _: "Answer: 7"
     )
     async with App("memory", environ={}, policy=FAST) as app:
-        request = RunRequest(
-            problem="?",
-            strategy="chain_of_thought",
-            budget=Budget(calls=1),
-            participants=Participants(model=model),
-        )
+        request = request_of("?", "chain_of_thought", budget=Budget(calls=1), model=model)
         result = await app.solve(*app.order(request))
         assert (result.outcome, result.answer, result.usage.calls, model.calls) == ("answered", "7", 1, 4)
         assert (await app.store.run(result.run_id)).calls == 1
@@ -222,12 +217,7 @@ async def test_a_run_waits_within_its_seconds_then_ends_as_rate_limited_and_can_
         monkeypatch.setattr("reasonry.engine.calls.MOST_WAIT_S", 300.0)
     model = Recovering()
     async with App("memory", environ={}) as app:
-        request = RunRequest(
-            problem="?",
-            strategy="chain_of_thought",
-            budget=Budget(calls=1, seconds=seconds),
-            participants=Participants(model=model),
-        )
+        request = request_of("?", "chain_of_thought", budget=Budget(calls=1, seconds=seconds), model=model)
         result = await app.solve(*app.order(request))
         assert (result.outcome, result.status, result.termination.reason) == (
             "stopped",
@@ -251,12 +241,7 @@ async def test_a_job_goes_back_to_the_queue(
     model = Recovering()
     monkeypatch.setattr("reasonry.models.choose.open_model", lambda *_, **__: model)
     async with App("memory", environ={}) as app:
-        request = RunRequest(
-            problem="?",
-            strategy="chain_of_thought",
-            budget=Budget(calls=1, seconds=60),
-            participants=Participants(model=model),
-        )
+        request = request_of("?", "chain_of_thought", budget=Budget(calls=1, seconds=60), model=model)
         order, _ = app.order(request)
         run_id = (await app.engine.accept(order, job=JobOptions())).run_id
         supervisor = Supervisor(app)

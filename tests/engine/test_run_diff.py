@@ -14,15 +14,13 @@ from msgspec.structs import replace
 from reasonry import Conclusion, Stage, Strategy, Thought, UsageError
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_start
 from reasonry.core.bodies import go, request, stay
-from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.engine.run_diff import diff_runs
 from reasonry.models.scripted import ScriptedModel
 
-from .running import order_and_solve
+from .running import order_and_solve, request_of
 
 pytestmark = pytest.mark.anyio
 
@@ -105,21 +103,8 @@ async def test_a_fork_is_compared_from_its_point_on() -> None:
 async def test_other_questions_other_strategies_and_a_run_that_stands_are_said_as_such() -> None:
     async with App("memory", environ={}) as app:
         run, longer = await solve(app, "ab"), await solve(app, "abc", "y")
-        started = await coach_start(
-            app,
-            RunRequest(
-                problem="x", strategy=WORDS, options={"most": 2}, budget=Budget(), participants=Participants()
-            ),
-        )
-        tree = await coach_start(
-            app,
-            RunRequest(
-                problem="x",
-                strategy="chain_of_thought",
-                budget=Budget(),
-                participants=Participants(),
-            ),
-        )
+        started = await coach_start(app, request_of("x", WORDS, options={"most": 2}))
+        tree = await coach_start(app, request_of("x", "chain_of_thought"))
         with pytest.raises(UsageError, match="name two runs"):
             await diff(app, run, run)
         only = await diff(app, run, longer)

@@ -10,9 +10,12 @@ import pytest
 from msgspec import Struct
 
 from reasonry import text as texts
+from reasonry.blocks.actions import read_turn
 from reasonry.blocks.answers import CheckReply, ReasonedAnswer
-from reasonry.reading import candidates, coerce, json_in_text, mark, numbers, thinking, vote
+from reasonry.blocks.toolcard import ToolCard
+from reasonry.reading import candidates, coerce, json_in_text, mark, numbers, thinking, verdicts, vote
 from reasonry.reading.form import no_reply, read_form
+from reasonry.reading.words import VERDICTS
 
 SIZE = 32_000
 MOST_RATIO = 2.5
@@ -32,7 +35,8 @@ SHAPES = [
     '{"a": 1} ', '{"answer": 4} ', '[1,', "{'a': ", '{- 1}', '"', "'", '"a" ', "'a' ", '“', '„', '\\', '\\"',
     '\\boxed{', '\\boxed{4} ', '\\frac{1}{', '\\text{', '$', '$1 ', '*', '**', '**a** ', '__', '-', '- a\n',
     '1. a\n', '1: 0.7\n', '1', '1 ', '1,', '1/', '1.', '.', ':', '#', 'a', 'a ', 'a\n', '\n', ' ', 'a: b\n',
-    '- a: ', '&a ', '|', '!', '%', '½', '一', '\xa0', '\ud800', '20 July ',
+    '- a: ', '&a ', '|', '!', '%', '½', '一', '\xa0', '\ud800', '20 July ', 'A: 9, ', 'A: 9\n', '[[A]] ', '> A: 9\n',
+    'verdict ', '<function=f><parameter=a>', '[TOOL_CALLS]', 'Action: a[', '<arg_key>', 'a[ARGS]',
 ]
 # fmt: on
 
@@ -78,6 +82,9 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "parse_scores": lambda text: candidates.parse_scores(text, ["a", "b"]),
     "did_you_mean": lambda given: texts.did_you_mean(given, ["abc"]),
     "plain_name": texts.plain_name,
+    "read_turn": lambda text: read_turn((ToolCard("f", "", {"properties": {"a": {}}}),), [text]),
+    "read_scores": lambda text: verdicts.read_scores([text], [("A", ""), ("B", "")], (1, 10)),
+    "read_choice": lambda text: verdicts.read_choice(text, VERDICTS),
 }
 
 

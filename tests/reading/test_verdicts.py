@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -239,23 +238,6 @@ def test_no_text_makes_it_raise_and_every_score_is_on_the_scale(text: str) -> No
         assert all(1 <= score <= 10 for score in found.scores.values())
     read_choice(text, {"a": "A", "b": "B"})
     read_choice(text, VERDICTS)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ['x {"', "A: 9, ", "A: 9\n", '"{', "`", "```\n", "[[A]] ", "> A: 9\n", "verdict ", "{", "* ", "A "],
-)
-def test_the_time_taken_grows_with_the_length(piece: str) -> None:
-    def seconds(length: int) -> float:
-        text = piece * (length // len(piece))
-        begun = time.process_time()
-        read_scores([text], [("A", ""), ("B", "")], (1, 10))
-        read_choice(text, VERDICTS)
-        return time.process_time() - begun
-
-    # Where it takes longer, or the machine is busy, the best of three says which.
-    if seconds(64_000) > 0.2:
-        assert min(seconds(64_000) for _ in "123") <= max(3 * min(seconds(32_000) for _ in "123"), 0.2)
 
 
 def test_what_is_shown_is_searched_line_by_line() -> None:

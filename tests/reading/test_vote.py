@@ -35,6 +35,7 @@ SAME = [
     ("-0.5", "-\\frac{1}{2}", "$-\\frac12$"),
     ("3000", "3 \\times 10^3", "3 × 10^{3}", "$3 \\cdot 10^{3}$"),
     ("52 eggs", "52"),
+    ("16 Pieces, 30 cm left  over.", "16 pieces, 30 cm left over"),
     ("20 July 1969", "July 20, 1969", "1969-07-20", "20.07.1969", "20th of July 1969", "Jul. 20, 1969"),
 ]
 DIFFERENT = [
@@ -63,6 +64,11 @@ DIFFERENT = [
     ("20 July 1969", "21 July 1969"),
     ("13.13.1969", "1969-13-13"),
     ("U.S.", "US"),
+    ("The order is: Ben, Anna", "Ben, then Anna"),
+    ("Anna, Ben", "Ben, Anna"),
+    ("possible", "not possible"),
+    ("16 pieces", "16 pieces, 30 cm left over"),
+    ("16 pieces, 30 cm", "30 pieces, 16 cm"),
 ]
 answers = st.lists(st.sampled_from(["A", "B", "C", "1", "1.0", "1 km", "1 m", "2"]), max_size=14)
 
