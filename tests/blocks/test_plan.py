@@ -269,16 +269,6 @@ def test_only_the_conclusion_is_left_when_everything_before_it_is_done() -> None
     assert conclusion((END, step("Add"))) is None
 
 
-def test_a_plan_is_shown_as_an_indented_list() -> None:
-    assert format_plan(WELL) == (
-        "- [Done] Understand the problem: a sum\n"
-        "- [Pending] Compute\n"
-        "  - [Done] Add: 42\n"
-        "  - [Verification Needed] Check (units?)\n"
-        "- [Pending] Conclusion"
-    )
-
-
 STEPS = st.recursive(
     st.builds(
         PlanStep, st.text(min_size=1), st.sampled_from(STATUSES), st.none() | st.text(), st.none() | st.text()

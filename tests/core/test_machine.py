@@ -261,18 +261,6 @@ def test_a_reply_that_was_cut_off_is_asked_for_again_once(reply: type[Struct] | 
     assert advance(small, step.snapshot, "e1.2", cut).snapshot.error == "output_invalid"
 
 
-def test_a_cut_off_reply_does_not_reach_a_reader_that_would_take_half_of_it() -> None:
-    small = strategy(Ask("?", retries=0), read=lambda state, ask, texts: (texts[-1], "list"), hears=True)
-    step = advance(small, begin(small, "P").snapshot, "e1", Answered("1. one\n2. tw", truncated=True))
-    assert step.snapshot.state.heard == ("failed:output_invalid",)
-
-
-def test_a_refusal_to_answer_is_asked_again_even_if_it_could_be_read() -> None:
-    small = strategy(Ask("?", retries=1))
-    step = advance(small, begin(small, "P").snapshot, "e1", said("no", refused=True))
-    assert ids(step) == ["e1.2"]
-
-
 def test_a_reader_gets_every_reply_oldest_first() -> None:
     seen: list[list[str]] = []
 

@@ -12,7 +12,6 @@ from reasonry.core.problem import (
     MARK,
     MAX_QUOTED_CHARS,
     check_problem,
-    with_instructions,
     with_quoted,
     without_quoted,
 )
@@ -28,7 +27,9 @@ def test_what_stands_below_can_be_taken_off_whatever_it_says(
     problem: str, instructions: str, earlier: str
 ) -> None:
     if problem == without_quoted(problem):
-        assert without_quoted(with_quoted(with_instructions(problem, instructions), earlier)) == problem
+        assert (
+            without_quoted(with_quoted(with_quoted(problem, instructions, INSTRUCTIONS), earlier)) == problem
+        )
 
 
 @given(texts, texts)

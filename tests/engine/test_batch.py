@@ -165,19 +165,6 @@ async def test_a_request_that_fails_for_good_fails_one_sample_and_the_others_try
     assert sum(one.usage.calls for one in answers) == model.calls
 
 
-async def test_a_model_that_learns_it_takes_one_at_a_time_is_asked_so_at_once() -> None:
-    class Learning(Sampler):
-        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-            self.takes_n = False
-            await super().answer_many(question, samples)
-            raise ModelError("not n", retryable=True, retry_after_s=0.0)
-
-    model = Learning()
-    answers = await draw(calls(model), *samples(3))
-    assert model.sizes == [3, 1, 1, 1]
-    assert sum(one.usage.calls for one in answers) == model.calls == 4
-
-
 async def test_no_answer_at_all_is_a_failed_attempt() -> None:
     class Mute(Sampler):
         async def answer_many(self, question: Question, samples: int) -> list[Answered]:
@@ -283,12 +270,6 @@ async def test_the_answers_of_one_request_are_written_together_whenever_the_driv
     waking.cancel()
     # The last one has the end of the run too.
     assert commits == [6, 6, 7]
-
-
-async def test_a_run_ends_at_its_limit_of_calls_with_nothing_sent_beyond_it() -> None:
-    model = Sampler()
-    result, _, _ = await run_with(model, Budget(calls=2))
-    assert (result.termination.reason, result.usage.calls, model.calls) == ("max_calls", 2, 2)
 
 
 async def test_a_request_takes_one_slot_however_many_samples_it_draws() -> None:

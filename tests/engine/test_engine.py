@@ -18,11 +18,11 @@ from reasonry.core.strategy import Stage
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers, Policy
-from reasonry.errors import ConflictError, ModelError, NotFoundError
+from reasonry.errors import ConflictError, ModelError
 from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Seen
-from .running import accept, drive, order_of, resume, trace_of
+from .running import accept, drive, order_of, resume
 
 pytestmark = pytest.mark.anyio
 
@@ -95,22 +95,6 @@ async def test_an_error_of_the_model_ends_the_run_as_failed_with_its_code(error:
     assert (model.calls, result.usage.calls) == (3, 3)
 
 
-async def test_a_cancelled_drive_is_recorded_and_can_be_resumed() -> None:
-    slow, engines = CountingModel(latency_s=0.01), engine()
-    run_id = await accept(engines, order(steps=20))
-    task = asyncio.create_task(drive(engines, run_id, Performers(slow)))
-    await asyncio.sleep(0.05)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (await engines.result(run_id)).status == "cancelled"
-    recorded = len((await trace_of(engines, run_id))["events"]) - 1
-    fast = CountingModel()
-    result = await resume(engines, run_id, Performers(fast))
-    assert result.status == "done"
-    assert fast.calls == 20 - recorded
-
-
 async def test_a_run_cancelled_from_outside_stops_its_drive() -> None:
     slow, engines = CountingModel(latency_s=30), engine()
     run_id = await accept(engines, order())
@@ -177,11 +161,6 @@ async def test_a_whole_journal_that_does_not_fit_its_strategy_is_not_said_to_be_
         await later.replay(run_id)
     assert caught.value.code == "strategy_changed"
     assert (await later.result(run_id)).answer == "count 4 of e5"
-
-
-async def test_a_run_that_is_not_there_is_not_found() -> None:
-    with pytest.raises(NotFoundError):
-        await engine().result("../../x")
 
 
 async def test_a_run_that_a_failure_ended_goes_on_without_asking_again() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from reasonry.engine.calls import ENDLESS_CHARS, Endless
 from reasonry.text import repeats_itself
 
 LOOP = "The bakery should not open on Sundays.\n\nThe next thought is:\n\n"
@@ -27,12 +26,3 @@ def test_a_text_that_ends_in_a_loop_repeats_itself(loop: str) -> None:
 )
 def test_a_text_that_says_something_new_does_not(text: str) -> None:
     assert not repeats_itself(text)
-
-
-def test_a_text_that_streams_in_is_endless_when_much_of_it_has_been_repeated() -> None:
-    endless, heard = Endless(), 0
-    while not endless.hear("The answer "):
-        heard += len("The answer ")
-    assert ENDLESS_CHARS <= heard <= ENDLESS_CHARS + 100 * len("The answer ")
-    essay = Endless()
-    assert not any(essay.hear(f"Sentence {number} of the essay. ") for number in range(5_000))

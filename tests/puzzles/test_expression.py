@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import pytest
@@ -151,10 +150,3 @@ def test_numbers_that_are_no_integers_count_as_one() -> None:
     signed = Puzzle((Fraction(-3), Fraction(5)), Fraction(8))
     assert check("5 - (-3)", signed) == (True, "")
     assert check("5 + 3", signed)[0] is False
-
-
-def test_hopeless_text_is_given_up_quickly() -> None:
-    start = time.process_time()
-    for text in ("(" * 100_000, "1/" * 100_000, "9" * 100_000, "= " * 100_000):
-        assert check(text, FOUR)[0] is False
-    assert time.process_time() - start < 2

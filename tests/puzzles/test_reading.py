@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from fractions import Fraction
 
 import pytest
@@ -113,25 +112,10 @@ def test_no_list_or_several_are_not_guessed_at(text: str) -> None:
     assert read_numbers(text) is None
 
 
-def test_long_text_is_read_quickly() -> None:
-    start = time.process_time()
-    for text in ("1" + " " * 100_000 + "x", "1, " * 50_000, "make " * 10_000, "1 and " * 10_000):
-        assert read_puzzle(text) is None
-        assert read_numbers(text) is None
-    assert time.process_time() - start < 2
+LIKE_A_PUZZLE = [*"0123456789+-*/=., ", "make ", "24", "1/0", " to ", "×", "٣", "²"]
 
 
-@given(st.text())
+@given(st.text() | st.lists(st.sampled_from(LIKE_A_PUZZLE)).map("".join))
 def test_reading_never_raises(text: str) -> None:
-    read_puzzle(text)
-    read_numbers(text)
-
-
-@given(
-    st.lists(st.sampled_from([*"0123456789+-*/=., ", "make ", "24", "1/0", " to ", "×", "٣", "²"])).map(
-        "".join
-    )
-)
-def test_reading_what_looks_like_a_puzzle_never_raises(text: str) -> None:
     read_puzzle(text)
     read_numbers(text)

@@ -79,13 +79,6 @@ def test_two_objects_of_the_form_that_differ_are_none() -> None:
     assert read_form(text, Steps) == Unreadable("it has two JSON objects that differ; give one")
 
 
-@pytest.mark.parametrize(
-    "key", ["sub_question", "subQuestion", "SUB-QUESTION", "Sub Question", "subquestion"]
-)
-def test_a_key_is_its_field_whatever_its_case_and_its_dashes(key: str) -> None:
-    assert read_form(json.dumps({key: "Who?"}), Asked) == (Asked("Who?"), "json")
-
-
 @pytest.mark.parametrize("key", ["question", "followup", "sub_questions", "sub_question_text"])
 def test_no_other_key_is(key: str) -> None:
     assert isinstance(read_form(json.dumps({key: "Who?", "note": "x"}), Asked), Unreadable)
@@ -151,10 +144,6 @@ def test_a_letter_that_begins_with_a_bracket_is_no_list() -> None:
     letter = "[Your name]\n\nDear landlord,\n\nthe oven smells of gas.\n\nYours sincerely,\n[Your name]"
     found = read_form(f"<answer>\n{letter}\n</answer>", AnswerReply)
     assert found == (AnswerReply(answer=letter), "marked")
-
-
-def test_numbers_may_come_as_text() -> None:
-    assert read_form('{"score": "0.7"}', Rated) == (Rated(0.7), "json")
 
 
 def test_null_is_an_answer_of_its_own() -> None:

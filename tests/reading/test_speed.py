@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,10 +14,16 @@ from reasonry import text as texts
 from reasonry.blocks.actions import read_turn
 from reasonry.blocks.answers import CheckReply, ReasonedAnswer
 from reasonry.blocks.toolcard import ToolCard
+from reasonry.puzzles import equations, steps
+from reasonry.puzzles import reading as puzzles
+from reasonry.puzzles.term import Puzzle
 from reasonry.reading import candidates, coerce, json_in_text, mark, numbers, thinking, verdicts, vote
 from reasonry.reading.form import no_reply, read_form
 from reasonry.reading.words import VERDICTS
 
+from ..servers.game24 import check
+
+PUZZLE = Puzzle((Fraction(4), Fraction(6)), Fraction(24))
 SIZE = 32_000
 MOST_RATIO = 2.5
 """Of the time for twice the length to the time for the length."""
@@ -35,10 +42,38 @@ SHAPES = [
     '{"a": 1} ', '{"answer": 4} ', '[1,', "{'a': ", '{- 1}', '"', "'", '"a" ', "'a' ", '“', '„', '\\', '\\"',
     '\\boxed{', '\\boxed{4} ', '\\frac{1}{', '\\text{', '$', '$1 ', '*', '**', '**a** ', '__', '-', '- a\n',
     '1. a\n', '1: 0.7\n', '1', '1 ', '1,', '1/', '1.', '.', ':', '#', 'a', 'a ', 'a\n', '\n', ' ', 'a: b\n',
-    '- a: ', '&a ', '|', '!', '%', '½', '一', '\xa0', '\ud800', '20 July ', 'A: 9, ', 'A: 9\n', '[[A]] ', '> A: 9\n',
-    'verdict ', '<function=f><parameter=a>', '[TOOL_CALLS]', 'Action: a[', '<arg_key>', 'a[ARGS]',
+    '- a: ', '&a ', '|', '!', '%', '½', '一', '\xa0', '\ud800', '20 July ',
 ]
 # fmt: on
+CALLS = [
+    "<tool_call>",
+    "<function=f><parameter=a>",
+    "[TOOL_CALLS]",
+    "a",
+    "Action: a[",
+    "<arg_key>",
+    "a[ARGS]",
+]
+VERDICTS_LIKE = ['x {"', "A: 9, ", "A: 9\n", '"{', "`", "```\n", "[[A]] ", "> A: 9\n", "verdict ", "{", "* "]
+PUZZLES_LIKE = [
+    "(",
+    "1/",
+    "9",
+    "= ",
+    "1-1=",
+    "left: ",
+    "1 + ",
+    "3 * 8 = 25 apples and ",
+    "a1=",
+    "1, ",
+    "make ",
+]
+SHAPES_OF = {
+    "read_turn": CALLS,
+    **dict.fromkeys(("read_scores", "read_choice"), VERDICTS_LIKE),
+    **dict.fromkeys(("false_equations", "follow", "read_puzzle", "check"), PUZZLES_LIKE),
+}
+"""The shapes for functions that read little else."""
 
 
 class Thoughts(Struct):
@@ -84,6 +119,10 @@ FUNCTIONS: dict[str, Callable[[str], Any]] = {
     "plain_name": texts.plain_name,
     "read_turn": lambda text: read_turn((ToolCard("f", "", {"properties": {"a": {}}}),), [text]),
     "read_scores": lambda text: verdicts.read_scores([text], [("A", ""), ("B", "")], (1, 10)),
+    "false_equations": lambda text: equations.false_equations(f"{text} = 3"),
+    "follow": lambda text: [*steps.follow(PUZZLE, [text]).left, *steps.expressions(text)],
+    "read_puzzle": lambda text: (puzzles.read_puzzle(text[:600]), puzzles.read_numbers(text)),
+    "check": lambda text: check(text, PUZZLE),
     "read_choice": lambda text: verdicts.read_choice(text, VERDICTS),
 }
 
@@ -104,7 +143,7 @@ def best(work: Callable[[str], Any], text: str) -> float:
 def test_reading_takes_time_in_proportion_to_the_length(name: str) -> None:
     work, slow = FUNCTIONS[name], list[str]()
     assert len(set(SHAPES)) == len(SHAPES) >= 76
-    for shape in SHAPES:
+    for shape in SHAPES_OF.get(name, SHAPES):
         text = (shape * (SIZE // len(shape) + 1))[:SIZE]
         once = seconds(work, text)
         if once < TOO_SHORT / 4:

@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import Unreadable
 from reasonry.reading.form import read_form
 from reasonry.reading.mark import strip_mark
@@ -139,8 +138,3 @@ def test_data_is_never_searched_for_tags(text: str) -> None:
 def test_reading_twice_changes_nothing(text: str) -> None:
     once = without_thinking(f"<think>a</think>\nSo: {text}")
     assert without_thinking(once) == once
-
-
-def test_the_form_of_the_answer_is_the_same_for_each_strategy() -> None:
-    found = read_form(without_thinking(f"<think>a</think>\nIt is:\n<answer>{STRIP}</answer>"), ReasonedAnswer)
-    assert found == (ReasonedAnswer(reasoning="It is:", answer=STRIP), "marked")

@@ -22,7 +22,7 @@ from ..reading.json_in_text import json_values
 from ..reading.mark import CALL, Marked, begins_call, find_marked
 from ..reading.thinking import blank_quotes
 from ..text import lazy_pattern, plain_name
-from .answers import Answer, check_answer
+from .answers import AnswerReply
 from .toolcard import ANSWER, ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
 EARLY = "an answer counts only in a turn without actions, when their results are known"
@@ -61,14 +61,10 @@ class TurnRead(Struct, frozen=True, omit_defaults=True):
     answer: str | None = None
 
 
-class _Answered(Struct, frozen=True, kw_only=True):
+class _Answered(AnswerReply, frozen=True, kw_only=True):
     """A turn that ends with the answer, as data or as marked text."""
 
     thought: str = ""
-    answer: Answer
-
-    def __post_init__(self) -> None:
-        check_answer(self.answer)
 
 
 def resolve_action(cards: Sequence[ToolCard], action: Action) -> Action | Unreadable:
@@ -102,7 +98,7 @@ def read_turn(cards: Sequence[ToolCard], texts: Sequence[str]) -> tuple[TurnRead
         if isinstance(reading, Unreadable):
             is_text = reading.is_unmarked and not text.lstrip().startswith("{")
             return reading if is_text else Unreadable("give at least one action, or the answer")
-        thought, answer, rung = reading[0].thought, str(reading[0].answer).strip(), reading[1]
+        thought, answer, rung = reading[0].thought, reading[0].text, reading[1]
     elif isinstance(marked, Marked) and answer is None:
         answer = marked.answer
     if answer is not None and is_call(cards, answer):
@@ -122,12 +118,6 @@ def is_call(cards: Sequence[ToolCard], answer: str) -> bool:
     shown, named = blank_quotes(answer), _NAMED.match(answer)
     is_named = named is not None and card_named(cards, named[named.lastindex or 0]) is not None
     return is_named or begins_call(answer) or any(wire.opens.search(shown) for wire in WIRES.values())
-
-
-def _seems_to_call(cards: Sequence[ToolCard], text: str) -> bool:
-    """Whether a text without an answer has the markup of a call, or writes the name of a tool like a call."""
-    named = (match[match.lastindex or 0] for match in _NAMED.finditer(text))
-    return has_markup(text) or any(card_named(cards, name) is not None for name in named)
 
 
 # -- the wires
@@ -244,7 +234,10 @@ def _read_calls(cards: Sequence[ToolCard], text: str) -> tuple[str, list[Action]
                 break
     if not isinstance(calls, list) or any(has_markup(call.text) for call in calls):
         return _UNREADABLE
-    return (before, calls, rung) if calls or not _seems_to_call(cards, outside) else _UNREADABLE
+    # A text without an answer may write the name of a tool like a call.
+    named = (match[match.lastindex or 0] for match in _NAMED.finditer(outside))
+    seems_to_call = has_markup(outside) or any(card_named(cards, name) is not None for name in named)
+    return (before, calls, rung) if calls or not seems_to_call else _UNREADABLE
 
 
 def _wire_calls(wire: Wire, text: str) -> list[Action] | Unreadable:

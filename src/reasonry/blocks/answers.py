@@ -40,12 +40,6 @@ Answer = Annotated[str | int | float, Meta(description="The answer alone.")]
 """Models asked for a text often reply with a number. It counts as its text."""
 
 
-def check_answer(answer: Answer) -> None:
-    """Raise ValueError if an answer is empty."""
-    if not str(answer).strip():
-        raise ValueError("the answer is empty")
-
-
 class AnswerReply(Struct, frozen=True, kw_only=True):
     """The answer, with its reasoning if the reply has any."""
 
@@ -53,7 +47,8 @@ class AnswerReply(Struct, frozen=True, kw_only=True):
     answer: Answer
 
     def __post_init__(self) -> None:
-        check_answer(self.answer)
+        if not self.text:
+            raise ValueError("the answer is empty")
 
     @property
     def text(self) -> str:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, fail, go, request
 from ..core.effects import RunStrategy
 from ..core.events import STOPPED, Delivered, Failed, Finished
-from ..core.problem import with_earlier_answer
+from ..core.problem import IMPROVE, with_quoted
 from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
 from ..text import cut, first_words
@@ -153,7 +153,10 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         numbers = range(len(self.drafts) + 1, len(self.drafts) + len(earlier) + 1)
         effects: list[RunStrategy] = []
         for number, (draft, review) in zip(numbers, earlier, strict=True):
-            problem = _problem_to_improve(self.problem, draft, review)
+            written = cut(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
+            parts = (("Earlier answer", written), ("Review" if written else "What went wrong", review))
+            below = "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
+            problem = with_quoted(self.problem, below, IMPROVE)
             writer = f"seat-{number}" if by == "seat" else by
             effects.append(RunStrategy(over, problem, drawn_with, number, f"draft-{number}", writer))
 
@@ -253,14 +256,6 @@ def answer_selection(
 ) -> Stage[Any]:
     """The stage before the last, which chooses the best draft."""
     return Stage("answer_selection", ("final_response",), description, guidance, fields, body=body, **parts)
-
-
-def _problem_to_improve(problem: str, draft: Draft | None, review: str) -> str:
-    """Build the problem for an improved draft, with the earlier draft and its review quoted below."""
-    written = cut(draft.shown, SHOWN_CHARS) if draft and draft.answer else ""
-    parts = (("Earlier answer", written), ("Review" if written else "What went wrong", review))
-    earlier = "\n\n".join(f"{name}:\n{text}" for name, text in parts if text)
-    return with_earlier_answer(problem, earlier)
 
 
 def read_draft(number: int, brought: Finished | Failed) -> Draft:

@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.bodies import Body, Conclusion, Thought, go, request, stay
+from ..core.bodies import Body, Thought, go, request, stay
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Stage, Strategy
@@ -100,7 +100,9 @@ def strategy(function: Callable[[str], Loop[Any]]) -> Strategy[LoopState, Answer
         summary=(function.__doc__ or "").partition("\n")[0] or "A loop of prompts.",
         options=AnswerOptions,
         state=LoopState,
-        conclude=_conclude,
+        conclude=lambda s: s.conclude(
+            s.final.document, so_far=_text(s.replies[-1][-1]) if s.replies else None
+        ),
         details=AnswerDetails,
         stages=(
             Stage(
@@ -177,8 +179,3 @@ def _read(
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
-
-
-def _conclude(state: LoopState) -> Conclusion:
-    latest = _text(state.replies[-1][-1]) if state.replies else None
-    return state.conclude(state.final.document, so_far=latest)

@@ -233,7 +233,10 @@ class Tournament(Struct, frozen=True):
             lost: list[int] = []
             for shown in (tuple(level[at : at + size]) for at in range(0, len(level) - 1, size)):
                 ranked = self._rank(shown)
-                open_votes = _open_votes(shown, self._votes(shown), self.rules)
+                count = len(shown) if is_halving else 1
+                orders = [shown[n:] + shown[:n] for n in range(count)] if count > 2 else [shown, shown[::-1]]
+                judged = {vote.shown for vote in self._votes(shown)}
+                open_votes = [order for order in orders if order not in judged]
                 questions += open_votes
                 if not open_votes:
                     losers = ranked[(len(shown) + 1) // 2 if is_halving else 1 :]
@@ -259,10 +262,3 @@ def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[f
     return [
         each.preference(number) for each in verdicts if each.ratings and set(each.shown) == {number, rival}
     ]
-
-
-def _open_votes(shown: tuple[int, ...], votes: Sequence[Ratings], rules: Rules) -> list[tuple[int, ...]]:
-    """Return the orders in which candidates are still to be judged."""
-    count = len(shown) if rules == "halving" else 1
-    orders = [shown[at:] + shown[:at] for at in range(count)] if count > 2 else [shown, shown[::-1]]
-    return [order for order in orders if all(order != vote.shown for vote in votes)]

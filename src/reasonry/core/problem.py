@@ -58,22 +58,8 @@ def check_characters(text: str, name: str) -> None:
         raise UsageError(f"the {name} holds a lone surrogate, so it is not valid Unicode text", field=name)
 
 
-def with_instructions(problem: str, instructions: str) -> str:
-    """Append instructions, if any, to a problem."""
-    return _with_block(problem, INSTRUCTIONS, instructions)
-
-
-def with_quoted(problem: str, earlier: str) -> str:
-    """Append earlier thoughts, if any, to a problem."""
-    return _with_block(problem, HEADING, earlier)
-
-
-def with_earlier_answer(problem: str, earlier: str) -> str:
-    """Append an answer to improve and its review, if any, to a problem."""
-    return _with_block(problem, IMPROVE, earlier)
-
-
-def _with_block(problem: str, heading: str, text: str) -> str:
+def with_quoted(problem: str, text: str, heading: str = HEADING) -> str:
+    """Append a text, if any, to a problem: earlier thoughts, or what another heading names."""
     if not text:
         return problem
     lines = [MARK + line for line in text.replace("\0", "\ufffd").splitlines()]

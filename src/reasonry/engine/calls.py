@@ -59,6 +59,9 @@ MAX_TRIED_CHARS = 300
 ENDLESS_CHARS: Final = 6_000
 """The number of repeating characters at the end of a text that counts as endless."""
 
+LOOK_EVERY: Final = 100
+"""The pieces of a streamed text between two looks for a repetition."""
+
 LAST_S = 0.1
 """The last seconds of a run; an answer to a call sent in them would come too late."""
 
@@ -230,7 +233,10 @@ class Calls:
         attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
         while True:
-            until_s = until_s or (None if gate.is_open else self._patient_until_s())
+            if until_s is None and not gate.is_open:
+                seconds = self.guard.ledger.budget.seconds
+                left_s = math.inf if seconds is None else seconds - self.at_ms() / 1000
+                until_s = time.monotonic() + min(left_s - LAST_S, MOST_WAIT_S)
             try:
                 sent = await self._send_through(gate, until_s, model, question, samples)
             except GateClosed:
@@ -261,16 +267,13 @@ class Calls:
             forms, attempt = forms + degraded, attempt + (not degraded)
             await self.halt.cut_short(asyncio.sleep(pause))
 
-    def _patient_until_s(self) -> float:
-        """Return the end of the wait for a provider, by the monotonic clock, within the run's seconds."""
-        seconds = self.guard.ledger.budget.seconds
-        left_s = math.inf if seconds is None else seconds - self.at_ms() / 1000
-        return time.monotonic() + min(left_s - LAST_S, MOST_WAIT_S)
-
     async def _send_through(
         self, gate: Gate, until_s: float | None, model: Model, question: Question, samples: int
     ) -> Sent:
         """Send a request once the gate of its provider lets it through.
+
+        Args:
+            until_s: The end of the wait for the provider, by the monotonic clock. None while its gate is open.
 
         Raises:
             BudgetExhausted: As `_send`; `rate_limited`: the gate stays closed for longer than the run may wait.
@@ -400,7 +403,7 @@ class Calls:
         except TimeoutError as error:
             if listener.passed is not None:
                 raise BudgetExhausted(listener.passed) from None
-            if listener.endless.is_heard:
+            if listener.is_endless:
                 text = "".join(listener.pieces)
                 return [Answered(text, usage=booking.so_far, model=model.name, truncated=True)]
             message = f"{model.name} did not answer within {question.timeout_s or 0:g} s"
@@ -483,23 +486,6 @@ class Calls:
         return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
 
 
-class Endless:
-    """Detects a streamed text that repeats itself without end."""
-
-    def __init__(self) -> None:
-        self.is_heard = False
-        self._end, self._new = "", list[str]()
-
-    def hear(self, piece: str) -> bool:
-        """Add a piece. Return whether the text now repeats itself endlessly."""
-        self._new.append(piece)
-        if len(self._new) >= 100 and not self.is_heard:
-            self._end = (self._end + "".join(self._new))[-ENDLESS_CHARS:]
-            self._new.clear()
-            self.is_heard = repeats_itself(self._end, ENDLESS_CHARS)
-        return self.is_heard
-
-
 class _Listener:
     """Watches a streaming reply, and cuts it off if it passes a limit or never ends.
 
@@ -515,7 +501,7 @@ class _Listener:
         limit_passed: Callable[[Usage], Refusal | None] | None,
     ) -> None:
         self._booking, self._in_time, self._limit_passed = booking, in_time, limit_passed
-        self.pieces, self.endless = list[str](), Endless()
+        self.pieces, self.is_endless = list[str](), False
         self.passed: Refusal | None = None
 
     def hear(self, piece: str) -> None:
@@ -528,7 +514,9 @@ class _Listener:
 
     def hear_reply(self, piece: str) -> None:
         self.pieces.append(piece)
-        if self.endless.hear(piece):
+        if len(self.pieces) % LOOK_EVERY == 0 and not self.is_endless:
+            self.is_endless = repeats_itself("".join(self.pieces[-ENDLESS_CHARS:]), ENDLESS_CHARS)
+        if self.is_endless:
             self._cut()
         self.hear(piece)
 

@@ -6,7 +6,7 @@ hand a run over to a model at any point, and a model to a caller.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -99,9 +99,16 @@ class Coach(Struct, frozen=True):
                 earlier = _proved_wrong(opened.run, before)
                 found = [thought for node, thought in wrong.items() if node not in earlier]
                 shown |= {"refuted": found} if found else {}
-        if refused:
-            raise _refused_error(refused, len(events) - len(refused), shown)
-        return shown
+        if not refused:
+            return shown
+        reasons = "; ".join(f"{effect_id}: {reason}" for effect_id, reason in refused.items())
+        taken = len(events) - len(refused)
+        others = f" The other {taken} {'was' if taken == 1 else 'were'} taken." if taken else ""
+        raise AnswerRefusedError(
+            f"not taken, answer under the same id: {reasons}.{others}",
+            [{"id": effect_id, "reason": reason} for effect_id, reason in refused.items()],
+            shown,
+        )
 
     async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
         """Return the state of a run, as `answer` does.
@@ -248,16 +255,6 @@ def _mark_answer(effect: Effect, text: str) -> str:
     is_bare = bool(line) and "\n" not in line and not line.startswith("{") and find_ending(line) is None
     wants_mark = isinstance(effect, Ask) and bool(effect.mark) and "<answer>" not in line.lower()
     return f"<answer>{line}</answer>" if wants_mark and is_bare else text
-
-
-def _refused_error(refused: Mapping[str, str], taken: int, shown: dict[str, Any]) -> AnswerRefusedError:
-    reasons = "; ".join(f"{effect_id}: {reason}" for effect_id, reason in refused.items())
-    others = f" The other {taken} {'was' if taken == 1 else 'were'} taken." if taken else ""
-    return AnswerRefusedError(
-        f"not taken, answer under the same id: {reasons}.{others}",
-        [{"id": effect_id, "reason": reason} for effect_id, reason in refused.items()],
-        shown,
-    )
 
 
 def _why_not(run: Run, effect_id: str, asked: Collection[str]) -> str:

@@ -12,6 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -243,7 +244,11 @@ class OpenRun:
         end = record_of_run(self.row, self.run) if is_over else None
         entries = (*entries, Ended(end.pack())) if end else entries
         lines = self.chain.lines(entries)
-        use = self._use(now) if uses_session or end else None
+        use = None
+        if uses_session or end:
+            known = self._thoughts
+            new = self.run.thoughts[known - self.run.skipped.thoughts :]
+            use = Use(self.run.counts.thoughts, now, tuple(self._rows(new, known, self.run.branches)))
         updates_row = updates_row or end is not None or outcome_of(self.run) != self.row.outcome
         row = row_after(self.row, self.run, now) if updates_row else None
         is_again = False
@@ -293,12 +298,6 @@ class OpenRun:
         entries, self.chain = journal.read(row.run_id, lines)
         self.row, self.run = row, fold(entries, self.run.strategies)
         return lines[known:], entries[known:]
-
-    def _use(self, at_ms: int) -> Use:
-        """Return the use of the session, with the thoughts that are missing there."""
-        run, known = self.run, self._thoughts
-        new = run.thoughts[known - run.skipped.thoughts :]
-        return Use(run.counts.thoughts, at_ms, tuple(self._rows(new, known, run.branches)))
 
 
 class Drive:
@@ -393,7 +392,8 @@ class Drive:
         while self.run.snapshot.status == "active" and (self.effects.tasks or not self.hands_over):
             if self._halts and not self.effects.tasks:
                 await self._leave()
-                if self.control.is_draining or await self._let_go():
+                let_go = partial(self.opened.store.let_go, self.opened.row.run_id)
+                if self.control.is_draining or await self.opened.patiently(let_go):
                     return
                 # The run was resumed or ended at the last moment.
                 await self._check_outside()
@@ -478,11 +478,6 @@ class Drive:
         self.watch.note_lines(lines, came)
         self.control.wake()
         return True
-
-    async def _let_go(self) -> bool:
-        """Release the paused run; return whether it is still paused."""
-        opened = self.opened
-        return await opened.patiently(lambda: opened.store.let_go(opened.row.run_id))
 
     async def _leave(self) -> None:
         """End the drive but not the run. Cut off effects in flight and count their calls."""
@@ -595,13 +590,11 @@ class Drive:
         return steps
 
     async def _intend(self, effect_id: str, refused: bool) -> None:
-        dearest = self.guard.ledger.largest
+        dearest = NOTHING if refused else self.guard.ledger.largest
         async with self.writing:
-            if refused:
-                await self._write([CallIntended(effect_id, refused=True)])
-                return
-            self.calls.halt.check()
-            await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd)])
+            if not refused:
+                self.calls.halt.check()
+            await self._write([CallIntended(effect_id, dearest.tokens, dearest.usd, refused)])
 
     async def _stop(self, reason: str, detail: str) -> None:
         await self.effects.drop()

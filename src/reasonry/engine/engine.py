@@ -227,8 +227,20 @@ class Engine:
         Raises:
             ConflictError: Another task drives the run.
         """
+        until = time.monotonic() + QUEUE_S
         async with AsyncExitStack() as held:
-            await self._take_right(run_id, held)
+            while True:
+                try:
+                    await held.enter_async_context(self.store.drive(run_id))
+                    break
+                except ConflictError as error:
+                    # The callers of a coached run queue, since each holds the right only briefly.
+                    if (await self.store.run(run_id)).model != CALLER:
+                        raise
+                    if time.monotonic() >= until:
+                        message = f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
+                        raise ConflictError(message, retryable=True, **error.details) from error
+                await asyncio.sleep(0.02)
             yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
@@ -271,23 +283,6 @@ class Engine:
                 # Otherwise another process has added a line.
                 if error.code == "lease_lost":
                     raise
-
-    async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
-        """Take the right to drive a run; the callers of a coached run queue, since each holds it only briefly."""
-        until = time.monotonic() + QUEUE_S
-        while True:
-            try:
-                await held.enter_async_context(self.store.drive(run_id))
-                return
-            except ConflictError as error:
-                if (await self.store.run(run_id)).model != CALLER:
-                    raise
-                if time.monotonic() >= until:
-                    message = (
-                        f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
-                    )
-                    raise ConflictError(message, retryable=True, **error.details) from error
-            await asyncio.sleep(0.02)
 
 
 class RecordedRun(NamedTuple):

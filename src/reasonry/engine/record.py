@@ -48,7 +48,10 @@ class Record:
         """Yield the entries of one list."""
         prompts = PromptLog()
         for entry in self.read_list(name):
-            yield _whole_question(entry, prompts) if name == "questions" else entry
+            if name == "questions":
+                shared = entry.pop("shared", 0)
+                entry["prompt"] = prompts.restore(entry["id"], shared, entry["prompt"])
+            yield entry
 
     def fork_points(self) -> tuple[dict[str, int], int]:
         """Return the number of events before the answer to each question, and the number of all events.
@@ -81,14 +84,6 @@ class _Packed(Struct, frozen=True):
     head: Mapping[str, Any]
     lists: Mapping[str, msgspec.Raw]
     """Raw JSON, so that a list is decoded only on demand."""
-
-
-def _whole_question(question: dict[str, Any], prompts: PromptLog) -> dict[str, Any]:
-    shared = question.get("shared", 0)
-    prompt = prompts.restore(question["id"], shared, question["prompt"])
-    return {
-        name: prompt if name == "prompt" else value for name, value in question.items() if name != "shared"
-    }
 
 
 def record_of_run(row: RunRow, run: Run) -> Record:
@@ -192,11 +187,12 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
         paused=False,
     )
     if recorded is None:
-        for entry in entries:
-            if isinstance(entry, Resumed):
-                row = replace(row, paused=False)
-            elif isinstance(entry, Steered) and entry.paused is not None:
-                row = replace(row, paused=entry.paused)
+        steered = [
+            isinstance(entry, Steered) and entry.paused
+            for entry in entries
+            if isinstance(entry, Resumed) or (isinstance(entry, Steered) and entry.paused is not None)
+        ]
+        row = replace(row, paused=bool(steered and steered[-1]))
         outcome = "waiting" if row.outcome == "waiting" else None
         row = replace(row, status="active", outcome=outcome, reason=None, detail="", answer=None)
         usage = _usage_of(begun, entries)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from ..blocks.drafts import drawn_parts
 from ..blocks.reply import UNMARKED_MODE
 from ..blocks.why import Why, explain
 from ..core.bodies import Conclusion
-from ..core.events import Answered, Event, Failed, Usage, Verified
+from ..core.events import Answered, Failed, Usage, Verified
 from ..core.pending import Snapshot
 from ..core.problem import without_quoted
 from ..core.registry import Registry
@@ -278,11 +278,6 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
         yield f"the answer is unchecked: {why}"
     yield from conclusion.document.get("diagnostics", {}).get("warnings", ())
     events = [settled.event for settled in run.events]
-    yield from _warnings_of_checks(run, events)
-    yield from _warnings_of_costs(run, events)
-
-
-def _warnings_of_checks(run: Run, events: Sequence[Event]) -> Iterator[str]:
     verdicts = [event for event in events if isinstance(event, Verified)]
     if failed := [verdict for verdict in verdicts if verdict.failed]:
         name = f" {run.participants.verifier}" if run.participants.verifier else ""
@@ -291,9 +286,6 @@ def _warnings_of_checks(run: Run, events: Sequence[Event]) -> Iterator[str]:
     unrun = [each for each in events if isinstance(each, Failed) and each.code == SandboxError.default_code]
     if unrun:
         yield f"{len(unrun)} of the programs could not be run, through no fault of theirs; {unrun[-1].message}"
-
-
-def _warnings_of_costs(run: Run, events: Sequence[Event]) -> Iterator[str]:
     usages = [event.usage for event in events if isinstance(event, Answered | Failed)]
     unpriced = sum(usage.tokens > 0 and usage.usd is None for usage in usages)
     if run.budget.usd is not None and unpriced:

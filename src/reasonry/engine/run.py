@@ -158,8 +158,12 @@ class Run:
                 calls_left=begun.budget.calls,
             )
             self.snapshot: Snapshot = self._note(reword(step, begun.reworded), "")
-        else:
-            self._restore(kept)
+            return
+        for name in _KEPT_AS_IT_IS:
+            setattr(self, name, getattr(kept, name))
+        self.out, self.skipped = Counter(kept.out), kept.counts
+        self.snapshot = load_snapshot(bytes(kept.snapshot), strategies)
+        self._note_questions(self.open_effects)
 
     @property
     def counts(self) -> Counts:
@@ -178,13 +182,6 @@ class Run:
         snapshot = msgspec.Raw(dump_snapshot(self.snapshot))
         as_it_is = {name: getattr(self, name) for name in _KEPT_AS_IT_IS}
         return KeptState(self.begun, self.strategy.version, snapshot, self.counts, **as_it_is)
-
-    def _restore(self, kept: KeptState) -> None:
-        for name in _KEPT_AS_IT_IS:
-            setattr(self, name, getattr(kept, name))
-        self.out, self.skipped = Counter(kept.out), kept.counts
-        self.snapshot = load_snapshot(bytes(kept.snapshot), self.strategies)
-        self._note_questions(self.open_effects)
 
     def apply(self, entry: Entry) -> Step | None:
         """Fold an entry. Return the step of an event, or of a resumption that lifts the end of the run.

@@ -23,6 +23,16 @@ Document = dict[str, Any]
 
 NO_DIFFERENCE: Final = frozenset({"at_ms", "usage", "model", "lost", "native", "value"})
 """Members of an event that hold its time, its usage and its reading rather than its content."""
+_DESCRIBED: Final = [
+    "run_id",
+    "session_id",
+    "strategy",
+    "model",
+    "outcome",
+    "status",
+    "created_at_ms",
+    "warnings",
+]
 
 
 def diff_runs(first: Record, second: Record) -> Document:
@@ -53,7 +63,13 @@ def diff_runs(first: Record, second: Record) -> Document:
             )
     alike, parting = _part(traces, asked, shared)
     return {
-        "runs": _sides([_describe(trace) for trace in traces]),
+        "runs": _sides(
+            [
+                {name: trace[name] for name in _DESCRIBED}
+                | {name: trace["termination"][name] for name in ("reason", "detail")}
+                for trace in traces
+            ]
+        ),
         "fork": fork,
         **{
             name: {"same": traces[0][name] == traces[1][name], **_sides([trace[name] for trace in traces])}
@@ -74,12 +90,6 @@ def _rows(named: Sequence[Mapping[str, Any]]) -> list[Document]:
     """Return the values of both sides under each name that either of them has."""
     names = dict.fromkeys(chain(*named))
     return [{"name": name, **_sides([each.get(name) for each in named])} for name in names]
-
-
-def _describe(trace: Document) -> Document:
-    end, named = trace["termination"], ("run_id", "session_id", "strategy", "model", "outcome", "status")
-    shown = {name: trace[name] for name in (*named, "created_at_ms", "warnings")}
-    return {**shown, "reason": end["reason"], "detail": end["detail"]}
 
 
 # -- the first difference

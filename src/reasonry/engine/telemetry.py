@@ -15,7 +15,6 @@ from ..records import RunRow
 from .ports import Question, provider_of
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
 CARRIED = ("traceparent", "tracestate")
@@ -99,10 +98,18 @@ def trace_work(
         return
     from opentelemetry.trace import SpanKind
 
+    context, texts = (
+        None,
+        {field: text for field in CARRIED if isinstance(text := (carried or {}).get(field), str)},
+    )
+    if texts:
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        context = TraceContextTextMapPropagator().extract(texts)
     # The SDK would record the unmasked messages of libraries and servers.
     with tracer.start_as_current_span(
         name,
-        context=_context_of(carried),
+        context=context,
         kind=SpanKind[kind],
         attributes=_known_facts(facts),
         record_exception=False,
@@ -137,16 +144,6 @@ def _find_tracer() -> Tracer | None:
     # A library may have loaded the API alone.
     is_set_up = not isinstance(api.get_tracer_provider(), api.ProxyTracerProvider)
     return api.get_tracer("reasonry") if is_set_up else None
-
-
-def _context_of(carried: Mapping[str, Any] | None) -> Context | None:
-    """Return the trace context to continue; None for the caller's context."""
-    texts = {name: text for name in CARRIED if isinstance(text := (carried or {}).get(name), str)}
-    if not texts:
-        return None
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
-    return TraceContextTextMapPropagator().extract(texts)
 
 
 def _known_facts(facts: Mapping[str, Any]) -> dict[str, Any]:

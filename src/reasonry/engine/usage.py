@@ -193,18 +193,15 @@ class Booking:
         extra = sum((answer.usage for answer in surplus), NOTHING)
         kept[0] = replace(kept[0], usage=kept[0].usage + replace(extra, calls=0))
         if self._estimates:
-            kept = self._correct_usage(kept, "".join(answer.text for answer in answers))
+            whole = sum((answer.usage for answer in kept), NOTHING)
+            text = "".join(answer.text for answer in answers)
+            usage = check_usage(whole, self.prompt, text, self._price)
+            if usage != whole:
+                others = [replace(answer, usage=NOTHING) for answer in kept[1:]]
+                kept = [replace(kept[0], usage=usage), *others]
         beside = max(0, len(answers) - sum(answer.usage.calls for answer in answers[:wanted]))
         kept[0] = replace(kept[0], usage=replace(kept[0].usage, extra_samples=beside))
         return [replace(answer, usage=self._with_price(answer.usage)) for answer in kept]
-
-    def _correct_usage(self, answers: list[Answered], text: str) -> list[Answered]:
-        whole = sum((answer.usage for answer in answers), NOTHING)
-        usage = check_usage(whole, self.prompt, text, self._price)
-        if usage == whole:
-            return answers
-        first, *others = answers
-        return [replace(first, usage=usage), *(replace(answer, usage=NOTHING) for answer in others)]
 
     def _with_price(self, usage: Usage) -> Usage:
         if self._named is None:

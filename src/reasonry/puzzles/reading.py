@@ -115,13 +115,7 @@ def _allows_all_operations(text: str) -> bool:
 
 
 def _numbers(text: str) -> tuple[Fraction, ...] | None:
-    found = [_fraction(number) for number in re.findall(_NUMBER, text, re.ASCII)]
-    numbers = tuple(number for number in found if number is not None)
-    return numbers if len(numbers) == len(found) else None
-
-
-def _fraction(text: str) -> Fraction | None:
     try:
-        return Fraction(text)
+        return tuple(map(Fraction, re.findall(_NUMBER, text, re.ASCII)))
     except (ValueError, ZeroDivisionError):
         return None

@@ -99,12 +99,11 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
     """
     if not isinstance(text, str):
         return {}, "none"
-    named = [_name_and_text(number, thought) for number, thought in enumerate(thoughts, start=1)]
+    named = [
+        (str(thought.get("id", f"t{number}")), str(thought.get("content", "")))
+        if isinstance(thought, Mapping)
+        else (f"t{number}", thought if isinstance(thought, str) else "")
+        for number, thought in enumerate(thoughts, start=1)
+    ]
     found = read_scores([text], named)
     return ({}, "none") if isinstance(found, Unreadable) else (found.scores, found.mode)
-
-
-def _name_and_text(number: int, thought: object) -> tuple[str, str]:
-    if isinstance(thought, Mapping):
-        return str(thought.get("id", f"t{number}")), str(thought.get("content", ""))
-    return f"t{number}", thought if isinstance(thought, str) else ""

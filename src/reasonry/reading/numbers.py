@@ -93,7 +93,10 @@ def read_quantity(text: str) -> Quantity | None:
     number = None if match is None else _number(match)
     if match is None or number is None:
         return None
-    return Quantity(number, _unit((match["before"] or match["unit"] or "").strip()))
+    unit = (match["before"] or match["unit"] or "").strip()
+    # The sign for money and per cent, otherwise the name.
+    word = unit.removeprefix("us") if unit.startswith("us$") else unit
+    return Quantity(number, UNITS.get(word, UNITS.get(word.removesuffix("s"), word)))
 
 
 def read_date(text: str) -> str:
@@ -132,9 +135,3 @@ def _number(match: re.Match[str]) -> Fraction | None:
     except (ValueError, ZeroDivisionError):
         return None
     return -value if "-" in (match["sign"], match["minus"]) else value
-
-
-def _unit(name: str) -> str:
-    """Return the comparable form of a unit: the sign for money and per cent, otherwise the name."""
-    word = name.removeprefix("us") if name.startswith("us$") else name
-    return UNITS.get(word, UNITS.get(word.removesuffix("s"), word))

@@ -24,10 +24,10 @@ from ....core.budget import Budget
 from ....core.json_schema import MAX_SCHEMA_CHARS, schema_fault
 from ....core.problem import (
     HEADING,
+    INSTRUCTIONS,
     MARK,
     MAX_QUOTED_CHARS,
     quote_latest,
-    with_instructions,
     with_quoted,
     without_quoted,
 )
@@ -227,7 +227,7 @@ def problem_of(messages: Sequence[Message], form: Mapping[str, Any] | None) -> s
         raise UsageError("messages: no message is from the user, so nothing is asked", field="messages")
     if form is not None:
         instructions.append(FORM.format(schema=msgspec.json.encode(form).decode()))
-    whole = with_instructions(problem, "\n\n".join(instructions))
+    whole = with_quoted(problem, "\n\n".join(instructions), INSTRUCTIONS)
     room = min(_HISTORY_CHARS, MAX_QUOTED_CHARS - (len(whole) - len(problem)) - 1_000)
     return with_quoted(whole, "\n".join(quote_latest(turns, room, "earlier turns")))
 
