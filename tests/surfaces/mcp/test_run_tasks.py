@@ -18,7 +18,7 @@ from tests.forked import ForkedProcess
 from tests.surfaces.http.serving import serve_in_thread
 
 from .raw import Raw, document
-from .task_frames import PUZZLE, TaskClient, local_client, web_client
+from .task_frames import DETAILED, PUZZLE, TaskClient, local_client, web_client
 
 pytestmark = pytest.mark.anyio
 TRANSPORTS = ["stdio", "http"]
@@ -109,6 +109,8 @@ async def test_who_does_not_declare_tasks_has_none_and_is_told_what_is_missing(
             assert error["data"] == {
                 "requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
             }
+        heard = await client.told("subscriptions/listen", notifications={"taskIds": [task]})
+        assert heard[0]["error"]["code"] == -32021
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -166,13 +168,35 @@ async def test_a_cancelled_task_stays_so_until_a_call_resumes_its_run(transport:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_task_is_the_same_to_two_clients(transport: str, tmp_path: Path) -> None:
+async def test_who_listens_is_told_of_each_change_until_the_end(transport: str, tmp_path: Path) -> None:
     async with slow_client(transport, tmp_path) as client:
         task, other = await client.solve(), client.beside()
-        assert (await other.get(task))["taskId"] == task
-        await asyncio.gather(client.cancel(task), other.cancel(task))
-        assert await client.get(task) == await other.get(task)
-        assert (await client.get(task))["status"] == "cancelled"
+        wanted = {"taskIds": [task, "nobody"]}
+        listening = asyncio.ensure_future(client.told("subscriptions/listen", notifications=wanted))
+        await asyncio.sleep(0.05)
+        await other.cancel(task)
+        first, *changes, last = await listening
+        assert first["method"] == "notifications/subscriptions/acknowledged"
+        assert first["params"]["notifications"] == {"taskIds": [task]}
+        assert {change["method"] for change in changes} == {"notifications/tasks"}
+        for change in changes:
+            DETAILED.validate(change["params"])
+        assert [change["params"]["status"] for change in changes] == ["working", "cancelled"]
+        key = "io.modelcontextprotocol/subscriptionId"
+        assert {message["params"]["_meta"][key] for message in (first, *changes)} == {last["id"]}
+        assert last["result"]["_meta"][key] == last["id"]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_run_is_resumed_in_the_call_where_the_client_takes_no_tasks(transport: str, url: str) -> None:
+    async with connected(transport, url) as client:
+        client.capabilities = {}
+        stopped = (await client.ask("tools/call", name="solve", arguments=TOO_FEW))["result"]
+        run = stopped["structuredContent"]["run_id"]
+        arguments = {"run_id": run, "max_calls": 60}
+        resumed = (await client.ask("tools/call", name="solve", arguments=arguments))["result"]
+        assert resumed["structuredContent"]["outcome"] == "solved"
+        assert resumed["structuredContent"]["run_id"] == run
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -7,7 +7,8 @@ From then on the connection serves that version alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,7 +29,7 @@ from .mcp_server import (
     protocol_error,
     server_info,
 )
-from .run_tasks import TASKS
+from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
 from .tools import CallContext, Document, error_document, tool_result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -105,6 +106,9 @@ class Connection:
 
     async def finish(self) -> None:
         """Wait until every request is answered."""
+        for task, (_, method) in list(self._working.items()):
+            if method == LISTEN:
+                task.cancel()
         while self._working:
             await asyncio.wait(list(self._working))
 
@@ -141,11 +145,11 @@ class Connection:
             self._send(frames.result(id, b"{}"))
         elif method == "server/discover" and self._is_stateless:
             self._send(frames.result(id, self._discovery()))
-        elif method in self._server.methods:
+        elif method == LISTEN and self._is_stateless and self._server.tasks is not None:
+            self._start(id, partial(self._listen, id, self._server.tasks, params), method)
+        elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
-            task = asyncio.ensure_future(self._answer(id, method, params))
-            self._working[task] = (id, name)
-            task.add_done_callback(self._working.pop)
+            self._start(id, partial(self._fetch, method, params), name)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
@@ -216,16 +220,24 @@ class Connection:
 
     # --- work
 
-    async def _answer(self, id: Any, method: str, params: Document) -> None:
+    def _start(self, id: Any, work: Callable[[], Awaitable[bytes]], name: str) -> None:
+        task = asyncio.ensure_future(self._answer(id, work))
+        self._working[task] = (id, name)
+        task.add_done_callback(self._working.pop)
+
+    async def _answer(self, id: Any, work: Callable[[], Awaitable[bytes]]) -> None:
+        try:
+            line = frames.result(id, await work())
+        except Exception as error:
+            line = frames.error(id, protocol_error(error))
+        self._send(line)
+
+    async def _fetch(self, method: str, params: Document) -> bytes:
         context = self._context
         token = (params.get("_meta") or {}).get("progressToken")
         if token is not None:
             context = replace(context, report=partial(self._report, token))
-        try:
-            line = frames.result(id, self._encode(method, await self._server.answer(method, params, context)))
-        except Exception as error:
-            line = frames.error(id, protocol_error(error))
-        self._send(line)
+        return self._encode(method, await self._server.answer(method, params, context))
 
     async def _report(
         self, token: Any, progress: float, total: float | None = None, message: str | None = None
@@ -233,6 +245,13 @@ class Connection:
         params = {"progressToken": token, "progress": progress, "total": total, "message": message}
         known = {key: value for key, value in params.items() if value is not None}
         self._send(frames.notification("notifications/progress", known))
+
+    async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
+        """Notify the client of its tasks until all have ended."""
+        async with aclosing(tasks.listen(id, params, self._context)) as notices:
+            async for method, content in notices:
+                self._send(frames.notification(method, content))
+        return self._encode(LISTEN, about_subscription(id))
 
 
 def _version_error(message: str, requested: str) -> RefusedError:

@@ -5,7 +5,8 @@ Importing this takes half a second. The stdio server does not import it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -20,8 +21,8 @@ from ...masking import SECRETS
 from .connection import STATELESS_VERSION
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, protocol_error, server_info
-from .run_tasks import TASK_METHODS, TASKS
-from .tools import CallContext
+from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
+from .tools import CallContext, Document
 
 PATIENCE_S = 45.0
 """The longest wait of a call. Many clients abandon a call after a minute."""
@@ -46,23 +47,27 @@ def sdk_server(
     async def answer(context: RequestContext, _: Any) -> Any:
         server, params = server_for(context.request), dict(context.params or {})
         has_token = bool(context.meta) and "progress_token" in context.meta
-        is_stateless = context.protocol_version == STATELESS_VERSION
-        declared = context.session.client_capabilities
-        capabilities = {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
         call = replace(
             context_for(context.request),
             report=context.session.report_progress if has_token else None,
-            ends_when_left=is_stateless,
+            ends_when_left=context.protocol_version == STATELESS_VERSION,
             patience_s=PATIENCE_S,
         )
-        call = note_abilities(call, capabilities, is_stateless=is_stateless)
-        try:
-            result = await server.answer(context.method, params, call)
-        except (RefusedError, ReasonryError) as error:
-            refusal = protocol_error(error)
-            message, data = SECRETS.mask(refusal.message), SECRETS.mask_data(refusal.data)
-            raise MCPError(code=refusal.code, message=message, data=data) from error
-        return {"resultType": "complete", **result} if is_stateless else result
+        with _protocol_errors():
+            result = await server.answer(context.method, params, _note_abilities(context, call))
+        return _complete(context, result)
+
+    async def listen(context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
+        """Notify a client of its tasks until all have ended."""
+        server, params = server_for(context.request), dict(context.params or {})
+        assert server.tasks is not None, "only then listening is served"
+        call = _note_abilities(context, CallContext())
+        with _protocol_errors():
+            async with aclosing(server.tasks.listen(context.request_id, params, call)) as notices:
+                async for method, content in notices:
+                    message: Any = types.Notification[Document, str](method=method, params=content)
+                    await context.session.send_notification(message, context.request_id)
+        return _complete(context, about_subscription(context.request_id))
 
     about = server_info()
     cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
@@ -85,4 +90,28 @@ def sdk_server(
         server.extensions[TASKS] = {}
         for method in TASK_METHODS:
             server.add_request_handler(method, types.RequestParams, answer)
+        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, listen)
     return server
+
+
+def _complete(context: RequestContext, result: Document) -> Document:
+    is_stateless = context.protocol_version == STATELESS_VERSION
+    return {"resultType": "complete", **result} if is_stateless else result
+
+
+def _note_abilities(context: RequestContext, call: CallContext) -> CallContext:
+    declared = context.session.client_capabilities
+    capabilities = {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
+    is_stateless = context.protocol_version == STATELESS_VERSION
+    return note_abilities(call, capabilities, is_stateless=is_stateless)
+
+
+@contextmanager
+def _protocol_errors() -> Generator[None]:
+    """Translate our errors into errors of the SDK."""
+    try:
+        yield
+    except (RefusedError, ReasonryError) as error:
+        refusal = protocol_error(error)
+        message, data = SECRETS.mask(refusal.message), SECRETS.mask_data(refusal.data)
+        raise MCPError(code=refusal.code, message=message, data=data) from error

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -23,7 +22,7 @@ from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
 from .frames import INTERNAL_ERROR, INVALID_PARAMS, RefusedError, read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
-from .run_tasks import TASK_METHODS, TASKS, RunTasks, TaskParams
+from .run_tasks import TASK_METHODS, TASKS, RunTasks
 from .tools import (
     CallContext,
     Document,
@@ -139,8 +138,6 @@ class McpServer:
             "prompts/list": (ListParams, self._list_prompts),
             "prompts/get": (PromptParams, self._get_prompt),
         }
-        if tasks is not None:
-            self.methods |= {name: (TaskParams, partial(tasks.answer, name)) for name in TASK_METHODS}
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of a method.
@@ -149,6 +146,8 @@ class McpServer:
             RefusedError: The parameters have another form, or the client lacks a required capability.
             NotFoundError: A named object does not exist; for tools, `choices` has the names.
         """
+        if method in TASK_METHODS and self.tasks is not None:
+            return await self.tasks.answer(method, params, context)
         form, handler = self.methods[method]
         return await handler(read_params(form, params), context)
 

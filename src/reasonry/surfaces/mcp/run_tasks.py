@@ -7,8 +7,10 @@ Rule 2: an ended task stays ended, unless a separate call resumes its run. A tas
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,20 +25,27 @@ from ...records import JobOptions, RunRow
 from ...supervisor import Supervisor
 from .. import present
 from ..run_report import thought_title
-from .frames import MISSING_CAPABILITY, RefusedError
+from .frames import MISSING_CAPABILITY, RefusedError, read_params
 from .tools import CallContext, Document, TaskDocument, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension, available in the stateless version only."""
 TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
-POLL_MS: Final = 1_000
-"""The poll interval of clients."""
+LISTEN: Final = "subscriptions/listen"
+POLL_MS, LOOK_S = 1_000, 0.5
+"""The poll interval of clients, and the interval at which followed tasks are read."""
 
 
 class TaskParams(Struct, frozen=True, rename="camel"):
     """The parameters of a request about a task."""
 
     task_id: str
+
+
+class ListenParams(Struct, frozen=True):
+    """The parameters of `subscriptions/listen`. Other kinds of notifications are ignored."""
+
+    notifications: dict[str, Any]
 
 
 def without_search(document: Document) -> Document:
@@ -60,12 +69,10 @@ class RunTasks:
         self._app, self._drives = app, supervisor is None
         self.supervisor = supervisor or Supervisor(app)
 
-    async def answer(self, method: str, wanted: TaskParams, context: CallContext) -> Document:
+    async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of a method in `TASK_METHODS`. Raises like `McpServer.answer`."""
-        if not context.takes_tasks:
-            data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-            raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", data)
-        run_id = wanted.task_id
+        _check_takes_tasks(context)
+        run_id = read_params(TaskParams, params).task_id
         if method == "tasks/get":
             return await self.read(run_id)
         if (await self._row(run_id)).status == "active" and method == "tasks/cancel":
@@ -93,6 +100,28 @@ class RunTasks:
                 await self.supervisor.take_up(run_id)
 
     # -- looked at
+
+    async def listen(
+        self, id: Any, params: Document, context: CallContext
+    ) -> AsyncGenerator[tuple[str, Document]]:
+        """Yield messages about tasks until all have ended. `id` is the id of the client's request."""
+        _check_takes_tasks(context)
+        wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
+        shown, left = dict[str, Document](), list[str]()
+        for run_id in map(str, wanted):
+            with suppress(NotFoundError):
+                left.append((await self._row(run_id)).run_id)
+        about = about_subscription(id)
+        yield "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [*left]}, **about}
+        while left and not self.supervisor.draining:
+            for run_id in list(left):
+                task = await self.read(run_id)
+                if task != shown.get(run_id):
+                    yield "notifications/tasks", {**task, **about}
+                shown[run_id] = task
+                if task["status"] in ("completed", "cancelled"):
+                    left.remove(run_id)
+            await asyncio.sleep(LOOK_S if left else 0)
 
     async def read(self, run_id: str) -> Document:
         """Return the current state of a task.
@@ -127,6 +156,18 @@ def _message(run: Run) -> str:
     thought = run.thoughts[-1]
     first, *_ = present.thought_lines(thought.text, thought.data, 160)
     return f"{thought_title(run.counts.thoughts, thought)}: {first}"
+
+
+def about_subscription(id: Any) -> Document:
+    """Return the metadata of messages for a subscription."""
+    return {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
+
+
+def _check_takes_tasks(context: CallContext) -> None:
+    """Raise a RefusedError unless a client declares support for tasks."""
+    if not context.takes_tasks:
+        data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", data)
 
 
 def _task(row: RunRow, status: str, message: str) -> Document:
