@@ -70,7 +70,8 @@ async def measure(name: str, count: int) -> bool:
         "thoughts, two letters, of one who has none": lambda store: store.of_owner("nobody").search_thoughts(
             "et"
         ),
-        "usage of an owner, of the last day": lambda store: store.usd_since(middle, "owner3"),
+        "usage of an owner, of the last day": lambda store: store.usage_since(middle, "owner3"),
+        "usage by day, of all time": lambda store: store.usage_by("day", 0),
     }
     missed = False
     print(f"{'':44}{'first':>9}{'median':>9}{'processor':>11}   found")

@@ -139,6 +139,22 @@ class RunFilters(TypedDict, total=False):
     """A text in the problem, answer, error or thoughts, in any case."""
 
 
+UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
+
+
+class UsageTotal(Struct, frozen=True):
+    """The total usage of runs."""
+
+    group: str = ""
+    """The common value of the group, for a day its UTC date. Empty for all runs."""
+    runs: int = 0
+    calls: int = 0
+    samples: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    """The known cost."""
+
+
 class Use(Struct, frozen=True):
     """The part of a run's session row that needs no journal; writing it counts as use of the session."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reasonry.errors import ConflictError, ReasonryError
-from reasonry.records import KEY_LIFE_MS, Line, RequestKey, SessionChange, Store
+from reasonry.records import KEY_LIFE_MS, Line, RequestKey, SessionChange, Store, UsageTotal
 from reasonry.stores import open_store
 
 from .samples import line, run_row, session_row, thoughts
@@ -105,9 +105,10 @@ async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -
         assert await own.session_ids("session") == [f"session of {owner}"]
         assert [name for _, name, _ in await own.search_thoughts("APPLE")] == [f"session of {owner}"]
         assert [row.session_id for row in await own.sessions(query="apple")] == [f"session of {owner}"]
-        assert await own.usd_since(1_000) == 0.5
-    assert (await store.usd_since(0), len(await store.runs())) == (1.5, 3)
-    assert await store.usd_since(1_001) == 0
+        assert await own.usage_since(1_000) == UsageTotal("", 1, 2, 5, 30, 0.5)
+        assert await own.usage_by("owner", 0) == [UsageTotal(owner, 1, 2, 5, 30, 0.5)]
+    assert (await store.usage_since(0)).runs == len(await store.runs()) == 3
+    assert (await store.usage_since(1_001)).runs == 0
 
 
 async def test_a_request_that_is_sent_again_begins_no_second_run(store: Store) -> None:

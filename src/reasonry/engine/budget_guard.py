@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..core.budget import HEADROOM, Budget, Ledger, Refusal
 from ..core.events import NOTHING, Usage
 from ..errors import StoreError
-from ..records import DAY_MS, now_ms
+from ..records import DAY_MS, UsageTotal, now_ms
 from .ports import Question
 from .run import Run
 from .usage import estimate_tokens
@@ -257,12 +257,18 @@ class Allowances:
         self._usd_a_day = usd_a_day
         self._known: dict[str, Allowance] = {}
 
-    async def today(self, owner: str, usd_since: Callable[[int, str], Awaitable[float]]) -> Allowance | None:
+    async def today(
+        self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
+    ) -> Allowance | None:
         """Read the store and return an owner's allowance; None for an owner without a limit."""
         usd = self._usd_a_day(owner)
         if usd is None:
             return None
         if owner not in self._known:
-            self._known[owner] = Allowance(usd, now_ms, lambda at_ms: usd_since(at_ms, owner))
+
+            async def spent_since(at_ms: int) -> float:
+                return (await usage_since(at_ms, owner)).usd or 0.0
+
+            self._known[owner] = Allowance(usd, now_ms, spent_since)
         await self._known[owner].catch_up()
         return self._known[owner]

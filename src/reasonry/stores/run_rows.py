@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Sequence
+from datetime import date
 from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
@@ -18,6 +19,8 @@ from ..records import (
     RequestKey,
     RunFilters,
     RunRow,
+    UsageGroup,
+    UsageTotal,
     Use,
     WholeRun,
 )
@@ -333,11 +336,27 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     return [_read_row(found) for found in tx.execute(statement, (bound, *values))]
 
 
-def usd_since(tx: Tx, since_ms: int, owner: str | None = None) -> float:
-    """Return the known cost of runs written since then, of all owners or one owner."""
+def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
+    """Return the total spending of runs written since then, of all owners or one owner."""
+    found = usage_by(tx, None, since_ms, owner)
+    return found[0] if found else UsageTotal()
+
+
+def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
+    """Return the spending in groups: by day of the last write, strategy, model, owner or outcome.
+
+    Args:
+        group: The grouping, or None for a single total.
+    """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
-    ((usd,),) = tx.execute(sql.USD_SINCE.format(tests=tests), (since_ms, *values))
-    return usd
+    found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
+    return [UsageTotal(name_day(which) if group == "day" else which, *sums) for which, *sums in found]
+
+
+def name_day(number: int) -> str:
+    """Return the date of a day, counted from 1970."""
+    first = date(1970, 1, 1).toordinal()
+    return date.fromordinal(min(max(first + number, 1), date.max.toordinal())).isoformat()
 
 
 def delete_run(tx: Tx, run_id: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import StoreError, UsageError
-from ..records import WholeKind
+from ..records import DAY_MS, WholeKind
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -257,7 +257,19 @@ SET_RUN = f"UPDATE run SET ({_RUN_REST}, last_line, last_digest) = ({values(20)}
 SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
 DROP_RUN = "DELETE FROM run WHERE key = $1"
 IDS_FROM = "SELECT {id} FROM {table} WHERE {id} >= $1 AND {id} < $2 {tests} ORDER BY {id} LIMIT {limit}"
-USD_SINCE = "SELECT coalesce(sum(usd), 0.0) FROM run WHERE updated_at_ms >= $1 {tests}"
+USAGE = """
+SELECT {group}, count(*), CAST(sum(calls) AS BIGINT), CAST(sum(samples) AS BIGINT), CAST(sum(tokens) AS BIGINT),
+  coalesce(sum(usd), 0.0)
+FROM run WHERE updated_at_ms >= $1 {tests} GROUP BY 1 ORDER BY 1
+"""
+USAGE_GROUPS = {
+    None: "''",
+    "day": f"updated_at_ms / {DAY_MS}",
+    "strategy": "strategy",
+    "model": "model",
+    "owner": "owner",
+    "outcome": "coalesce(outcome, status)",
+}
 _IF_NEW = "ON CONFLICT (place) DO NOTHING RETURNING place"
 ADD_LINE = f"INSERT INTO line (place, body, digest) VALUES ($1, $2, $3) {_IF_NEW}"
 LINES = "SELECT place, body, digest FROM line WHERE place BETWEEN $1 AND $2 ORDER BY place"

@@ -159,7 +159,7 @@ class Supervisor:
         """
         try:
             with self._room(job):
-                allowance = await self._allowances.today(_owner_of(app), app.store.usd_since)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 if allowance is not None:
                     check_priced("max_usd_a_day", performers.models, performers.prices)
                     if refusal := allowance.refusal():
@@ -211,7 +211,7 @@ class Supervisor:
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._allowances.today(_owner_of(app), app.store.usd_since)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
                 if job is None and opened.run.snapshot.status == "active":
@@ -246,7 +246,7 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                allowance = await self._allowances.today(_owner_of(app), app.store.usd_since)
+                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._news.tell()

@@ -1,12 +1,13 @@
-"""The names that a request may use, and the state of the server itself.
+"""The names that a request may use, the usage, and the state of the server itself.
 
 Strategies, and the models, verifiers, tools and documents that the operator listed; health, jobs and metrics.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from ...app.allow_list import AllowList
@@ -14,7 +15,7 @@ from ...app.composition import read_composition
 from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
 from ...errors import NotFoundError, UsageError
-from ...records import QueueStatus
+from ...records import DAY_MS, QueueStatus, UsageTotal, now_ms
 from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply
@@ -58,6 +59,24 @@ class ListedNamesDocument(TypedDict):
     documents: list[str]
 
 
+class UsageReportDocument(TypedDict):
+    """The usage of runs, in total and by day, strategy, model or outcome, and the daily limit."""
+
+    since_ms: int
+    total: UsageTotal
+    by: str
+    groups: list[UsageTotal]
+    usd_a_day: float | None
+    usd_today: float
+
+
+class UsageQuery(Struct, frozen=True):
+    """The number of days to report, and the grouping."""
+
+    by: Literal["day", "strategy", "model", "outcome"] = "day"
+    days: Annotated[int, Meta(ge=1, le=366)] = 30
+
+
 async def list_strategies(context: RequestContext) -> Response:
     """List the strategies, with their options."""
     described, shown = map(describe, context.app.strategies.values()), StrategyHeadDocument.__annotations__
@@ -84,6 +103,24 @@ async def list_names(context: RequestContext) -> Response:
             "verifiers": list(allowed.verifiers),
             "tools": list(allowed.tools),
             "documents": list(allowed.documents),
+        }
+    )
+
+
+async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
+    """Return the usage of runs in the last days, including today. Days begin at midnight, UTC."""
+    store, today = context.app.store, now_ms() // DAY_MS * DAY_MS
+    since_ms = today - (query.days - 1) * DAY_MS
+    total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
+    groups = await store.usage_by(query.by, since_ms)
+    return reply(
+        {
+            "since_ms": since_ms,
+            "total": total,
+            "by": query.by,
+            "groups": groups,
+            "usd_a_day": context.wiring.settings.usd_a_day_of(context.principal),
+            "usd_today": spent_today.usd,
         }
     )
 
@@ -187,6 +224,7 @@ OPERATIONS = (
     Operation("GET", "/api/strategies", list_strategies, StrategyListDocument),
     Operation("GET", "/api/strategies/{name}", read_strategy, StrategyDocument),
     Operation("GET", "/api/models", list_names, ListedNamesDocument),
+    Operation("GET", "/api/usage", read_usage, UsageReportDocument),
 )
 
 MODELS = (
