@@ -67,6 +67,9 @@ REFUTER = PROVE_AND_REFUTE.name
 SELECTOR = BEST_OF_N.name
 """The strategy that compares given texts."""
 
+INQUIRER = ANALYSIS.name
+"""The strategy whose plans can ask the user a question."""
+
 BASE = DIRECT.name
 """The strategy that asks the problem and nothing else, against which gains are counted."""
 

@@ -18,7 +18,7 @@ from reasonry.surfaces.mcp.mcp_catalog import app_server
 
 from .raw import ENVELOPE
 
-CAPABILITIES: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+CAPABILITIES: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}, "elicitation": {}}
 PUZZLE = {"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
 
 _TEXT, _TIME = {"type": "string"}, {"type": "string", "format": "date-time"}
@@ -34,6 +34,26 @@ _TASK = {
         "pollIntervalMs": {"type": "integer"},
     },
 }
+_QUESTION = {
+    "type": "object",
+    "required": ["method", "params"],
+    "properties": {
+        "method": {"const": "elicitation/create"},
+        "params": {
+            "type": "object",
+            "required": ["message", "requestedSchema"],
+            "properties": {
+                "mode": {"const": "form"},
+                "message": _TEXT,
+                "requestedSchema": {
+                    "type": "object",
+                    "required": ["type", "properties"],
+                    "properties": {"type": {"const": "object"}, "properties": {"type": "object"}},
+                },
+            },
+        },
+    },
+}
 _CALL = {
     "type": "object",
     "required": ["content", "structuredContent", "isError", "resultType"],
@@ -43,7 +63,7 @@ _CALL = {
 
 def _status(status: str, **members: Any) -> dict[str, Any]:
     own = {"status": {"const": status}, **members}
-    barred = [{"required": [name]} for name in {"result", "error"} - members.keys()]
+    barred = [{"required": [name]} for name in {"result", "error", "inputRequests"} - members.keys()]
     return {"required": ["status", *members], "properties": own, "not": {"anyOf": barred}}
 
 
@@ -52,6 +72,7 @@ DETAILED = Draft202012Validator(
         **_TASK,
         "oneOf": [
             _status("working"),
+            _status("input_required", inputRequests={"additionalProperties": _QUESTION, "minProperties": 1}),
             _status("completed", result=_CALL),
             _status("failed", error={"type": "object", "required": ["code", "message"]}),
             _status("cancelled"),
@@ -112,11 +133,21 @@ class TaskClient:
         return result
 
     async def settled(self, task: str) -> dict[str, Any]:
-        """Return a task once it has ended."""
+        """Return a task once it has ended or waits for its user."""
         async with asyncio.timeout(60):
             while (found := await self.get(task))["status"] == "working":
                 await asyncio.sleep(0.02)
         return found
+
+    async def reply(self, task: dict[str, Any], action: str, **content: Any) -> None:
+        """Say something to all that a task asks."""
+        reply = {"action": action, **({"content": content} if content else {})}
+        await self.tell(task, dict.fromkeys(task["inputRequests"], reply))
+
+    async def tell(self, task: dict[str, Any], responses: dict[str, Any]) -> None:
+        """Send answers to a task."""
+        answer = await self.ask("tasks/update", taskId=task["taskId"], inputResponses=responses)
+        DONE.validate(answer["result"])
 
     async def cancel(self, task: str) -> None:
         """End a task."""

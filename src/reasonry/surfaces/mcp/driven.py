@@ -249,7 +249,7 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
     app, tasks = work.app, work.tasks
     if call.run_id is None:
         if context.takes_tasks:
-            document = await tasks.start(call.request())
+            document = await tasks.start(call.request(), can_ask=context.can_ask)
             context.add_run(document["taskId"])
             return document
         run_id, _ = await tasks.supervisor.start(app, *await app.receive(call.request()))

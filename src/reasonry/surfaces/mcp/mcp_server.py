@@ -90,10 +90,12 @@ def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
     """Add a client's declared capabilities to its context."""
+    elicitation = capabilities.get("elicitation")
     return replace(
         context,
         shows_pages=shows_pages(capabilities),
         takes_tasks=is_stateless and declared_extension(capabilities, TASKS) is not None,
+        can_ask=isinstance(elicitation, dict) and (not elicitation or "form" in elicitation),
     )
 
 

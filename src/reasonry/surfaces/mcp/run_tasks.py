@@ -1,28 +1,38 @@
 """Runs as tasks of the protocol (extension `io.modelcontextprotocol/tasks`).
 
-Rule 1: a task is a job of the store, and its id is the run's. Status, message and result are derived from the run's
-        record; nothing else is stored.
-Rule 2: an ended task stays ended, unless a separate call resumes its run. A task never asks its user.
+Rule 1: a task is a job of the store, and its id is the run's. Status, message, question and result are derived from
+        the run's record; nothing else is stored.
+Rule 2: a reached limit or a question of the run waits `ASK_MS` for the user. After that, or if the user declines, the
+        run is stopped. Secrets are never asked for.
+Rule 3: an ended task stays ended, unless a separate call resumes its run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...app.app import App
 from ...app.participants import Participants
 from ...app.requests import RunRequest
+from ...blocks.toolcard import ToolCard
 from ...core.budget import Budget
+from ...core.effects import CallTool
+from ...engine.engine import BY_USER
+from ...engine.open_questions import result_events, waiting_calls
 from ...engine.run import Run
 from ...errors import ConflictError, NotFoundError, OverloadedError
 from ...guided.session_documents import instant
-from ...records import JobOptions, RunRow
+from ...records import JobOptions, RunRow, now_ms
+from ...strategies import INQUIRER
 from ...supervisor import Supervisor
+from ...text import clip, lazy_pattern
+from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
 from .frames import MISSING_CAPABILITY, RefusedError, read_params
@@ -32,20 +42,66 @@ TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension, available in the stateless version only."""
 TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
 LISTEN: Final = "subscriptions/listen"
+ASK_MS: Final = 3_600_000
+"""Milliseconds for which a task waits for its user."""
+RETRY_S: Final = 0.02
+"""Seconds until another try for a run held by another client or by a drive that has just ended."""
 POLL_MS, LOOK_S = 1_000, 0.5
 """The poll interval of clients, and the interval at which followed tasks are read."""
+
+ASK_USER = ToolCard(
+    "ask_user",
+    "Asks the user one question, about what only the user can know. Never for passwords, keys or other secrets.",
+    {"type": "object", "properties": {"question": {"type": "string"}}, "required": ["question"]},
+)
+_NO_SECRETS = "Users are not asked for secrets. Do without."
+_SECRET = lazy_pattern(
+    r"(?i)\b(?:pass(?:word|phrase|code)s?|secrets?|credentials?|(?:api|private|access|secret|ssh)[ _-]?(?:key|token)s?"
+    r"|(?:auth|bearer)[ _-]?tokens?|(?:seed|recovery) phrase|otp|one-time code|pin|cv[cv]|credit card)\b"
+)
+_UNITS: Final = {"usd": "${:.2f}", "seconds": "{:g} s"}
+_LIMITS: Final = {f"max_{name}": name for name in Budget.__struct_fields__ if name != "closes"}
+"""The budget's limit behind each termination reason."""
+
+
+class ElicitReply(Struct, frozen=True):
+    """The user's reply to a question."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
 
 
 class TaskParams(Struct, frozen=True, rename="camel"):
     """The parameters of a request about a task."""
 
     task_id: str
+    input_responses: dict[str, ElicitReply] = {}
 
 
 class ListenParams(Struct, frozen=True):
     """The parameters of `subscriptions/listen`. Other kinds of notifications are ignored."""
 
     notifications: dict[str, Any]
+
+
+class UserQuestion(NamedTuple):
+    """A task's question to its user.
+
+    Attributes:
+        key: The key, unique within the task.
+        raised: The new limits after a yes, if the run reached a limit. None if a tool of the run asks.
+    """
+
+    key: str
+    message: str
+    raised: Budget | None = None
+
+    def request(self) -> Document:
+        """Return the question in the protocol's form."""
+        properties = {} if self.raised else {"answer": {"type": "string", "title": "Answer"}}
+        schema = {"type": "object", "properties": properties, "required": [*properties]}
+        params = {"mode": "form", "message": self.message, "requestedSchema": schema}
+        return {"method": "elicitation/create", "params": params}
 
 
 def without_search(document: Document) -> Document:
@@ -72,19 +128,25 @@ class RunTasks:
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
         """Return the result of a method in `TASK_METHODS`. Raises like `McpServer.answer`."""
         _check_takes_tasks(context)
-        run_id = read_params(TaskParams, params).task_id
-        if method == "tasks/get":
-            return await self.read(run_id)
-        if (await self._row(run_id)).status == "active" and method == "tasks/cancel":
-            with suppress(ConflictError):
-                await self.supervisor.cancel(self._app, run_id)
+        wanted = read_params(TaskParams, params)
+        match method:
+            case "tasks/get":
+                return await self.read(wanted.task_id, can_ask=context.can_ask)
+            case "tasks/update":
+                await self._update(wanted.task_id, wanted.input_responses)
+            case _:
+                await self._cancel(wanted.task_id)
         return {}
 
     # -- begun
 
-    async def start(self, request: RunRequest) -> TaskDocument:
-        """Accept a run as a task, and return the task once durable."""
+    async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
+        """Accept a run as a task, and return the task once durable. `can_ask` lets the run ask its user."""
         order, performers = await self._app.receive(request)
+        if can_ask and order.strategy == INQUIRER:
+            parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
+            asking = replace(request, strategy=INQUIRER, participants=parts)
+            order, performers = await self._app.receive(asking)
         run_id, _ = await self.supervisor.start(self._app, order, performers, job=JobOptions())
         return TaskDocument(await self.read(run_id))
 
@@ -115,7 +177,7 @@ class RunTasks:
         yield "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [*left]}, **about}
         while left and not self.supervisor.draining:
             for run_id in list(left):
-                task = await self.read(run_id)
+                task = await self.read(run_id, can_ask=context.can_ask)
                 if task != shown.get(run_id):
                     yield "notifications/tasks", {**task, **about}
                 shown[run_id] = task
@@ -123,18 +185,23 @@ class RunTasks:
                     left.remove(run_id)
             await asyncio.sleep(LOOK_S if left else 0)
 
-    async def read(self, run_id: str) -> Document:
+    async def read(self, run_id: str, *, can_ask: bool = True) -> Document:
         """Return the current state of a task.
+
+        Args:
+            can_ask: Whether the client can ask its user. Otherwise a reached limit is not raised.
 
         Raises:
             NotFoundError: The task does not exist.
         """
-        row = await self._row(run_id)
+        row, run, question = await self._settle(run_id, can_ask=can_ask)
+        if question is not None:
+            asked = {question.key: question.request()}
+            return {**_task(row, "input_required", question.message), "inputRequests": asked}
         if row.status == "active":
-            message = _message((await self._app.engine.read(run_id, whole=False)).run)
-            if not row.paused:
+            if not row.paused and row.outcome != "waiting":
                 await self._attend(run_id)
-            return _task(row, "working", message)
+            return _task(row, "working", _message(run) if run is not None else "")
         document = (await self._app.engine.result(run_id)).document(nodes=False)
         message = present.end_text(document)
         if row.status == "cancelled":
@@ -142,11 +209,96 @@ class RunTasks:
         result = {"resultType": "complete", **tool_result(document, shown=without_search(document))}
         return {**_task(row, "completed", message), "result": result}
 
+    # -- steered
+
+    async def _cancel(self, run_id: str) -> None:
+        """Cancel a task. An ended task stays unchanged."""
+        row, _, question = await self._settle(run_id)
+        while question is not None:
+            await self._stop(run_id, question, "cancelled", BY_USER)
+            row, _, question = await self._settle(run_id)
+        if row.status == "active":
+            with suppress(ConflictError):
+                await self.supervisor.cancel(self._app, run_id)
+
+    async def _update(self, run_id: str, replies: Mapping[str, ElicitReply]) -> None:
+        """Accept the user's reply to the open question of a task. Other keys are ignored."""
+        _, _, question = await self._settle(run_id)
+        while question is not None and (reply := replies.get(question.key)) is not None:
+            if reply.action != "accept":
+                await self._stop(run_id, question, "declined", f"the user declined: {question.message}")
+            elif question.raised:
+                with suppress(ConflictError):
+                    await self.supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
+            else:
+                await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
+            # If another client holds the run, the question is still open.
+            await asyncio.sleep(RETRY_S)
+            _, _, question = await self._settle(run_id)
+        await self._attend(run_id)
+
+    async def _settle(
+        self, run_id: str, *, can_ask: bool = True
+    ) -> tuple[RunRow, Run | None, UserQuestion | None]:
+        """Return the state of a task, and its open question, if any."""
+        while True:
+            row = await self._row(run_id)
+            is_met = row.outcome == "stopped" and row.reason in _LIMITS
+            if row.status != "active" and not is_met:
+                return row, None, None
+            read = await self._app.engine.read(run_id, whole=False)
+            question = _question_of(read.row, read.run, read.chain.seq)
+            if question is None:
+                return read.row, read.run, None
+            if not question.raised and _SECRET.search(question.message):
+                await self._answer(run_id, question.key, _NO_SECRETS)
+            elif now_ms() > row.updated_at_ms + ASK_MS:
+                await self._stop(run_id, question, "unanswered", f"nobody answered: {question.message}")
+            elif question.raised and not can_ask:
+                await self._stop(run_id, question, "declined", f"nobody could be asked: {question.message}")
+            else:
+                return read.row, read.run, question
+            await asyncio.sleep(RETRY_S)
+
     async def _row(self, run_id: str) -> RunRow:
         row = await self._app.store.run(run_id)
         if not row.unattended:
             raise NotFoundError(f"run {run_id} is no task; `coach` shows and resumes it", run_id=run_id)
         return row
+
+    async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
+        """Stop a run that waits for its user. Its task cannot continue."""
+        with suppress(ConflictError):
+            async with self._app.engine.open(run_id) as opened:
+                if _question_of(opened.row, opened.run, opened.chain.seq) != question:
+                    return
+                await opened.stop(reason, detail)
+
+    async def _answer(self, run_id: str, key: str, text: str) -> None:
+        """Give a run its user's reply once, and let it continue."""
+        with suppress(ConflictError):
+            async with self._app.engine.open(run_id) as opened:
+                at_ms = max(opened.run.snapshot.at_ms, 0)
+                await opened.take_answers(result_events(opened.run, {key: text}, at_ms))
+                await opened.reopen(job=JobOptions())
+        self.supervisor.has_job.set()
+
+
+def _question_of(row: RunRow, run: Run, seq: int) -> UserQuestion | None:
+    if row.status == "active":
+        calls = [] if run.paused or row.outcome != "waiting" else waiting_calls(run)
+        asked = [(call.id, call.effect) for call in calls if isinstance(call.effect, CallTool)]
+        return next((UserQuestion(id, str(call.arguments.get("question"))) for id, call in asked), None)
+    name = _LIMITS.get(row.reason or "")
+    if name is None:
+        return None
+    limit = getattr(run.budget, name)
+    more = getattr(run.begun.budget, name) or limit
+    used = _UNITS.get(name, f"{{:,}} {name if limit > 1 else name[:-1]}").format(limit)
+    best = f"best so far: {clip(row.answer, 200)}" if row.answer else "no answer so far"
+    message = f"{used} used, {best}; continue with {_UNITS.get(name, '{:,}').format(more)} more?"
+    raised = structs.replace(run.budget, **{name: limit + more})
+    return UserQuestion(f"limit-{seq}", message, raised)
 
 
 def _message(run: Run) -> str:

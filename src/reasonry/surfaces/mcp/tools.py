@@ -37,6 +37,7 @@ class CallContext:
         ends_when_left: Whether an abandoned call ends the run that it started.
         patience_s: The longest call for a client without support for progress. None means as long as its run.
         takes_tasks: Whether the client accepts a task in place of a result.
+        can_ask: Whether the client can ask its user.
     """
 
     thinker: Thinker | None = None
@@ -47,6 +48,7 @@ class CallContext:
     ends_when_left: bool = True
     patience_s: float | None = None
     takes_tasks: bool = False
+    can_ask: bool = False
 
     def add_run(self, run_id: str) -> None:
         """Make a run the connection's latest. Beyond `MAX_RUNS` the oldest is forgotten."""
