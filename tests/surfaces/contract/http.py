@@ -31,6 +31,7 @@ _REQUESTS = {
     "limit": ("PATCH", f"{_RUN}/budget"),
     "status": ("GET", _RUN),
     "show": ("GET", _RUN),
+    "replay": ("GET", f"{_RUN}/replay"),
     "delete": ("DELETE", _RUN),
     "list": ("GET", "/api/runs"),
     "diff": ("GET", "/api/runs/diff"),

@@ -39,6 +39,7 @@ from .uses import (
     THINK,
     VAIN,
     VOTED,
+    Contents,
     alike,
     begun,
     look,
@@ -225,6 +226,17 @@ def test_a_run_is_shown_as_its_record(surfaces: dict[str, Surface], name: str) -
     assert_shown(
         {member: value for member, value in shown.items() if name != "mcp" or member not in of_agents}, record
     )
+
+
+@pytest.mark.parametrize("name", ["cli", "http"])
+def test_a_replay_is_the_run_again(
+    surfaces: dict[str, Surface], stores: dict[str, Contents], name: str
+) -> None:
+    run_id = begun(surfaces[name], SOLVE).run_id
+    before = stores[name].read()
+    shown = surfaces[name].call("replay", {"run": run_id}).document
+    assert shown["replay"]["identical"] is True
+    assert stores[name].read() == before
 
 
 @pytest.mark.parametrize("use", ["strategies", "strategy"])

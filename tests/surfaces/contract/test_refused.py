@@ -195,7 +195,7 @@ REFUSED = [
     of_no_run("resume", AGENTS),
     of_no_run("fork", AGENTS, at=0, coached=True),
     of_no_run("fork", OPERATORS, at=0),
-    of_no_run("replay", ("cli",)),
+    of_no_run("replay", OPERATORS),
     of_no_run("pause", OPERATORS),
     of_no_run("limit", OPERATORS, budget={"calls": 3}),
     of_no_run("delete", OPERATORS),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reasonry.surfaces.http.admission import RequestRate
 from reasonry.surfaces.http.protocol import BoundedProtocol
 
 from .serving import TOKENS, Serving, eventually, in_flight, serve_in_thread
@@ -125,7 +126,7 @@ def test_a_connection_is_refused_where_all_are_being_answered() -> None:
 
 def test_who_has_no_token_takes_no_place_and_no_request_of_a_principal() -> None:
     tokens = {"": "op-token-55ccEE77==", **TOKENS}
-    with serve_in_thread(tokens=tokens, max_in_flight=1) as server:
+    with serve_in_thread(tokens=tokens, requests_per_minute=12, max_in_flight=1) as server:
         nobody = server.client()
         assert [nobody.get("/healthz").status_code for _ in range(9)] == [200] * 9
         assert server.client(tokens[""]).get("/api/models").status_code == 200
@@ -143,6 +144,30 @@ def test_a_body_that_was_cut_short_is_no_fault_of_ours(caplog: pytest.LogCapture
         assert eventually(lambda: re.search(cut, client.get("/metrics").text, re.MULTILINE))
         assert client.get("/api/sessions").json()["sessions"] == []
     assert not [record for record in caplog.records if record.name == "reasonry.http"]
+
+
+def test_a41_rates_are_of_each_alone_and_say_when_to_come_again() -> None:
+    now = 0.0
+    rate = RequestRate(60, clock=lambda: now)
+    for _ in range(5):
+        rate.count("ana")
+    with pytest.raises(Exception, match="too many requests") as refused:
+        rate.count("ana")
+    assert 0 < refused.value.retry_after_s <= 1  # type: ignore[attr-defined]
+    rate.count("ben")
+    now = 1.0
+    rate.count("ana")
+
+
+def test_a41_too_many_requests_are_refused_at_once_and_others_are_served() -> None:
+    with serve_in_thread(tokens=TOKENS, requests_per_minute=60) as server:
+        ana, ben = server.client(TOKENS["ana"]), server.client(TOKENS["ben"])
+        answers = [ana.get("/api/models") for _ in range(8)]
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert refused
+        assert refused[0].json()["error"]["retryable"]
+        assert int(refused[0].headers["retry-after"]) >= 1
+        assert ben.get("/api/models").status_code == 200
 
 
 def test_a41_who_sends_slowly_or_nothing_is_cut_off() -> None:

@@ -250,6 +250,7 @@ def test_a_fork_from_a_question_takes_over_for_nothing_what_came_before_it(servi
     assert (set(costs), drawn["reused"]["calls"]) == ({0}, len(costs))
     assert document["usage"]["calls"] == sum(node["cost"]["calls"] for node in drawn["nodes"])
     assert document["options"]["branching_factor"] == 3
+    assert client.get(f"/api/runs/{run_id}/replay").json()["replay"]["identical"] is True
 
 
 def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Path) -> None:
@@ -265,11 +266,13 @@ def test_a_fork_may_ask_a_question_in_other_words_of_another_model(tmp_path: Pat
         fork = client.post(f"/api/runs/{run['run_id']}/fork", json=body).json()
         *_, last = events(client, fork["run_id"])
         assert (run["answer"], last[2]["result"]["answer"]) == ("41", "42")
-        *_, asked = client.get(f"/api/runs/{fork['run_id']}/page").json()["questions"]
-        assert asked["id"] == body["at"]
-        assert body["prompt"] in json.dumps(asked)
+        page = client.get(f"/api/runs/{fork['run_id']}/page").json()
+        *_, asked = page["questions"]
+        assert (asked["id"], asked["reworded"]) == (body["at"], True)
+        assert [page["texts"][place] for place in asked["prompt"]] == [body["prompt"]]
         parted = client.get("/api/runs/diff", params={"a": run["run_id"], "b": fork["run_id"]}).json()
         assert parted["parting"]["what"] == "question"
+        assert client.get(f"/api/runs/{fork['run_id']}/replay").json()["replay"]["identical"] is True
 
 
 # -- whose it is

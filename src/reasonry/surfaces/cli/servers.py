@@ -58,6 +58,7 @@ def serve(
     tokens_file: Path | None = None,
     allowed_hosts: str | None = None,
     usd_a_day: str | None = None,
+    requests_per_minute: WholeNumber | None = None,
     max_runs: WholeNumber = MAX_RUNS,
     concurrency: Annotated[WholeNumber, Parameter(validator=Number(gte=0))] = CONCURRENCY,
     max_queued: WholeNumber = MAX_QUEUED,
@@ -76,6 +77,7 @@ def serve(
             Default: REASONRY_ALLOWED_HOSTS.
         usd_a_day: Dollars that runs may cost in a day: USD for each principal, or PRINCIPAL=USD,…. Default:
             REASONRY_USD_A_DAY.
+        requests_per_minute: Requests of a principal in any minute; more are refused.
         max_runs: Runs that are driven at once; more are refused.
         concurrency: Jobs, such as runs of POST /api/runs, to drive at once; 0 leaves them to a `reasonry worker`.
         max_queued: Jobs that wait; more are refused.
@@ -96,6 +98,7 @@ def serve(
         tokens=_take_tokens(environ, tokens_file),
         allowed_hosts=http.read_allowed_hosts(environ.get(http.ALLOWED_HOSTS, "")),
         usd_a_day=http.read_usd_a_day(environ.get(http.USD_A_DAY, "")),
+        requests_per_minute=requests_per_minute,
         max_runs=max_runs,
         concurrency=concurrency,
         max_queued=max_queued,

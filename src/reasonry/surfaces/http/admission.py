@@ -1,13 +1,13 @@
 """Admission: the decision to accept a request, before its body is read or any work begins.
 
-The checks in order: host, origin, token, free place, answering store (`health`), free place for a new run.
+The checks in order: host, origin, token, rate, free place, answering store (`health`), free place for a new run.
 
 Rule 1: `Host` must name this server. Together with rule 2 this is the defence against pages of other sites and DNS
         rebinding.
 Rule 2: the `Origin` of a browser's request must be this server's own.
 Rule 3: this file lists the open addresses. Every other address needs a token, even if it does not exist.
 Rule 4: a request occupies a place once its body has arrived, so that slow clients do not block others. A request to an
-        open address occupies no place.
+        open address occupies no place and counts against no rate.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,6 +30,8 @@ from .server_settings import OPERATOR, ServerSettings
 
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
+BURST_S = 5.0
+"""The burst: the requests of this many seconds may arrive at once."""
 
 OPEN_PATHS = frozenset({"/", "/healthz"})
 """Addresses without a token, in addition to the page's own files."""
@@ -105,11 +108,35 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
     return found
 
 
+class RequestRate:
+    """Limits the requests of each principal per minute. None means no limit."""
+
+    def __init__(self, per_minute: int | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._each_s = 60 / per_minute if per_minute else 0.0
+        self._clock = clock
+        self._paid_until: dict[str, float] = {}
+
+    def count(self, name: str) -> None:
+        """Count a request of a principal.
+
+        Raises:
+            OverloadedError: `rate_limited`: the request exceeds the rate and is not counted. The error says when to
+                retry.
+        """
+        now = self._clock()
+        until = max(now, self._paid_until.get(name, now)) + self._each_s
+        if (wait_s := round(until - now - max(BURST_S, self._each_s), 6)) > 0:
+            message = f"too many requests; try again in {wait_s:.1f} s"
+            raise OverloadedError(message, code="rate_limited", retry_after_s=wait_s)
+        self._paid_until[name] = until
+
+
 class Admission:
     """Accepts requests, and counts the requests in progress."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring, self._settings = wiring, wiring.settings
+        self._rate = RequestRate(self._settings.requests_per_minute)
         places = self._settings.max_in_flight
         self._most_of_one = max(1, places // 2) if len({*self._settings.tokens.values()}) > 1 else places
 
@@ -126,6 +153,7 @@ class Admission:
         check_origin(headers)
         scope[PRINCIPAL] = principal = find_principal(settings.tokens, path, headers.get("authorization"))
         if not is_open(path):
+            self._rate.count(principal)
             self._check_place(principal)
         if path.startswith(_NEEDS_STORE):
             self._wiring.health.answering(scope["method"]).check()

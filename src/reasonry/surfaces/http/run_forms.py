@@ -14,6 +14,7 @@ from ...app.requests import RunRequest
 from ...app.run_head import HeadUsage, RunHead, RunMembers, RunMode
 from ...blocks.why import Why
 from ...core.budget import Budget
+from ...core.pending import Status
 from ...core.problem import MAX_PROBLEM_CHARS
 from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun
@@ -138,6 +139,23 @@ class RunListDocument(TypedDict):
 
     runs: list[RunHead]
     next_cursor: str | None
+
+
+class ComparedDocument(TypedDict):
+    """Whether a replay led to the same result; null for an active run."""
+
+    identical: bool | None
+    events: int
+    differs: list[str]
+
+
+class ReplayDocument(TypedDict):
+    """Whether a replay of the run's journal, without a model, leads to the recorded results."""
+
+    run_id: str
+    status: Status
+    answer: str | None
+    replay: ComparedDocument
 
 
 class DiffDocument(TypedDict):

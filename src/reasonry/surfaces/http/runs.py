@@ -32,6 +32,7 @@ from .run_forms import (
     ChangedLimits,
     DiffDocument,
     ForkBody,
+    ReplayDocument,
     ResumeBody,
     RunDocument,
     RunListDocument,
@@ -163,6 +164,12 @@ async def read_page(context: RequestContext, run_id: str) -> Response:
     return reply(await page_of_view(context.app, view), headers=page_headers(view.last.seq, view.last.digest))
 
 
+async def replay_run(context: RequestContext, run_id: str) -> Response:
+    """Walk a run again from its journal, without a model, and compare its path, thoughts and outcome."""
+    document = await context.app.engine.replay(run_id)
+    return reply({name: document[name] for name in ReplayDocument.__annotations__})
+
+
 # -- followed
 
 
@@ -254,6 +261,7 @@ async def delete_run(context: RequestContext, run_id: str) -> Response:
 
 
 _BEGUN = {200: "The run that the same request began before."}
+_CHANGED = {409: "The run's strategy has changed since, or is not installed."}
 _OVER = {204: "The run has ended, and nothing comes after that event; do not come back."}
 IDEMPOTENCY_KEY = {"Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS}}
 _LAST = {"Last-Event-ID": {"type": "string", "pattern": r"^[0-9]{1,15}$"}}
@@ -266,6 +274,7 @@ OPERATIONS = (
     Operation("GET", _RUN, read_run, RunDocument),
     Operation("DELETE", _RUN, delete_run, DeletedSessionDocument),
     Operation("GET", f"{_RUN}/page", read_page, PageDocument, *IF_CHANGED),
+    Operation("GET", f"{_RUN}/replay", replay_run, ReplayDocument, others=_CHANGED),
     Operation("GET", f"{_RUN}/events", follow_run, str, 200, _OVER, _LAST, media_type="text/event-stream"),
     Operation("POST", f"{_RUN}/answers", answer_questions, RunDocument),
     Operation("POST", f"{_RUN}/cancel", cancel_run, RunDocument),

@@ -40,6 +40,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         tokens: Principals by the SHA-256 of their token. Without tokens, every client is the operator.
         allowed_hosts: Further names of the server, besides those of this machine.
         usd_a_day: The daily limit in US dollars for a principal's runs. `EVERYONE` stands for all other principals.
+        requests_per_minute: The limit for a principal's requests in any minute.
         concurrency: The number of jobs that the server drives at a time; 0 for no jobs.
         max_queued: The limit for waiting jobs.
         max_connections: The limit for open connections. A further one replaces the longest waiting connection.
@@ -56,6 +57,7 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
     tokens: Mapping[bytes, str] = {}
     allowed_hosts: frozenset[str] = frozenset()
     usd_a_day: Mapping[str, float] = {}
+    requests_per_minute: int | None = None
     max_runs: int = MAX_RUNS
     concurrency: int = CONCURRENCY
     max_queued: int = MAX_QUEUED
