@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
@@ -18,8 +17,7 @@ from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import BUILT_IN
-from reasonry.surfaces.cli.draw import print_blocks
-from reasonry.surfaces.run_report import outline
+from reasonry.surfaces.run_report import markdown_page, outline
 
 from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
 from ..strategies.walking import walk
@@ -458,9 +456,7 @@ def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -
     for name in ("final_answer", "title", "headline", "image_caption"):
         assert document[name] == made[name]
     assert document["focused_answer"] == {"type": "choice: Python | JavaScript", "value": "Python"}
-    printed = io.StringIO()
-    print_blocks(outline(result.document()), printed)
-    report = printed.getvalue()
+    report = markdown_page(outline(result.document()))
     assert "Complexity: moderate" in report
     assert "Suggested tasks: 3-4" in report
     assert "Plan B · 85/100 · selected" in report

@@ -1,4 +1,4 @@
-"""What a person sees of a run: in the terminal and on its page."""
+"""What a person sees of a run: in the terminal, in Markdown and in HTML."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from reasonry.surfaces.run_report import (
     Block,
     Bullets,
     Heading,
+    Prose,
+    markdown_page,
     outline,
     path_text,
     thought_title,
@@ -105,27 +107,56 @@ TOLD = [
 ]
 
 
-def test_an_analysis_is_told_in_the_terminal_and_on_its_page(tmp_path: Path) -> None:
+def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path) -> None:
     options = ["--strategy", "analysis", "--option", "focused_answer_type=choice: Python | JavaScript"]
-    solved = shell(tmp_path, "solve", PROBLEM, *options, "--model", script(tmp_path / "a.jsonl"))
+    solved = shell(
+        tmp_path, "solve", PROBLEM, *options, "--model", script(tmp_path / "a.jsonl"), "--report", "run.html"
+    )
     assert solved.stdout == "Python\n", "a pipeline gets the value alone"
     told = solved.stderr.partition("\nIteration 1\n")[2]
     places = [told.index(line) for line in TOLD]
     assert places == sorted(places)
     assert "Thought 8 · plan_evaluation: Selected plan B: 85/100" in solved.stderr
     run_id = json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"][0]["run_id"]
-    shown = shell(tmp_path, "runs", "show", run_id).stdout
+    shown = shell(tmp_path, "runs", "show", run_id, "--report", "run.md").stdout
     told = shown.partition("\nIteration 1\n")[2]
     places = [told.index(line) for line in TOLD]
     assert places == sorted(places)
     assert shown.endswith("\nAnswer\n  Python\n")
     assert "\x1b" not in shown
 
-    shell(tmp_path, "open", run_id, "--no-browser", "--output", "run.html")
     page = (tmp_path / "run.html").read_text("utf-8")
     assert "Nothing on Puppeteer." in page
     assert "<script>alert" not in page
     assert page_in(page)["answer"] == "Python"
+    text = (tmp_path / "run.md").read_text("utf-8")
+    assert "- Plan B · 85/100 · selected · so" in text
+    assert "\\<script>" in text
+    assert "<script>" not in text.replace("\\<script>", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("run.pdf", "must end in .md or .html"),
+        ("no/such/folder/run.md", "cannot be written"),
+        ("run", "must end"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_asked(
+    tmp_path: Path, name: str, reason: str
+) -> None:
+    solve = ["solve", "Use 1 and 2 to make 3", "--model", "offline", "--report", name]
+    refused = shell(tmp_path, *solve, code=2)
+    assert reason in refused.stderr
+    assert json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"] == []
+
+
+def test_any_strategy_has_a_report(tmp_path: Path) -> None:
+    shell(tmp_path, "solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--report", "r.md")
+    text = (tmp_path / "r.md").read_text("utf-8")
+    for part in ("## Answer", "## Path", "### Thought 1 ", "tree\\_of\\_thoughts"):
+        assert part in text
 
 
 # -- drawing
@@ -147,6 +178,14 @@ def test_a_path_says_how_often_a_stage_repeats() -> None:
 )
 def test_a_thought_is_called_by_its_number_stage_line_and_score(thought: Thought, title: str) -> None:
     assert thought_title(3, thought) == title
+
+
+@given(st.text(), st.text())
+def test_no_text_leaves_its_place_in_a_report(first: str, second: str) -> None:
+    blocks = [Heading(first), Prose(second), Bullets((first, second))]
+    items = [line for line in markdown_page(blocks).splitlines() if line.startswith("-")]
+    assert len(items) == 2
+    assert text_of(blocks)
 
 
 class Terminal(io.StringIO):
@@ -172,7 +211,9 @@ KEYS = ("plan_text", "iterations", "tasks", "synthesis", "title", "headline", "f
 
 @given(st.dictionaries(st.sampled_from(KEYS), json_values))
 def test_a_document_of_any_shape_has_an_outline(document: dict[str, Any]) -> None:
-    text_of(outline(document))
+    blocks = outline(document)
+    text_of(blocks)
+    assert markdown_page(blocks).endswith("\n")
 
 
 def test_verdicts_on_claims_show_their_quotes_and_the_rate() -> None:

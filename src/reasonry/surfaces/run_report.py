@@ -1,6 +1,7 @@
-"""The report of a run, as blocks for the terminal and the page.
+"""The report of a run, as blocks for a terminal, Markdown and HTML.
 
-`outline` summarises the work and its result from the strategy's part of the result document.
+`outline` summarises the work and its result from the strategy's part of the result document. `run_report` has
+everything: problem, answer, outline, warnings, path and every thought. Text stays text in a terminal and in Markdown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from ..core.bodies import Thought
 from ..engine.record import Record
-from ..text import first_words, inert
+from ..text import first_words, inert, inline_text, prose_lines
 from . import present
 
 TITLE_CHARS = 120
@@ -40,6 +41,12 @@ class Bullets(Struct, frozen=True, tag_field="kind", tag="bullets"):
 
 
 Block = Heading | Prose | Bullets
+
+
+def run_report(record: Record) -> list[Block]:
+    """Return the whole report of a run, the answer first."""
+    trace: dict[str, Any] = {**record.result.document(), **record.head}
+    return [*report_head(trace), *report_answer(trace), *report_work(record, trace)]
 
 
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
@@ -207,3 +214,21 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 def _text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else ""
+
+
+# -- as text
+
+
+def markdown_page(blocks: Iterable[Block]) -> str:
+    """Return a Markdown page without links, images or tags from the thoughts."""
+    return "\n\n".join("\n".join(_markdown_block(block)) for block in blocks) + "\n"
+
+
+def _markdown_block(block: Block) -> Iterator[str]:
+    match block:
+        case Heading(text, level):
+            yield f"{'#' * level} {inline_text(text)}"
+        case Prose(text):
+            yield from (f"> {line}".rstrip() for line in prose_lines(text))
+        case Bullets(items):
+            yield from (f"- {inline_text(item)}" for item in items)

@@ -26,7 +26,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
-from reasonry.surfaces.web.page import DEFAULT_BOUNDS, PageDocument
+from reasonry.surfaces.web.page import EVERYTHING, PageDocument
 from reasonry.surfaces.web.run_page import run_page, show_result
 from reasonry.text import inert
 
@@ -139,9 +139,7 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
 ) -> None:
     _, record = play(strategy, seed, 40)
     whole = run_page(record, strategy)
-    cut = run_page(
-        record, strategy, None, replace(DEFAULT_BOUNDS, text_chars=chars, nodes=limit, entries=limit)
-    )
+    cut = run_page(record, strategy, None, replace(EVERYTHING, text_chars=chars, nodes=limit, entries=limit))
     for name in ("nodes", "questions", "calls", "notes"):
         assert len(getattr(cut, name)) <= limit
         assert len(getattr(whole, name)) == len(getattr(cut, name)) + getattr(cut.cuts, name)
@@ -149,8 +147,9 @@ def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
     assert all(node.parent in known for node in cut.nodes[1:])
     assert all(entry.node in known for entry in (*cut.questions, *cut.calls, *cut.notes))
     assert all(len(text) <= chars + 60 for text in cut.texts)
+    assert run_page(record, strategy, None, EVERYTHING) == whole
     room = 2 * sum(len(text) for text in whole.texts)
-    squeezed = run_page(record, strategy, None, replace(DEFAULT_BOUNDS, all_chars=room))
+    squeezed = run_page(record, strategy, None, replace(EVERYTHING, all_chars=room))
     assert sum(map(len, squeezed.texts)) <= room or squeezed.cuts.texts
 
 

@@ -1,12 +1,24 @@
-"""Drawings in a terminal: blocks of a report, the tree of a run (live or from its document), and a session."""
+r"""Drawings in a terminal: answers, the tree of a run (live or from its document), and the lines of a session.
+
+In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
+
+    LaTeX `\frac{a}{b}`, `\text{…}`, `\times`, `\cdot`, `\left` and `\right`, spacing (`\,`, `\;`, `\quad`, …), and the
+                marks around a formula: `$…$`, `\(…\)`, `\[…\]` Markdown headings, `**bold**`, `code`, fences and tables
+
+Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -18,6 +30,27 @@ from ..web.page import PageNode
 from ..web.run_nodes import first_nodes
 from .output import draw_lines, open_console, print_inert_lines, print_line
 
+_LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
+_FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
+_SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
+_SIGN: Final = re.compile(r"\\(?:times|cdot|left|right)(?![A-Za-z])")
+_SPACING: Final = re.compile(r"(?:\\[,;: ]|\\!|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*")
+_BRACED: Final = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
+_GROUP: Final = re.compile(rf"\\(?:text\s*{_BRACED}|frac\s*{_BRACED}\s*{_BRACED})")
+_ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
+
+_FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
+_FENCED: Final = re.compile(r"(^\s{0,3}(?:```|~~~)[\s\S]*?(?:^\s{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE)
+_HEADING_MARK: Final = re.compile(r"^#{1,6}\s+", re.MULTILINE)
+_HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>\S.*?)\s*#*")
+_SPAN: Final = re.compile(r"(?<![\w*])\*\*(?=\S)(?P<bold>[^*\n]+)(?<=\S)\*\*(?![\w*])|`(?P<code>[^`\n]+)`")
+_RULE: Final = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?\|?\s*")
+_CODE: Final = re.compile(
+    r"^\s*(?:def|class|import|from \S+ import|return|#include|function|const|let|var|print)\b|[;{}]\s*$|^(?: {4}|\t)\S",
+    re.MULTILINE,
+)
+"""Signs of code, which is not Markdown."""
+
 MAX_DRAWN = 200
 """The most nodes of an ended run. A larger tree shows its latest nodes and the path to the answer."""
 _DATA_CHARS = 500
@@ -28,19 +61,108 @@ _LABEL_CHARS = 400
 Document = Mapping[str, Any]
 
 
-# -- a report
+# -- an answer
+
+
+def print_answer(answer: str, indent: str = "", stream: TextIO | None = None) -> None:
+    """Print an answer or another text: formatted in a terminal, otherwise unchanged but inert.
+
+    Args:
+        stream: Defaults to standard output.
+    """
+    out = stream or sys.stdout
+    for part in parts_of(inert(answer)) if out.isatty() else answer.split("\n"):
+        if isinstance(part, str):
+            print_line(f"{indent}{part}".rstrip() if indent else part, stream=out)
+        else:
+            open_console(out).print(Padding.indent(part, len(indent)))
 
 
 def print_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks of a report in uncut lines."""
+    """Print blocks of a report: prose like `print_answer`, everything else in uncut lines."""
     for block in blocks:
         match block:
             case Heading(text):
                 print_line("", text, stream=stream)
             case Prose(text):
-                print_line(*(f"  {line}".rstrip() for line in text.split("\n")), stream=stream)
+                print_answer(text, "  ", stream)
             case Bullets(items):
                 print_line(*(f"  - {' '.join(item.split())}" for item in items), stream=stream)
+
+
+def plain_latex(text: str) -> str:
+    """Replace the listed LaTeX commands by plain text. Text without them stays unchanged."""
+    if not _LATEX.search(text):
+        return text
+
+    def open_formula(match: re.Match[str]) -> str:
+        inside = next(filter(None, match.groups()))
+        return inside.strip() if "\\" in inside else match[0]
+
+    text = _FORMULA.sub(open_formula, text)
+    while (plainer := _GROUP.sub(_plain_group, text)) != text:
+        text = plainer
+    text = _SIGN.sub(lambda match: _SIGNS[match[0]], text)
+    return _SPACING.sub(" ", text)
+
+
+def _plain_group(match: re.Match[str]) -> str:
+    r"""Return `\frac{a}{b}` as `a/b`, and `\text{…}` as its content."""
+    text, above, below = match.groups()
+    if text is None:
+        return f"{_with_brackets(above)}/{_with_brackets(below)}"
+    text = text.lstrip() if match.string[match.start() - 1 : match.start()].isspace() else text
+    return text.rstrip() if match.string[match.end() : match.end() + 1].isspace() else text
+
+
+def _with_brackets(term: str) -> str:
+    return term.strip() if _ATOM.fullmatch(term.strip()) else f"({term.strip()})"
+
+
+def parts_of(text: str) -> Iterator[Any]:
+    """Yield the parts of an answer: plain strings, and parts drawn by rich."""
+    lines = text.split("\n")
+    if not any(map(_FENCE.match, lines)) and _CODE.search(text):
+        yield from lines
+        return
+    plain = (part if _FENCE.match(part) else plain_latex(part) for part in _FENCED.split(text))
+    lines, place = "".join(plain).split("\n"), 0
+    while place < len(lines):
+        line, width = lines[place], 1
+        if _FENCE.match(line):
+            width = next((n for n, later in enumerate(lines[place + 1 :], 2) if _FENCE.match(later)), 1)
+            yield from lines[place + 1 : place + width - 1] if width > 1 else [line]
+        elif "|" in line and place + 1 < len(lines) and _RULE.fullmatch(lines[place + 1]):
+            rows = [line]
+            while place + len(rows) + 1 < len(lines) and "|" in lines[place + len(rows) + 1]:
+                rows.append(lines[place + len(rows) + 1])
+            width = len(rows) + 1
+            yield _table(rows)
+        elif heading := _HEADING.fullmatch(line):
+            yield drawn_line(heading["text"], "bold underline")
+        else:
+            yield drawn_line(line) if _SPAN.search(line) else line
+        place += width
+
+
+def drawn_line(line: str, style: str = "") -> Text:
+    """Style bold words and code in a line, and remove their marks."""
+    text, end = Text(style=style), 0
+    for span in _SPAN.finditer(line):
+        text.append(line[end : span.start()])
+        text.append(span["bold"] or span["code"], "bold" if span["bold"] else "cyan")
+        end = span.end()
+    return text.append(line[end:])
+
+
+def _table(rows: Sequence[str]) -> Any:
+    heads, *cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
+    table = Table()
+    for head in (*heads, *[""] * (max(map(len, cells), default=0) - len(heads))):
+        table.add_column(head)
+    for row in cells:
+        table.add_row(*row)
+    return table
 
 
 # -- a tree of thoughts
@@ -79,12 +201,12 @@ def print_tree(trace: Document) -> None:
 
 
 def _label(node: PageNode) -> Text:
-    """Return the score and the beginning of a node's text."""
+    """Return the score and the beginning of a node's text, formatted like an answer."""
     score = node.score
-    text = clip(node.text or node.score_text, _LABEL_CHARS)
+    text = clip(plain_latex(_HEADING_MARK.sub("", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
     label = _one_line("  … " if score is None else f"{score:.2f} ", style)
-    return label.append(text, "bold green" if _is_on_path(node) else "")
+    return label.append_text(drawn_line(text, "bold green" if _is_on_path(node) else ""))
 
 
 def _one_line(text: str, style: str) -> Text:

@@ -1,4 +1,4 @@
-"""`reasonry open`: a run or a session as a page to read in the browser or to keep."""
+"""`reasonry open` and `--report FILE`: a run or a session as a page to read in the browser or to keep."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app.app import App
+from ...core.registry import Registry
+from ...engine.record import Record
+from ...errors import UsageError
 from ...records import COMPARISON
+from ..run_report import markdown_page, run_report
 from ..web.find_page import find_page
 from ..web.html_page import can_show, html_page, page_folder, write_page
-from ..web.page import PageDocument
+from ..web.page import DEFAULT_BOUNDS, EVERYTHING, PageDocument
+from ..web.run_page import run_page
 from .output import check_writable, print_line, print_note, write_text
 from .settings import Common
+
+_MARKDOWN, _HTML = (".md", ".markdown"), (".html", ".htm")
 
 
 def open_(
@@ -24,6 +31,7 @@ def open_(
     *,
     output: Path | None = None,
     browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
+    full: bool = False,
     common: Common = Common(),
 ) -> int:
     """Show a run, a session or a comparison as a page: the tree, scores, dropped thoughts, questions, time and spend.
@@ -34,15 +42,17 @@ def open_(
         target: The id of a run, a session or a comparison, the start of it, or `last`, the run or session used last.
         output: The file to write; without it the page is kept in your cache folder for a day, for you alone to read.
         browser: Whether to open the page in the browser; its path is printed either way.
+        full: Leave nothing out, however large the page gets.
     """
     if output is not None:
         check_writable(output)
+    bounds = EVERYTHING if full else DEFAULT_BOUNDS
 
     # Most commands that write pages compare nothing.
     from ...compare.trial_table import read_comparison
 
     async def find(app: App) -> tuple[str, str, PageDocument | dict[str, Any]]:
-        page = await find_page(app, target)
+        page = await find_page(app, target, bounds)
         if page.id.startswith(COMPARISON):
             return "comparison", page.id, await read_comparison(app, page.id)
         return page.kind, page.id, page
@@ -61,3 +71,30 @@ def open_(
         print_line(str(path))
 
     return common.show({"kind": kind, "id": id, "path": str(path), "opened": is_open}, draw)
+
+
+def check_report(path: Path | None) -> None:
+    """Check that a report can be written to a path, before any other work.
+
+    Raises:
+        UsageError: The path has no suffix of a report, or cannot be written.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in _MARKDOWN + _HTML:
+        message = f"--report writes Markdown or HTML: {path.name!r} must end in .md or .html"
+        raise UsageError(message, option="report", choices=[".md", ".html"])
+    check_writable(path)
+
+
+def write_report(path: Path, record: Record, known: Registry) -> None:
+    """Write the report of a run.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    if path.suffix.lower() in _MARKDOWN:
+        write_text(path, markdown_page(run_report(record)))
+    else:
+        strategy = known.get(record.result.strategy)
+        write_text(path, html_page(run_page(record, strategy, bounds=DEFAULT_BOUNDS)))

@@ -31,6 +31,7 @@ from ..run_report import report_answer, report_head, report_work
 from ..web.find_page import find_page
 from .coach import Brief, show_coached
 from .output import Column, confirm_deletion, local_time, print_line, print_note, print_record, write_text
+from .pages import check_report, write_report
 from .parameters import Options, PageSize, RunChoice, RunId, WholeNumber, read_pairs
 from .settings import Common, Limits, RunSettings, Shown
 from .solve import await_drive, resume_command, show_result
@@ -86,9 +87,16 @@ def _answer_or_end(row: RunHead) -> str:
     return f"({why})" if why else ""
 
 
-def show_(run_id: RunId, /, *, common: Common = Common()) -> int:
-    """Show one run: its path, thoughts, questions and result."""
+def show_(run_id: RunId, /, *, report: Path | None = None, common: Common = Common()) -> int:
+    """Show one run: its path, thoughts, questions and result.
+
+    Args:
+        report: Write a report of it to this file too: FILE.md or FILE.html.
+    """
+    check_report(report)
     _, record = common.do_on_run(run_id, lambda app, run_id: app.engine.record(run_id))
+    if report is not None:
+        write_report(report, record, common.strategies())
     return common.show(record.document() if common.as_data else None, lambda: _print_record(record))
 
 

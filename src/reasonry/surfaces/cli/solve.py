@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ...app.app import App
@@ -19,7 +20,8 @@ from ...strategies import DEFAULT_STRATEGY, SELECTOR
 from ...text import clip
 from .. import present
 from ..run_report import outline
-from .output import print_line, print_note
+from .output import print_note
+from .pages import check_report, write_report
 from .parameters import Context, Criteria, Options, Problem, Prompts, Strategy, Text, read_pairs, read_text
 from .settings import AnswerSettings, Limits, RunSettings, Shown
 
@@ -34,6 +36,7 @@ def solve(
     option: Options = (),
     session: Context = None,
     prompt: Prompts = (),
+    report: Path | None = None,
     explain: bool = False,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
@@ -41,8 +44,10 @@ def solve(
     """Solve a problem.
 
     Args:
+        report: Write a report of the run to this file too: FILE.md or FILE.html.
         explain: Show which strategy `auto` takes for the problem and why, and run nothing.
     """
+    check_report(report)
     text = read_problem(problem)
     if explain:
         request = settings.request(text, DEFAULT_STRATEGY, option)
@@ -53,10 +58,10 @@ def solve(
         explained = settings.do(explain_auto)
         return settings.common.show(explained, "{strategy} ({why})".format(**explained))
 
-    return _solve(settings.request(text, strategy, option, session, prompt), shown, settings)
+    return _solve(settings.request(text, strategy, option, session, prompt), report, shown, settings)
 
 
-def _solve(request: RunRequest, shown: Shown, settings: RunSettings) -> int:
+def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: RunSettings) -> int:
     """Drive a new run in view of the user, and return the exit code."""
     from .watch import watching
 
@@ -70,6 +75,8 @@ def _solve(request: RunRequest, shown: Shown, settings: RunSettings) -> int:
             async with app.engine.begin(order, performers) as opened:
                 ending = await await_drive(opened, performers, watch)
         performers.check_used(opened.run)
+        if report is not None:
+            write_report(report, opened.record, app.strategies)
         return ending
 
     return show_result(*settings.do(work), settings, shown)
@@ -80,6 +87,7 @@ def select(
     problem: Text | None = None,
     criteria: Criteria = (),
     option: Options = (),
+    report: Path | None = None,
     shown: Shown = Shown(),
     settings: RunSettings = RunSettings(),
 ) -> int:
@@ -90,12 +98,14 @@ def select(
     Args:
         files: The files of the candidates, at most 64.
         problem: The task that they are judged by; `-` reads it from standard input.
+        report: Write a report of the run to this file too: FILE.md or FILE.html.
     """
+    check_report(report)
     sentences = read_pairs(criteria, "criteria", "NAME=SENTENCE")
     texts = {file: read_text(file, "files") for file in files}
     request = settings.request(read_problem(problem), SELECTOR, option)
     request = replace(request, options={**request.options, "candidates": texts, "criteria": sentences})
-    return _solve(request, shown, settings)
+    return _solve(request, report, shown, settings)
 
 
 async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:
@@ -119,7 +129,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
     Args:
         repeated: The options that a command on the same run repeats.
     """
-    from .draw import print_blocks
+    from .draw import print_answer, print_blocks
 
     blocks = outline(document)
     print_blocks(blocks, sys.stderr)
@@ -138,7 +148,7 @@ def print_result(document: dict[str, Any], shown: Shown = Shown(), repeated: str
         print_note(f"resume with: {resume_command(document, repeated)}")
     answer = best if document["answer"] is None and shown.partial else document["answer"]
     if answer is not None:
-        print_line(answer)
+        print_answer(answer)
 
 
 def resume_command(document: Mapping[str, Any], repeated: str = "") -> str:

@@ -7,6 +7,7 @@ the beginning of the run.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -239,6 +240,7 @@ class PageBounds(Struct, frozen=True):
 
 
 DEFAULT_BOUNDS = PageBounds()
+EVERYTHING = PageBounds(*[sys.maxsize] * 4)
 _LEAST_CHARS = 60
 """Texts up to this length are never shortened; neither are ids, names and fixed words."""
 

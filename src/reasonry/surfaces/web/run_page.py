@@ -25,7 +25,7 @@ from ...guided.session_documents import thought_document
 from ...text import first_words
 from ..run_report import TITLE_CHARS, outline
 from .page import (
-    DEFAULT_BOUNDS,
+    EVERYTHING,
     DrawnCounts,
     PageBounds,
     PageCall,
@@ -57,7 +57,7 @@ def run_page(
     record: Record,
     strategy: Strategy[Any, Any] | None,
     ended_at_ms: int | None = None,
-    bounds: PageBounds = DEFAULT_BOUNDS,
+    bounds: PageBounds = EVERYTHING,
 ) -> PageDocument:
     """Return the page of a run.
 

@@ -10,7 +10,7 @@ from ...guided.export import stages_of
 from ...guided.transcripts import instant_ms
 from ...text import first_words
 from ..run_report import TITLE_CHARS
-from .page import DEFAULT_BOUNDS, PageBounds, PageDocument, PageNode, finish_page, mark_path
+from .page import EVERYTHING, PageBounds, PageDocument, PageNode, finish_page, mark_path
 from .run_nodes import ROOT, add_thoughts
 from .run_page import table_of
 
@@ -18,7 +18,7 @@ Document = Mapping[str, Any]
 
 
 def session_page(
-    session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = DEFAULT_BOUNDS
+    session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = EVERYTHING
 ) -> PageDocument:
     """Return the page of a session.
 
