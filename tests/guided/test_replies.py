@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reasonry.app.strategy_table import describe, describe_stage
+from reasonry.app.strategy_table import describe
 from reasonry.errors import UsageError
 from reasonry.guided.fields import required_fields
 from reasonry.guided.session_calls import ACTIONS
@@ -215,11 +215,7 @@ async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guida
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
 def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> None:
-
-    told = describe(strategy)["stages"]
-    assert told == [describe_stage(stage) for stage in strategy.stages]
-    for shown, listed, stage in zip(told, describe(strategy)["stages"], strategy.stages, strict=True):
-        assert shown.items() <= listed.items()
+    for shown, stage in zip(describe(strategy)["stages"], strategy.stages, strict=True):
         assert shown["requires"] == required_fields(stage)
         assert [name for name in shown["fields"] if name not in shown["optional"]] == [
             *required_fields(stage)

@@ -101,7 +101,8 @@ def _stage(written: _Stage) -> Stage[Any]:
 def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
     """Describe a strategy as JSON data: name, source, stages and options.
 
-    An option is `{name, default, description, …}`; its other members (`type`, `minimum`, `enum`) are JSON schema.
+    An option is `{name, default, description, …}`; its other members (`type`, `minimum`, `enum`) are JSON schema. A
+    stage has the form of a table's row; its `fields` have the JSON schema of each member of `data`.
     """
     options = inlined_schema(strategy.options).get("properties", {})
     return {
@@ -112,13 +113,13 @@ def describe(strategy: Strategy[Any, Any]) -> dict[str, Any]:
         "aliases": list(strategy.aliases),
         "driven": strategy.is_driven,
         "calls": strategy.calls,
-        "stages": [{**describe_stage(stage), **_describe_form(stage)} for stage in strategy.stages],
+        "stages": [_describe_stage(stage) for stage in strategy.stages],
         "options": [{"name": name, "default": None, "description": "", **options[name]} for name in options],
     }
 
 
-def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
-    """Describe a stage in the form of a table's row; `fields` has the JSON schema of each member of `data`."""
+def _describe_stage(stage: Stage[Any]) -> dict[str, Any]:
+    example = None if stage.example is None else dict(stage.example)
     return {
         "name": stage.name,
         "description": stage.description,
@@ -130,12 +131,8 @@ def describe_stage(stage: Stage[Any]) -> dict[str, Any]:
         "requires": required_fields(stage),
         "fields": {field.name: dict(field.schema) for field in stage.fields},
         "optional": [field.name for field in stage.fields if not field.required],
+        **({"reply_schema": stage.form, "reply_example": example} if stage.form else {}),
     }
-
-
-def _describe_form(stage: Stage[Any]) -> dict[str, Any]:
-    example = None if stage.example is None else dict(stage.example)
-    return {"reply_schema": stage.form, "reply_example": example} if stage.form else {}
 
 
 def diagram(strategy: Strategy[Any, Any]) -> str:

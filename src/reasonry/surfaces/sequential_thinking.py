@@ -5,12 +5,14 @@ An agent pays for descriptions in every request, so they are short.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import UsageError
 from ..guided.sessions import Sessions
 from ..guided.thinking_tool import EVIDENCE, Notice, ShownThought, ThinkingCall, ThinkingReply, tool_schema
+from ..guided.tool_arguments import not_a_choice
 
 Schema = dict[str, Any]
 
@@ -67,8 +69,6 @@ SESSIONS_DESCRIPTION = (
 LOOP_LIMITS: Mapping[str, int] = {"design": 20, "research": 15, "analyse": 1}
 """The steps to give an agent loop with the thinking tool, by phase."""
 
-_SPELLINGS = {"analyze": "analyse", "analyse_code": "analyse", "analyze_code": "analyse"}
-
 
 def loop_limit(phase: str) -> int:
     """Return the number of steps for an agent's loop in a phase: design 20, research 15, analyse 1.
@@ -76,14 +76,9 @@ def loop_limit(phase: str) -> int:
     Raises:
         UsageError: The phase is unknown; `choices` has the phases.
     """
-    name = phase.strip().lower().replace("-", "_")
-    name = _SPELLINGS.get(name, name)
+    name = re.sub(r"^analy[sz]e(.code)?$", "analyse", phase.strip().lower())
     if name not in LOOP_LIMITS:
-        raise UsageError(
-            f"There is no phase {phase[:60]!r}. The phases: {', '.join(LOOP_LIMITS)}.",
-            field="phase",
-            choices=list(LOOP_LIMITS),
-        )
+        raise not_a_choice("phase", phase, LOOP_LIMITS)
     return LOOP_LIMITS[name]
 
 
