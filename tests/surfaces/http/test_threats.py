@@ -205,15 +205,9 @@ def test_a05_a06_what_is_anothers_looks_exactly_like_what_is_not_there(guarded: 
     session_id = begin(ana, "only mine", "herons")
 
     def seen(client: httpx2.Client, named: str) -> list[tuple[int, str]]:
-        place = f"/api/sessions/{named}"
+        # `test_schema` asks every operation for the id.
         answers = [
-            client.get(place),
-            client.get(f"{place}/page"),
-            client.get(f"{place}/export"),
-            client.patch(place, json={"pinned": True}),
-            client.post(f"{place}/thoughts", json=thought(2)),
             client.get("/api/search", params={"query": "herons", "session_id": named}),
-            client.delete(place),
             client.get("/api/sessions", params={"cursor": named}),
         ]
         return [

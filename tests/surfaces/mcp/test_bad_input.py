@@ -46,22 +46,6 @@ LINES = {
     "a method that is no text": (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600),
     "a list of params": (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}', -32600),
     "nothing but depth": (_nested(100_000), -32600),
-    "an unknown method": (b'{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
-    "arguments that are a list": (
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"sessions","arguments":[]}}',
-        -32602,
-    ),
-    "no tool name": (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
-    "an unknown tool": (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}', -32602),
-    "an unknown prompt": (b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x"}}', -32602),
-    "an unknown resource": (
-        b'{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"reasonry://strategies/../x"}}',
-        -32602,
-    ),
-    "a second handshake of bad form": (
-        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}',
-        -32602,
-    ),
 }
 
 

@@ -25,21 +25,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory" if request.param == "memory" else str(tmp_path / "store.db")
 
 
-def test_a_call_that_comes_again_is_kept_once_wherever_its_session_stands(store: str) -> None:
-    with Raw(store) as raw:
-        first = raw.think(1, 5, strategy="react")
-        again = raw.think(1, 5, strategy="react")
-        assert reasons(again) == ["already_kept"]
-        assert {name: again[name] for name in first} == first
-        other = raw.think(1, 5, thought="another")
-        raw.think(2, 5)
-        late = raw.think(1, 5, strategy="react")
-        assert (late["sessionId"], late["thoughtHistoryLength"]) == (first["sessionId"], 1)
-        ended = raw.think(3, 3, nextThoughtNeeded=False)
-        assert raw.think(3, 3, nextThoughtNeeded=False)["summary"] == ended["summary"]
-        assert texts(raw, other["sessionId"]) == ["another", "thought 2", "thought 3"]
-
-
 def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_path: Path) -> None:
     store, here, there = tmp_path / "store.db", tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -76,18 +61,6 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         resumed = raw.call("sessions", action="resume")
         assert resumed["session_id"] == begun["there"]
         assert raw.think(3, 7)["sessionId"] == begun["there"]
-
-
-def test_calls_sent_without_waiting_all_go_where_the_first_one_leads(store: str) -> None:
-    with Raw(store) as raw:
-        ended = raw.think(1, nextThoughtNeeded=False)["sessionId"]
-        replies = _all_at_once(raw, [thought(number) for number in range(3, 21)])
-        begun = {reply["sessionId"] for reply in replies}
-        assert (len(begun), ended in begun) == (1, False)
-        sid = begun.pop()
-        assert texts(raw, sid) == [f"thought {number}" for number in range(3, 21)]
-        named = _all_at_once(raw, [thought(number, sessionId=sid[:20]) for number in range(21, 41)])
-        assert [reply["thoughtHistoryLength"] for reply in named] == list(range(19, 39))
 
 
 def test_two_agents_that_send_without_waiting_lose_nothing(store: str) -> None:

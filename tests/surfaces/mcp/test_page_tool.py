@@ -8,15 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 
 from reasonry.surfaces.web.page import PageDocument
-from tests.forked import forking_python
 
 from ..web.laws import check_page
 from ..web.making import page_in
-from .raw import COMMAND, ENVELOPE, INFO, Raw
+from .raw import ENVELOPE, INFO, Raw
 
 UI = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 URI = "ui://reasonry/page.html"
@@ -87,17 +84,3 @@ def test_what_declares_no_pages_is_told_of_none(capabilities: dict[str, Any]) ->
     with Raw(greet=None) as raw:
         greeted(raw, capabilities)
         assert "_meta" not in listed(raw.ask("tools/list"))["show"]
-
-
-@pytest.mark.anyio
-async def test_an_sdk_client_gets_the_path_over_standard_input_and_output(tmp_path: Path) -> None:
-    environ = {"REASONRY_STORE": "memory", "REASONRY_PAGES": str(tmp_path)}
-    server = StdioServerParameters(command=forking_python(), args=[*COMMAND[1:]], env=environ)
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as client:
-        await client.initialize()
-        thought = {"thought": "a", "thoughtNumber": 1, "totalThoughts": 1, "nextThoughtNeeded": False}
-        await client.call_tool("sequentialthinking", thought)
-        result = await client.call_tool("show", {})
-        assert result.structured_content is not None
-        text = Path(result.structured_content["path"]).read_text("utf-8")
-        assert page_in(text)["answer"] == "a"

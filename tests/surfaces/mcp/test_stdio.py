@@ -13,35 +13,13 @@ from typing import Any
 import pytest
 
 from ...contracts.without_posix import without_posix
-from .raw import COMMAND, ENVELOPE, Raw, document, thought
+from .raw import COMMAND, Raw, thought
 
 each_wire = pytest.mark.parametrize(
     "command",
     [COMMAND, without_posix("reasonry.surfaces.mcp.serve")],
     ids=["as it is", "without POSIX"],
 )
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_every_handshake_version_is_spoken(version: str) -> None:
-    with Raw(greet=version) as raw:
-        assert raw.greeting["protocolVersion"] == version
-        assert raw.think()["thoughtHistoryLength"] == 1
-
-
-def test_an_unknown_version_is_answered_with_the_latest() -> None:
-    with Raw(greet="1999-01-01") as raw:
-        assert raw.greeting["protocolVersion"] == "2025-11-25"
-
-
-def test_the_stateless_protocol_needs_no_handshake() -> None:
-    with Raw(greet=None) as raw:
-        found = raw.ask("server/discover", {"_meta": ENVELOPE})["result"]
-        call = {"name": "sequentialthinking", "arguments": thought(), "_meta": ENVELOPE}
-        answer = raw.ask("tools/call", call)
-    assert found["supportedVersions"] == ["2026-07-28"]
-    assert answer["result"]["resultType"] == "complete"
-    assert document(answer)["thoughtHistoryLength"] == 1
 
 
 def test_nothing_heavy_is_loaded_whatever_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
