@@ -1,7 +1,6 @@
-"""List, find and read runs for agents: bounded documents, by wire names.
+"""Find and read runs for agents: bounded documents, by wire names.
 
-Rule 1: a page has limits on entries and characters; a shortened text says so.
-Rule 2: an unreadable run hides no other run.
+A page has limits on entries and characters; a shortened text says so.
 """
 
 from __future__ import annotations
@@ -18,15 +17,13 @@ from ..core.strategy import Strategy
 from ..engine.compact_replies import compact_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
-from ..engine.open_questions import handed_out
 from ..engine.record import Record
-from ..errors import ReasonryError, UsageError
+from ..errors import UsageError
 from ..guided.session_documents import instant, thought_document
 from ..guided.tool_arguments import position_of
 from ..records import RunRow
 from ..text import clip, cut
-from .agent_calls import ListRuns, ReadTrace
-from .run_head import run_head
+from .agent_calls import ReadTrace
 from .run_thoughts import thought_rows
 
 Document = dict[str, Any]
@@ -37,7 +34,6 @@ MAX_TEXT_CHARS = 4_000
 MAX_PAGE_CHARS = 20_000
 """The limit of a page, which always has its first entry."""
 MAX_PATH_STAGES = 100
-_HEAD_CHARS = 80
 _MAX_NAMED_RUNS = 5
 _OF_HEADS = (
     *("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "why", "usage"),
@@ -47,35 +43,7 @@ _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
 """Members of guided thoughts that are meaningless for a run's thoughts."""
 
 
-# -- lists of runs
-
-
-async def list_runs(engine: Engine, call: ListRuns) -> Document:
-    """Return a page of runs, newest first.
-
-    Raises:
-        NotFoundError: The run of the cursor does not exist.
-    """
-    rows = await engine.store.runs(limit=call.limit + 1, before=call.cursor)
-    shown = rows[: call.limit]
-    more = shown[-1].run_id if len(rows) > call.limit else None
-    return {"runs": [await _row_document(engine, row) for row in shown], "next_cursor": more}
-
-
-async def _row_document(engine: Engine, row: RunRow) -> Document:
-    head = run_head(row)
-    shown: Document = {
-        name: head[name] for name in ("run_id", "session_id", "strategy", "status", "outcome", "mode")
-    }
-    shown |= {"created_at": instant(row.created_at_ms), "updated_at": instant(row.updated_at_ms)}
-    shown |= {name: clip(head[name] or "", _HEAD_CHARS) for name in ("problem", "answer") if head[name]}
-    if row.status == "active" and row.model == CALLER:
-        with contextlib.suppress(ReasonryError):
-            shown["questions_open"] = len(handed_out((await engine.read(row.run_id, whole=False)).run))
-    if row.reason:
-        detail = {"detail": row.detail} if row.outcome == "error" else {}
-        shown["termination"] = {"reason": row.reason, **detail}
-    return shown
+# -- which run
 
 
 async def find_run(engine: Engine, own: Sequence[str], *, only_open: bool) -> str:

@@ -111,8 +111,7 @@ def test_the_same_filter_shows_the_same_rows_in_the_same_order(
         found = surfaces[name].call(use, {**given, **instants}).document[rows]
         assert tuple(row[key] for row in found) == wanted, name
         shown.append(alike(found))
-    # Agents are shown less of a run.
-    assert shown == shown[:1] * len(on) or (use, on) == ("list", AGENTS)
+    assert shown == shown[:1] * len(on)
 
 
 def instant_of(row: Document) -> int:
@@ -147,4 +146,4 @@ def test_pages_are_the_whole_list_in_its_order(
             assert len(page[rows]) == 1, name
         assert (paged, whole["next_cursor"]) == (whole[rows], None), name
         shown.append(alike(whole[rows]))
-    assert shown == shown[:1] * len(on) or use == "list"
+    assert shown == shown[:1] * len(on)

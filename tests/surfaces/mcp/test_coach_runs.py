@@ -157,13 +157,6 @@ def test_a_list_pages_through_all_runs(tmp_path: Path) -> None:
             if cursor is None:
                 break
         assert found == wanted
-        rows = {run["run_id"]: run for run in whole["runs"]}
-        assert rows[first]["questions_open"] == 1
-        assert len(rows[first]["problem"]) <= 80
-        assert (rows[first]["mode"], rows[driven]["mode"]) == ("coached", "driven")
-        assert (rows[driven]["status"], rows[ended[0]]["status"]) == ("done", "cancelled")
-        assert rows[driven]["answer"].endswith("24")
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", rows[last]["created_at"])
 
 
 # -- one run read

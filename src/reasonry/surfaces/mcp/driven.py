@@ -26,9 +26,9 @@ from ...app.agent_calls import (
     named_limits,
     read_coach_call,
 )
-from ...app.agent_runs import find_run, list_runs, no_run_named, read_trace
+from ...app.agent_runs import find_run, no_run_named, read_trace
 from ...app.app import App
-from ...app.runs import coach_answer, coach_take_over
+from ...app.runs import coach_answer, coach_take_over, list_runs
 from ...engine.coach import Coach
 from ...engine.result import Result
 from ...errors import NotFoundError, UsageError
@@ -187,7 +187,7 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
         raise await no_run_named(engine, error.message) from None
     match call:
         case ListRuns():
-            return await list_runs(engine, call)
+            return await list_runs(app, call.limit, call.cursor)
         case NewRun():
             document = await _begin(app, call, context)
         case OneRun():

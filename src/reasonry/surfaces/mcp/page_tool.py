@@ -103,14 +103,9 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
 
 def _summary(page: PageDocument) -> Document:
     dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
-    answer, spend = page.answer, dict[str, Document]()
-    for name in filter(page.used.get, page.used):
-        dropped_share = getattr(page.cost_of_dropped, name, None)
-        spent = {"used": page.used[name], "limit": page.budget.get(name), "on_dropped": dropped_share}
-        spend[name] = {key: value for key, value in spent.items() if value is not None}
+    answer = page.answer
     return {
         **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},
         "answer": answer if answer is None else answer[:_ANSWER_CHARS],
         "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
-        "spend": spend,
     }
