@@ -7,15 +7,6 @@ import time
 from .serving import Serving
 
 
-def test_an_unknown_address_is_an_error_of_the_one_shape(serving: Serving) -> None:
-    answer = serving.client().get("/api/nothing")
-    error = answer.json()["error"]
-    assert answer.status_code == 404
-    assert error["code"] == "not_found"
-    assert not error["retryable"]
-    assert error["request_id"]
-
-
 def test_a_misspelled_member_is_refused_with_the_nearest_name(serving: Serving) -> None:
     error = serving.client().post("/api/runs", json={"problm": "x"}).json()["error"]
     assert (error["code"], error["field"]) == ("invalid_request", "problm")
