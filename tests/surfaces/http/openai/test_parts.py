@@ -91,6 +91,8 @@ def test_one_reply_is_passed_on_at_a_time_and_a_thought_is_said_once() -> None:
     thoughts = [{"text": "second  one"}, {"text": "first"}, {"text": "a new one"}]
     assert told("answered", effect="e2", thoughts=thoughts) == "\n\nsecond  one\n\na new one"
     assert told("retrying", effect="e4") == ""
+    assert told("answered", at_ms=4_999, usage={"calls": 2}) == ""
+    assert told("answered", at_ms=6_500, usage={"calls": 3}) == "\n\n(3 calls, 6 s so far)"
     data = '{"steps": ["it rains", "it pours"], "why": "", "answer": "stay"}'
     assert told("text", effect="e3", text=data) == "\n\nit rains\nit pours\n\nstay"
 

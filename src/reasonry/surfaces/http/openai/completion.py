@@ -31,7 +31,7 @@ from ....errors import ConflictError, NotFoundError, OverloadedError, ReasonryEr
 from ....models.http_session import HEADER, enter_nested
 from ....records import JobOptions
 from ....supervisor import HUNG_UP, RunEvent
-from ...present import end_text
+from ...present import count_of, end_text
 from ..context import RequestContext, page_url
 from ..documents import read_json, read_key
 from ..inventory import read_name
@@ -51,6 +51,8 @@ from .request import (
 
 _SAY_NOTHING: Final = ("sent", "ended")
 """Events with neither text nor thoughts, which need no document."""
+SAY_SPEND_MS: Final = 5_000
+"""Milliseconds of run time between two reports of the spending."""
 _REMEMBERED: Final = 20_000
 _OPENS: Final = "<answer>"
 _CLOSES: Final = "</answer>"
@@ -100,8 +102,8 @@ class Thinking:
         """The replies that have begun to arrive."""
         self._speaker = self._raw = self._read = ""
         """The streamed reply, its text so far, and the readable part of that text."""
-        self._said = ""
-        """The end of the streamed text without spaces."""
+        self._said, self._spend_said_ms = "", 0
+        """The end of the streamed text without spaces, and the time of the last report of the spending."""
 
     def take(self, event: RunEvent) -> Iterator[str]:
         """Yield the text that an event adds."""
@@ -123,6 +125,10 @@ class Thinking:
             text = str(thought.get("text", "")).strip()
             if text and _SPACE.sub("", text) not in self._said:
                 yield self._say(text, begins=True)
+        if not self._speaker and data.get("at_ms", 0) >= self._spend_said_ms + SAY_SPEND_MS:
+            self._spend_said_ms = data["at_ms"]
+            spent = f"({count_of(data['usage']['calls'], 'call')}, {data['at_ms'] // 1_000} s so far)"
+            yield self._say(spent, begins=True)
 
     def _say(self, text: str, *, begins: bool) -> str:
         self._said = (self._said + _SPACE.sub("", text))[-_REMEMBERED:]
