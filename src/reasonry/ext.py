@@ -33,6 +33,6 @@ from .records import Found as Found, RunStore as RunStore, SessionChange as Sess
 from .records import SessionFilters as SessionFilters, SessionRow as SessionRow, SessionStore as SessionStore
 from .records import SessionView as SessionView, Store as Store, Sweep as Sweep, ThoughtRow as ThoughtRow
 from .surfaces.python.streaming import BudgetEvent as BudgetEvent, CallEvent as CallEvent
-from .surfaces.python.streaming import EndEvent as EndEvent
+from .surfaces.python.streaming import EndEvent as EndEvent, ScoreEvent as ScoreEvent
 from .surfaces.python.streaming import StreamEvent as StreamEvent, ThoughtEvent as ThoughtEvent
 from .surfaces.python.streaming import VerdictEvent as VerdictEvent

@@ -73,6 +73,16 @@ def test_the_command_expects_the_same() -> None:
     assert config["operations"][1]["include-operation-id"] == [*REFUSED_AT_TIMES]
 
 
+def test_the_schema_is_also_a_page_that_loads_nothing(serving: Serving) -> None:
+    found = serving.client().get("/docs")
+    assert found.headers["content-type"].startswith("text/html")
+    assert "<h2>POST /api/runs</h2>" in found.text
+    assert not re.search("<(?:script|style|link|img|iframe)", found.text)
+    links = set(re.findall('href="([^"]*)"', found.text))
+    assert links
+    assert all(f'id="{link[1:]}"' in found.text for link in links)
+
+
 def operations(schema: Any) -> list[tuple[str, str, Any]]:
     return [
         (path, method, operation)

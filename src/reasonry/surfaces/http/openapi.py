@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import inspect
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, TypedDict
 
@@ -142,3 +144,34 @@ def _responses(operation: Operation, schema_of: Mapping[Any, Schema], summary: s
         responses[status] = {"description": about, **brings}
     responses[operation.status] = {"description": summary, **content}
     return {str(status): response for status, response in sorted(responses.items())}
+
+
+# -- as a page
+
+
+def reference_page(document: Schema) -> str:
+    """Return an OpenAPI document as an HTML page without scripts, styles or other files."""
+    info = document["info"]
+    head = (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    )
+    title = html.escape(f"{info['title']} {info['version']}: the HTTP API")
+    about = html.escape(info["description"])
+    return "\n".join([f"{head}<title>{title}</title><h1>{title}</h1><p>{about}</p>", *_sections(document)])
+
+
+def _sections(document: Schema) -> Iterator[str]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"<h2>{method.upper()} {html.escape(path)}</h2>"
+            yield f"<p>{html.escape(operation['summary'])} {html.escape(operation['description'])}</p>"
+            parts = ("parameters", "requestBody", "responses")
+            yield _data({name: operation[name] for name in parts if operation.get(name)})
+    for name, schema in document["components"]["schemas"].items():
+        yield f'<h2 id="{name}">{name}</h2>{_data(schema)}'
+
+
+def _data(value: Schema) -> str:
+    text = html.escape(json.dumps(value, indent=2), quote=False)
+    linked = re.sub(rf"{_NAMED}(\w+)", r'<a href="#\1">\1</a>', text)
+    return f"<pre>{linked}</pre>"

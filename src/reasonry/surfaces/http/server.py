@@ -30,7 +30,7 @@ from .context import RequestContext, Wiring
 from .documents import reply
 from .gate import RequestGate
 from .openai import routes as openai
-from .openapi import describe_api
+from .openapi import describe_api, reference_page
 from .operations import Endpoint, Operation
 from .protocol import make_protocol
 from .server_settings import ServerSettings
@@ -61,6 +61,11 @@ async def read_api(context: RequestContext) -> Response:
     return reply(_schema())
 
 
+async def read_reference(context: RequestContext) -> Response:
+    """Return the schema as a self-contained page."""
+    return Response(reference_page(_schema()), headers=_CHANGING, media_type="text/html")
+
+
 @cache
 def _schema() -> dict[str, Any]:
     return describe_api(TABLE)
@@ -84,6 +89,7 @@ async def read_asset(context: RequestContext, version: str, name: str) -> Respon
 
 BESIDES = (
     Operation("GET", "/api/openapi.json", read_api),
+    Operation("GET", "/docs", read_reference),
     *mcp.OPERATIONS,
     Operation("GET", "/", read_page, checks_query=False),
     Operation("GET", "/assets/{version}/{name:path}", read_asset),

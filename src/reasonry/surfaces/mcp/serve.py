@@ -36,6 +36,7 @@ _LET_GO_S = 1.5
 _DRAIN_S = 0.5
 """Seconds for the client to read its last replies."""
 _MAX_TOLD = 20
+_COLOURS = {"💭 Thought": "34", "🔄 Revision": "33", "🌿 Branch": "32"}
 _MAX_CHARS = 20_000
 _MAX_WAITING = 256
 """The most waiting lines of the log."""
@@ -49,7 +50,7 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that other code cannot read from or write
     into the conversation.
     """
-    log = ThoughtLog(2)
+    log = ThoughtLog(2, environ)
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
         server.watch = log.add
     with _conversation() as (source, sink):
@@ -151,9 +152,15 @@ async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
 
 
 class ThoughtLog:
-    """Writes thoughts to a descriptor that may have no reader. It drops lines rather than wait."""
+    """Writes thoughts to a descriptor that may have no reader. It drops lines rather than wait.
 
-    def __init__(self, sink: int) -> None:
+    Args:
+        environ: The environment, for `NO_COLOR` and `FORCE_COLOR`.
+    """
+
+    def __init__(self, sink: int, environ: Mapping[str, str]) -> None:
+        wants_colour = os.isatty(sink) or bool(environ.get("FORCE_COLOR"))
+        self._colour = wants_colour and not environ.get("NO_COLOR")
         self._sink = sink
         self._waiting = queue.Queue[str | None](maxsize=_MAX_WAITING)
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -162,7 +169,7 @@ class ThoughtLog:
     def add(self, tool: str, arguments: Document, document: Document) -> None:
         """Write a thought."""
         if tool == "sequentialthinking":
-            self.write(show_thought(SECRETS.mask_data(arguments), document))
+            self.write(show_thought(SECRETS.mask_data(arguments), document, colour=self._colour))
 
     def write(self, text: str | None) -> None:
         """Queue a text unless the queue is full. None marks the end."""
@@ -180,15 +187,17 @@ class ThoughtLog:
                 write_whole(self._sink, text.encode("utf-8", "backslashreplace"))
 
 
-def show_thought(arguments: Mapping[str, Any], document: Document) -> str:
+def show_thought(arguments: Mapping[str, Any], document: Document, *, colour: bool) -> str:
     """Format a thought for the log: a heading, and the text below it."""
-    head = inert(heading(arguments, document).replace("\n", " "))
+    kind, title = heading(arguments, document)
+    title = inert(title.replace("\n", " "))
+    head = f"\x1b[{_COLOURS[kind]}m{title}\x1b[0m" if colour else title
     text = cut(str(arguments.get("thought", "")).replace("\r\n", "\n"), _MAX_CHARS)
     return "\n".join(["", head, *(f"  {inert(line)}" for line in text.split("\n"))]) + "\n"
 
 
-def heading(arguments: Mapping[str, Any], document: Document) -> str:
-    """Return the heading of a thought."""
+def heading(arguments: Mapping[str, Any], document: Document) -> tuple[str, str]:
+    """Return the heading of a thought, and its kind."""
     place = f"{document.get('thoughtNumber', '?')}/{document.get('totalThoughts', '?')}"
     if arguments.get("isRevision") or arguments.get("revisesThought") is not None:
         kind, about = "🔄 Revision", f" (revising thought {arguments.get('revisesThought', '?')})"
@@ -199,7 +208,7 @@ def heading(arguments: Mapping[str, Any], document: Document) -> str:
     else:
         kind, about = "💭 Thought", ""
     stage = document.get("stage")
-    return f"{kind} {place}{about}" + (f" · {stage}" if stage else "")
+    return kind, f"{kind} {place}{about}" + (f" · {stage}" if stage else "")
 
 
 if __name__ == "__main__":

@@ -25,9 +25,17 @@ P = ParamSpec("P")
 
 
 class ThoughtEvent(Struct, frozen=True, tag="thought"):
-    """A thought was recorded, with its score if it has one."""
+    """A thought was recorded."""
 
     run_id: str
+    thought: Thought
+
+
+class ScoreEvent(Struct, frozen=True, tag="score"):
+    """A thought was scored."""
+
+    run_id: str
+    score: float
     thought: Thought
 
 
@@ -69,7 +77,7 @@ class EndEvent(Struct, frozen=True, tag="end"):
     result: Result
 
 
-StreamEvent = ThoughtEvent | CallEvent | VerdictEvent | BudgetEvent | EndEvent
+StreamEvent = ThoughtEvent | ScoreEvent | CallEvent | VerdictEvent | BudgetEvent | EndEvent
 
 
 class _StreamObserver(Observer):
@@ -97,6 +105,8 @@ class _StreamObserver(Observer):
             self._put(VerdictEvent(self._run_id, latest.id or "", verdict.verdict, verdict.detail))
         for thought in step.thoughts:
             self._put(ThoughtEvent(self._run_id, thought))
+            if thought.score is not None:
+                self._put(ScoreEvent(self._run_id, thought.score, thought))
         if run.usage != self._usage:
             self._usage = run.usage
             self._put(BudgetEvent(self._run_id, run.usage, run.budget))
