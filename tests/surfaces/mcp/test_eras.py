@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasonry.app.app import App
+from reasonry.core.strategy import Strategy
 from reasonry.records import Store
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
@@ -57,6 +60,92 @@ async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: P
         assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
         prompts = (await client.list_prompts()).prompts
         assert {one.name for one in prompts} == set(STRATEGIES)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_a_random_legal_walk_of_each_strategy_reaches_the_end(mode: str) -> None:
+    async with _client(mode, "memory") as client:
+        for name in STRATEGIES:
+            await _walk(client, name)
+
+
+async def _walk(client: Any, name: str) -> None:
+    strategy, chance = STRATEGIES[name], random.Random(name)
+    last = next(stage.name for stage in strategy.stages if not stage.to)
+    stage, session, number, refusals = strategy.first, None, 0, 0
+    while stage != last:
+        number += 1
+        assert number < 400
+        reply = await _think(client, name, stage, session, number)
+        session = reply["sessionId"]
+        assert reply["stage"] == stage
+        nexts = [one["name"] for one in reply["nextStages"]]
+        assert nexts == list(strategy.by_name[stage].to)
+        far = [one.name for one in strategy.stages if one.name not in (*nexts, stage)]
+        illegal = next((one for one in far if not _is_filled(strategy, stage, one)), None)
+        if illegal is not None:
+            refusals += 1
+            await _is_refused(client, name, illegal, session, nexts)
+        stage = chance.choice(nexts)
+    reply = await _think(client, name, last, session, number + 1, nextThoughtNeeded=False)
+    assert reply["stage"] == last
+    assert reply["nextStages"] == []
+    assert reply["summary"]
+    assert refusals
+
+
+def _is_filled(strategy: Strategy[Any, Any], stage: str, to: str) -> bool:
+    """Whether the one shortest way to a stage goes through stages that ask for no field, so that it is taken."""
+    ways = [[stage]]
+    while ways and not any(way[-1] == to for way in ways):
+        passed = {name for way in ways for name in way}
+        ways = [
+            [*way, after] for way in ways for after in strategy.by_name[way[-1]].to if after not in passed
+        ]
+    shortest = [way for way in ways if way[-1] == to]
+    between = [field for way in shortest for name in way[1:-1] for field in strategy.by_name[name].fields]
+    return len(shortest) == 1 and not any(field.required for field in between)
+
+
+async def _think(
+    client: Any, name: str, stage: str, session: str | None, number: int, **more: Any
+) -> dict[str, Any]:
+    fields = {one.name: sample(one.schema) for one in STRATEGIES[name].by_name[stage].fields if one.required}
+    if "planning" in fields:
+        fields["planning"] = [{"description": "Conclusion", "status": "Done"}]
+    begin = {"strategy": name} if session is None else {"sessionId": session}
+    arguments = thought(number, number, stage=stage, data=fields, **begin, **more)
+    reply = (await client.call_tool("sequentialthinking", arguments)).structured_content
+    assert "error" not in reply, reply
+    return reply
+
+
+async def _is_refused(client: Any, name: str, stage: str, session: str, legal: list[str]) -> None:
+    result = await client.call_tool("sequentialthinking", thought(1, stage=stage, sessionId=session))
+    assert result.is_error
+    error = result.structured_content["error"]
+    assert "Invalid transition from" in error["message"]
+    assert all(one in error["message"] for one in legal)
+
+
+def sample(schema: Mapping[str, Any]) -> Any:
+    """Return a value of a schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    kind = schema.get("type", "string")
+    match kind if isinstance(kind, str) else kind[0]:
+        case "string":
+            return "some text"
+        case "boolean":
+            return True
+        case "integer" | "number":
+            return schema.get("minimum", schema.get("maximum", 1))
+        case "array":
+            return [sample(schema.get("items", {}))] * schema.get("minItems", 1)
+        case _:
+            properties = schema.get("properties", {})
+            return {key: sample(properties.get(key, {})) for key in schema.get("required", [])}
 
 
 # --- beside the SDK
