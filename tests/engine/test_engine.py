@@ -95,16 +95,6 @@ async def test_an_error_of_the_model_ends_the_run_as_failed_with_its_code(error:
     assert (model.calls, result.usage.calls) == (3, 3)
 
 
-async def test_a_run_cancelled_from_outside_stops_its_drive() -> None:
-    slow, engines = CountingModel(latency_s=30), engine()
-    run_id = await accept(engines, order())
-    task = asyncio.create_task(drive(engines, run_id, Performers(slow)))
-    await asyncio.sleep(0.05)
-    await engines.cancel(run_id)
-    result = await asyncio.wait_for(task, 5)
-    assert (result.status, result.termination.reason, slow.in_flight) == ("cancelled", "cancelled", 0)
-
-
 THINK, END = LOOP.stages
 
 

@@ -18,7 +18,7 @@ from reasonry.app.app import App
 from reasonry.core.bodies import Body, go, request, stay
 from reasonry.core.effects import Ask
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.engine.journal import DIRECT_LINES, Chain, Ended, read, read_last
+from reasonry.engine.journal import DIRECT_LINES, Chain, Ended, read
 from reasonry.engine.policy import Performers
 from reasonry.engine.record import record_of, record_of_run
 from reasonry.engine.run import PromptLog, fold
@@ -92,7 +92,7 @@ async def test_a_run_keeps_its_prompts_in_what_they_add(app: App) -> None:
     for steps in (100, 400):
         run_id = await finish(app, steps)
         run = (await app.engine.read(run_id)).run
-        ended = read_last(run_id, await app.store.lines(run_id))
+        (*_, ended), _ = read(run_id, await app.store.lines(run_id))
         assert isinstance(ended, Ended)
         kept[steps] = (
             sum(len(asked.prompt) for asked in run.asked.values()),
@@ -141,9 +141,8 @@ async def test_damage_anywhere_in_a_long_journal_is_found(app: App) -> None:
     lines = await app.store.lines(run_id)
     for number, line in enumerate(lines):
         changed = [*lines[:number], replace(line, body=line.body + b" "), *lines[number + 1 :]]
-        for reading in (read, read_last):
-            with pytest.raises(StoreError, match=f"at line {number + 1} "):
-                reading(run_id, changed)
+        with pytest.raises(StoreError, match=f"at line {number + 1} "):
+            read(run_id, changed)
     for of_run, foreign in ((run_id, [lines[0], *lines[2:]]), ("another run", lines)):
         with pytest.raises(StoreError, match="damaged"):
             read(of_run, foreign)

@@ -100,7 +100,7 @@ def _checked(whole: Whole | Damaged) -> Whole | Damaged:
     """Return what is read whole, the lines of a run compared with each other, as copying does."""
     try:
         if isinstance(whole, WholeRun):
-            journal.read_last(whole.row.run_id, whole.lines)
+            journal.read(whole.row.run_id, whole.lines)
     except StoreError as error:
         return Damaged(error.message)
     return whole

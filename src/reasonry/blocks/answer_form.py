@@ -7,13 +7,13 @@ checks that no schema expresses.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from ..core.bodies import Body, EffectFailed, Move, Request, Thought, request
+from ..core.bodies import Body, EffectFailed, Move, Thought, request
 from ..core.effects import Ask, Verify
 from ..core.events import UNREADABLE, Answered, Failed, Verified
 from ..core.json_schema import faults
@@ -66,7 +66,11 @@ def with_form(
                 (reply,) = yield request(state, ask)
                 text = msgspec.json.encode(reply.value).decode()
                 thoughts = (Thought(text, data={"answer": text}),)
-            fault = (yield from _check(state, problem, text)) if is_checked else ""
+            if is_checked:
+                check = Verify(problem, (text,), final=True, about=OUTPUT)
+                (verdict,) = yield request(state, check, give_failures=True)
+                is_wrong = isinstance(verdict, Verified) and verdict.verdict == "wrong"
+                fault = verdict.detail if is_wrong else ""
             if not fault:
                 return Move(text, thoughts=thoughts)
             ask, text = ask_again(question, Answered(text), Reading(refusal=fault)), None
@@ -79,12 +83,6 @@ def with_form(
         stage if stage.to else replace(stage, body=put_in_form, read=read) for stage in strategy.stages
     )
     return replace(strategy, stages=stages, wants_value=form.get("type") in VALUES)
-
-
-def _check(state: Any, problem: str, text: str) -> Generator[Request, Any, str]:
-    """Let the answer's type check it, and return its fault."""
-    (verdict,) = yield request(state, Verify(problem, (text,), final=True, about=OUTPUT), give_failures=True)
-    return verdict.detail if isinstance(verdict, Verified) and verdict.verdict == "wrong" else ""
 
 
 def read_in_form(text: str, form: Mapping[str, Any]) -> tuple[Any, str] | Unreadable:

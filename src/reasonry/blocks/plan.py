@@ -142,22 +142,17 @@ def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
 
     Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes its result or its mark.
     """
-    return tuple(_with_plain_status(step) for step in plan)
-
-
-def _with_plain_status(step: PlanStep) -> PlanStep:
-    step = replace(step, sub_steps=with_plain_statuses(step.sub_steps or ()) or None)
-    found = _STATUS.fullmatch(step.status.strip())
-    status = _STATUS_OF.get(plain_name(found["words"])) if found else None
-    if found is None or status is None:
-        return step
-    more = found["more"].strip() or None
-    return replace(
-        step,
-        status=status,
-        result=step.result or (more if status == DONE else None),
-        mark=step.mark or (more if status == VERIFICATION_NEEDED else None),
-    )
+    steps: list[PlanStep] = []
+    for step in plan:
+        step = replace(step, sub_steps=with_plain_statuses(step.sub_steps or ()) or None)
+        found = _STATUS.fullmatch(step.status.strip())
+        if found and (status := _STATUS_OF.get(plain_name(found["words"]))):
+            more = found["more"].strip() or None
+            result = step.result or (more if status == DONE else None)
+            mark = step.mark or (more if status == VERIFICATION_NEEDED else None)
+            step = replace(step, status=status, result=result, mark=mark)
+        steps.append(step)
+    return tuple(steps)
 
 
 def updated_plan(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> Plan:

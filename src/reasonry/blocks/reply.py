@@ -96,7 +96,9 @@ def number_entries(ask: Ask, name: str, entries: Sequence[T]) -> Iterator[tuple[
 def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
-    shown, problem = _shown_form(effect), str(effect.facts.get("problem") or "")
+    # Material may hold marks and objects of the form's fields.
+    parts = (effect.by_hand, effect.mark, effect.task) if effect.task else (effect.question,)
+    shown, problem = "\n".join((effect.system, *parts)), str(effect.facts.get("problem") or "")
     if reason := no_reply(texts[-1], shown.replace(problem or "\0", "")):
         return Reading(refusal=reason)
     if stage.read is not None:
@@ -121,12 +123,6 @@ def _last_work(effect: Ask, texts: Sequence[str]) -> str:
     asked = [turn.objection for turn in effect.turns[-(len(texts) - 1) :]] if len(texts) > 1 else []
     work = [text for text, objection in zip(texts[1:], asked, strict=False) if EXTRACT not in objection]
     return work[-1] if work else texts[0]
-
-
-def _shown_form(effect: Ask) -> str:
-    """Return the part of a question that shows the form. Material may hold marks and objects of the same fields."""
-    shown = (effect.by_hand, effect.mark, effect.task) if effect.task else (effect.question,)
-    return "\n".join((effect.system, *shown))
 
 
 def _fits(text: str, form: Mapping[str, Any]) -> bool:

@@ -86,7 +86,8 @@ def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
         fault = "" if reading.refusal == UNMARKED else _as_sentence(reading.refusal or "")
         objection = f"{fault} {EXTRACT_LONG if len(text) > MAX_EXCERPT else EXTRACT}".strip()
     else:
-        shown, how = _excerpt(text), ", much more briefly" if reply.truncated else ""
+        half, how = MAX_EXCERPT // 2, ", much more briefly" if reply.truncated else ""
+        shown = text if len(text) <= MAX_EXCERPT else f"{text[:half]}\n…\n{text[-half:]}"
         if ask.mark:
             how += f", and write the answer {AROUND}"
         elif ask.form is not None:
@@ -97,10 +98,3 @@ def ask_again(ask: Ask, reply: Answered, reading: Reading) -> Ask:
 
 def _as_sentence(reason: str) -> str:
     return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
-
-
-def _excerpt(text: str) -> str:
-    if len(text) <= MAX_EXCERPT:
-        return text
-    half = MAX_EXCERPT // 2
-    return f"{text[:half]}\n…\n{text[-half:]}"

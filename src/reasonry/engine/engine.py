@@ -181,11 +181,12 @@ class Engine:
         return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
-        recorded = record_of(journal.read_last(row.run_id, lines))
+        entries, _ = journal.read(row.run_id, lines)
+        recorded = record_of(entries[-1])
         if recorded is not None:
             return recorded
         try:
-            run = self._fold(row, lines).run
+            run = fold(entries, self.strategies)
             if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
                 message = f"as {run.strategy.name} is today, its answers lead to another end"
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
@@ -193,7 +194,7 @@ class Engine:
         except ConflictError as error:
             if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
-            return record_of_row(row, journal.read(row.run_id, lines)[0], error)
+            return record_of_row(row, entries, error)
 
     async def result(self, run_id: str) -> Result:
         """Return the result of a run so far."""

@@ -104,17 +104,14 @@ def record_of_run(row: RunRow, run: Run) -> Record:
         entries, shown = lists[name]
         return map(shown, entries)
 
-    return Record(result_of(row.run_id, row.session_id, run), _head_of(run), read_list)
-
-
-def _head_of(run: Run) -> dict[str, Any]:
     forked, reused = run.begun.forked_at, run.reused
-    return {
+    head = {
         **_terms_document(run.begun, run.budget, run.participants),
         **({"reused": {"calls": reused.calls, "tokens": reused.tokens, "usd": reused.usd}} if forked else {}),
         **({"budgets": msgspec.to_builtins(run.budgets)} if len(run.budgets) > 1 else {}),
         "stage": run.snapshot.stage,
     }
+    return Record(result_of(row.run_id, row.session_id, run), head, read_list)
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")

@@ -151,6 +151,12 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         reason = "paused" if run.paused else "active"
         document = _with_drafts_at_work(conclusion.document, snapshot, run.strategies)
         conclusion = Conclusion(None, reason, f"at the stage {snapshot.stage}", document)
+    details = dict(conclusion.document)
+    if phase := run.strategy.phase(snapshot.stage, snapshot.status):
+        ending = {"status": phase, **details.get("termination", {}), "duration_ms": snapshot.at_ms}
+        details["termination"] = ending
+    if chosen := run.begun.why:
+        details["diagnostics"] = {**details.get("diagnostics", {}), "strategy_chosen": chosen}
     return Result(
         answer=conclusion.answer if is_answered else None,
         outcome=name,
@@ -163,7 +169,7 @@ def result_of(run_id: str, session_id: str, run: Run) -> Result:
         duration_ms=snapshot.at_ms,
         session_id=session_id,
         run_id=run_id,
-        details=_details(conclusion.document, run),
+        details=details,
         warnings=tuple(_warnings(run, conclusion)),
         best_answer=None if is_answered else _best_of(run),
         why=explain(conclusion, run.thoughts, snapshot.options) if snapshot.status != "active" else None,
@@ -298,14 +304,3 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
             f"{guessed:,} of the {run.usage.tokens:,} tokens are estimates from the length of prompts and replies: "
             "for some calls the provider reported no usage, or an impossible one"
         )
-
-
-def _details(document: dict[str, Any], run: Run) -> dict[str, Any]:
-    """Return a document with the phase and the duration of the run, and the reason for its strategy."""
-    snapshot, more = run.snapshot, dict[str, Any]()
-    if phase := run.strategy.phase(snapshot.stage, snapshot.status):
-        ending = {"status": phase, **document.get("termination", {}), "duration_ms": snapshot.at_ms}
-        more["termination"] = ending
-    if why := run.begun.why:
-        more["diagnostics"] = {**document.get("diagnostics", {}), "strategy_chosen": why}
-    return {**document, **more}
