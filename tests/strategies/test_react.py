@@ -344,23 +344,3 @@ def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached
         cached += count
     assert cached / sum(tokens) >= 0.88
     assert len({ask.text.removeprefix(f"{ask.system}\n\n{ask.prompt}") for ask in asks}) == 1
-
-
-def test_of_several_replies_to_a_turn_the_actions_that_most_agree_on_are_taken() -> None:
-    def turn(name: str) -> dict:
-        return {"thought": f"look for {name}", "actions": [{"tool": "search", "arguments": {"query": name}}]}
-
-    end = {"thought": "seen", "answer": "Hampshire"}
-    card = {
-        "name": "search",
-        "description": "Finds.",
-        "parameters": {"type": "object", "properties": {"query": {"type": "string"}}},
-    }
-    answers = in_order(
-        turn("Emma"), turn("Austen"), turn("Austen"), ToolReturned("born in Hampshire"), end, end, end
-    )
-    walked = walk(REACT, "In which county?", answers, {"tools": [card], "votes": 3})
-    calls = [each.effect.arguments for each in walked.performed if isinstance(each.effect, CallTool)]
-    assert calls == [{"query": "Austen"}]
-    assert walked.conclusion.answer == "Hampshire"
-    assert [ask.sample for ask in walked.asks] == [0, 1, 2, 0, 1, 2]

@@ -34,24 +34,12 @@ from ..blocks.evidence import evidence_text
 from ..blocks.programs import SANDBOX_TOOL
 from ..blocks.toolcard import PROVER, ToolCard, card_named, cards_text, cards_that_serve, tools_data
 from ..blocks.why import quote
-from ..core.bodies import (
-    Answers,
-    Body,
-    Conclusion,
-    Move,
-    Thought,
-    fail,
-    go,
-    raise_if_all_failed,
-    replies,
-    request,
-)
+from ..core.bodies import Body, Conclusion, Move, Thought, fail, go, replies, request
 from ..core.effects import Ask, CallTool
-from ..core.events import Failed, Reply
+from ..core.events import Failed
 from ..core.readings import Unreadable
 from ..core.strategy import Details, Field, Stage, Strategy, final_response, problem_reception
 from ..reading.form import read_form
-from ..reading.vote import tally
 from ..text import cut
 
 SYSTEM = "You solve problems by reasoning and acting in turns."
@@ -88,10 +76,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
     max_steps: Annotated[int, Meta(ge=1, le=1000, description="Most turns before the answer.")] = 10
     max_observation_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 4000
-    votes: Annotated[
-        int,
-        Meta(ge=1, le=20, description="Replies for each turn; the engine takes the most frequent actions."),
-    ] = 1
     verify: Annotated[bool, Meta(description="Let the run's verifier check the answer.")] = False
 
 
@@ -177,8 +161,7 @@ def think(to: str) -> Callable[[State], Body]:
         if s.cards:
             by_hand = BY_HAND.format(tools=cards_text(s.cards))
             question = replace(question, tools=tools_data(s.cards), by_hand=by_hand)
-        draws = [replace(question, sample=number) for number in range(s.options.votes)]
-        reply = _most_agreed(s, (yield request(s, *draws, give_failures=True)))
+        (reply,) = yield from replies(s, TurnRead, question)
         actions, answer = reply.actions, reply.answer
         data = {"actions": [action.text for action in actions]} if actions else {"answer": answer}
         final = s.final if answer is None else s.final.propose(answer)
@@ -186,16 +169,6 @@ def think(to: str) -> Callable[[State], Body]:
         return go(s, to, Thought(reply.thought or str(answer), data=data))
 
     return stage
-
-
-def _most_agreed(s: State, replies: Answers) -> TurnRead:
-    """Return the first reply with the most common actions or answer."""
-    raise_if_all_failed(replies)
-    read: list[TurnRead] = [reply.value for reply in replies if isinstance(reply, Reply)]
-    written = [
-        " ".join(sorted(_key(s, action) for action in reply.actions)) or str(reply.answer) for reply in read
-    ]
-    return read[tally(written)[0].voters[0]]
 
 
 def act(s: State) -> Body:
@@ -230,7 +203,7 @@ def act(s: State) -> Body:
 def _turns_left(s: State) -> str:
     """Describe the remaining turns if they are few. The last call is reserved for the answer."""
     turns = [s.options.max_steps - len(s.turns)]
-    turns += [] if s.calls_left is None else [(s.calls_left - 1) // s.options.votes]
+    turns += [] if s.calls_left is None else [s.calls_left - 1]
     return FEW_LEFT.format(count=min(turns)) if 0 < min(turns) <= FEW else ""
 
 
