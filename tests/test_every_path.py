@@ -43,7 +43,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"candidate_plans": 1, "max_iterations": 1, "complexity_analysis": False, "verify": True},
     ],
     "best_of_n": [
-        {"over": "direct", "n": 2, "repair": 1, "tools": [PYTHON], "verify": True},
+        {"over": "direct", "n": 2, "tools": [PYTHON], "verify": True},
         {"over": "direct", "n": 2},
     ],
     "council": [

@@ -106,7 +106,6 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
     "best_of_n": {
         "n": lambda rng: rng.randint(1, 4),
         "judge": lambda rng: rng.choice([None, "pairs", "points"]),
-        "repair": lambda rng: rng.randint(0, 2),
     },
     "self_consistency": {
         "weigh": lambda rng: rng.random() < 0.3,
@@ -126,7 +125,6 @@ SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
         "revisions": lambda rng: rng.randint(0, 3),
     },
     "refine": {
-        "drafts": lambda rng: rng.randint(1, 3),
         "rounds": lambda rng: rng.randint(1, 4),
         "critique": lambda rng: rng.choice([None, True]),
     },

@@ -153,8 +153,6 @@ def test_python_selects_among_64_within_what_the_budget_pays_whatever_the_judge_
     assert "length and tone included" in asked[0]
     with pytest.raises(UsageError, match="at least one text"):
         asyncio.run(reasonry.select("Say something.", [], model="offline", store="memory"))
-    with pytest.raises(UsageError, match="no repair"):
-        asyncio.run(reasonry.select("Say it.", ["a"], options={"repair": 1}, model="offline", store="memory"))
 
 
 def test_an_agent_is_the_judge_over_mcp_and_is_shown_code_without_what_is_around_it(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Best of N: write several answers, and let a judge compare them.
 
 "LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); lists in several orders: arXiv:2311.17311; halving:
-Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1", arXiv:2603.04304; repair and second selection:
-arXiv:2609.19515; inputs that tell programs apart: S*, arXiv:2502.14382.
+Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1", arXiv:2603.04304; inputs that tell programs apart: S*,
+arXiv:2502.14382.
 
 Algorithm, for a problem x:
 
@@ -12,19 +12,18 @@ Algorithm, for a problem x:
     programs: inputs t on which they differ, y_i(t) for each             differential_testing
     r ~ judge(x, y_a, y_b, …), each once in each place; the better half  comparison
     again, until one is left
-    y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why); select again  draft_repair
     argmax_y score(y)                                                    answer_selection
 
 *Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
 whole numbers in a reply, where the tournament's paper reads token probabilities; its pairs are an option, as halving is
-no less often right with fewer calls (`bench/selection.py`); the last round ends once the lead is safe.
+no less often right with fewer calls (`bench/selection.py`); a round ends once the lead is safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
@@ -74,9 +73,6 @@ MAX_GIVEN_CHARS = 1_000_000
 class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of best of N."""
 
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"deep": {"over": "refine", "n": 4, "repair": 1}}
-
-    preset: Annotated[Literal["deep"] | None, Meta(description="deep: 4 refined drafts, 1 repair.")] = None
     n: Annotated[int, Meta(ge=1, le=64, description="Drafts.")] = 5
     judge: Annotated[
         Rules | Literal["off"] | None,
@@ -84,7 +80,6 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
             description="How a judge compares candidates; off: not; none: halving, or heats if calls are few."
         ),
     ] = None
-    repair: Annotated[int, Meta(ge=0, le=5, description="Rounds that improve the best two drafts.")] = 0
     candidates: Annotated[
         tuple[str, ...] | dict[str, str] | None,
         Meta(description="Texts to judge, or texts by name; no draft is written."),
@@ -96,8 +91,8 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools that the strategy may call.")] = ()
 
     def __post_init__(self) -> None:
-        if self.candidates is not None and (self.repair or not self.candidates):
-            raise ValueError("candidates take at least one text, and no repair")
+        if self.candidates is not None and not self.candidates:
+            raise ValueError("candidates take at least one text")
         for place, (name, text) in enumerate(self.by_name.items(), 1):
             check_characters(text, name)
             size = len(text) if text.strip() else 0
@@ -126,33 +121,18 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     outputs: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """The outputs of programs for the distinguishing inputs, by draft number."""
     inputs: tuple[str, ...] = ()
-    heats: tuple[tuple[Ratings, ...], ...] = ()
-    """The judge's ratings, heat by heat: for the first drafts, then after each repair."""
+    verdicts: tuple[Ratings, ...] = ()
+    """The judge's ratings so far."""
     ranking: tuple[int, ...] = ()
-    """The ranking of the last finished heat, the winner first."""
-    is_ranked: bool = False
-    """Whether the ranking is that of the current heat."""
+    """The ranking of the finished tournament, the winner first."""
     calls_left: int | None = None
     rules: Rules = "pairs"
-    """The rules of this heat."""
 
     @property
-    def can_repair(self) -> bool:
-        """Whether a repair is left."""
-        return len(self.heats) <= self.options.repair and not self.options.candidates
-
-    @property
-    def rivals(self) -> tuple[Group, ...]:
-        """The candidates of this heat: the different drafts, or after a repair the two best and the new drafts.
-
-        If a draft is proved, only proved drafts remain.
-        """
+    def rivals(self) -> list[Group]:
+        """The different remaining drafts. If a draft is proved, only proved drafts remain."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
-        found = _merge_equal(found, self.outputs)
-        repaired = {draft.number for draft in self.drafts if draft.repairs}
-        among = repaired.union(self.ranking[:2])
-        is_first = self.is_ranked or not self.ranking
-        return tuple(each for each in found if is_first or among.intersection(each.voters))
+        return _merge_equal(found, self.outputs)
 
     def name(self, number: int) -> str:
         """Return the name of a candidate."""
@@ -160,14 +140,13 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def tournament(self) -> Tournament:
-        """The current heat, seeded by the last ranking or else by votes."""
-        winner = set(self.ranking[:1])
-        rivals = sorted(self.rivals, key=lambda each: winner.isdisjoint(each.voters))
+        """The tournament so far, seeded by votes."""
+        rivals = self.rivals
         total = sum(len(each.voters) for each in rivals)
         contenders = [
             Contender(each.number, len(each.voters) / total, len(each.draft.text)) for each in rivals
         ]
-        return Tournament(self.rules, contenders, self.heats[-1], self.options.seed)
+        return Tournament(self.rules, contenders, self.verdicts, self.options.seed)
 
     def choose_rules(self) -> Rules:
         """Choose the rules of comparison: a single candidate alone, many given candidates in heats if calls are few."""
@@ -184,18 +163,18 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def is_undecided(self) -> bool:
         """Whether several given candidates are left, and neither a verifier nor a judge has told them apart."""
-        is_over = self.is_ranked or self.options.judge == "off"
+        is_over = bool(self.ranking) or self.options.judge == "off"
         is_open = bool(self.options.candidates) and not self.proved and len(self.rivals) > 1
-        return is_over and is_open and not any(verdict.ratings for verdict in self.heats[-1])
+        return is_over and is_open and not any(verdict.ratings for verdict in self.verdicts)
 
     @property
     def best(self) -> Draft | None:
-        """The best draft so far. In an unfinished heat, a draft that has beaten the leader leads."""
-        if self.heats and self.is_undecided:
+        """The best draft so far. In an unfinished tournament, a draft that has beaten the leader leads."""
+        if self.is_undecided:
             return None
-        if not self.heats or not self.candidates:
+        if not self.candidates:
             return super().best
-        leader = self.ranking[0] if self.is_ranked else self.tournament.leader_so_far()
+        leader = self.ranking[0] if self.ranking else self.tournament.leader_so_far()
         return self.drafts[leader - 1]
 
 
@@ -212,23 +191,12 @@ def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) ->
 
 
 def write_drafts(s: State) -> Body:
-    """y_1, …, y_n ~ π(y | x), side by side; after them y' ~ π(y | x, y_1st, why), y'' ~ π(y | x, y_2nd, why).
-
-    The reason is the verifier's objection if all drafts are refuted, else the judge's last comparisons. Given
-    candidates take the place of drafts.
-    """
+    """y_1, …, y_n ~ π(y | x), side by side. Given candidates take their place."""
     if texts := s.options.by_name:
         drafts = tuple(Draft(number, text) for number, text in enumerate(texts.values(), 1))
-        return go(replace(s, drafts=drafts, heats=((),)), "draft_verification", list_drafts(drafts))
-    chosen = [s.drafts[number - 1] for number in s.ranking[:2]] or _refuted_drafts(s)[:2]
-    verdicts = [verdict for heat in s.heats for verdict in heat if verdict.reason]
-    reviews = (
-        "\n".join([verdict.reason for verdict in verdicts if draft.number in verdict.shown][-2:])
-        for draft in chosen
-    )
-    earlier = [(draft, draft.why or review) for draft, review in zip(chosen, reviews, strict=True)]
-    s, drafts = yield from s.draw(earlier or [FRESH] * s.options.n)
-    return go(replace(s, heats=(*s.heats, ()), is_ranked=False), "draft_verification", drafts)
+        return go(replace(s, drafts=drafts), "draft_verification", list_drafts(drafts))
+    s, drafts = yield from s.draw([FRESH] * s.options.n)
+    return go(s, "draft_verification", drafts)
 
 
 def verify(s: State) -> Body:
@@ -238,11 +206,8 @@ def verify(s: State) -> Body:
     """
     s = yield from s.verify()
     rivals = s.rivals
-    if not rivals and s.can_repair and _refuted_drafts(s):
-        return go(s, "draft_repair")
     is_given = bool(s.options.candidates)
-    is_new = not s.ranking or any(each.draft.repairs for each in rivals)
-    is_open = is_new and len(rivals) > 1 and (is_given or not s.proved)
+    is_open = len(rivals) > 1 and (is_given or not s.proved)
     is_alone = is_given and not s.proved and [len(each.voters) for each in rivals] == [len(s.drafts)]
     if s.is_undecided:
         return _give_up(s)
@@ -266,26 +231,22 @@ def distinguish(s: State) -> Body:
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
         return go(s, "comparison")
-    inputs = s.inputs
-    if not inputs:
-        (reply,) = yield request(s, _inputs_question(s, programs.values()), give_failures=True)
-        inputs = reply.value.calls[:MAX_CALLS] if isinstance(reply, Reply) else ()
-    missing = [number for number in programs if inputs and str(number) not in s.outputs]
-    calls = [CallTool(SANDBOX_TOOL, {"code": _trial(programs[number], inputs)}) for number in missing]
+    (reply,) = yield request(s, _inputs_question(s, programs.values()), give_failures=True)
+    if not isinstance(reply, Reply):
+        return go(s, "comparison")
+    inputs = reply.value.calls[:MAX_CALLS]
+    calls = [CallTool(SANDBOX_TOOL, {"code": _trial(code, inputs)}) for code in programs.values()]
     returned = yield request(s, *calls, give_failures=True)
     if any(getattr(each, "code", "") == UNAVAILABLE for each in returned):
         # The runs of some programs alone would speak against the others.
-        return go(replace(s, inputs=(), outputs={}), "comparison")
+        return go(s, "comparison")
     outputs = [_outputs(output_of(each), len(inputs)) for each in returned]
-    brought = {**s.outputs, **dict(zip(map(str, missing), outputs, strict=True))}
-    if not s.inputs:
-        returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
-        inputs = tuple(compress(inputs, returning))
-        brought = {number: tuple(compress(run, returning)) for number, run in brought.items()}
-    s = replace(s, inputs=inputs, outputs=brought)
-    lines = "\n".join(f"Draft {number}: {', '.join(brought[str(number)])}" for number in missing)
-    thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs and missing else []
-    return go(s, "comparison", *thoughts)
+    returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
+    inputs = tuple(compress(inputs, returning))
+    brought = {str(n): tuple(compress(run, returning)) for n, run in zip(programs, outputs, strict=True)}
+    lines = "\n".join(f"Draft {number}: {', '.join(run)}" for number, run in brought.items())
+    thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs else []
+    return go(replace(s, inputs=inputs, outputs=brought), "comparison", *thoughts)
 
 
 def _inputs_question(s: State, programs: Iterable[str]) -> Ask:
@@ -316,17 +277,14 @@ def compare(s: State) -> Body:
     tournament = s.tournament
     questions, verdicts = tournament.next_questions(), tournament.verdicts
     if not questions:
-        s = replace(s, ranking=tuple(tournament.standings()), is_ranked=True)
-        if s.is_undecided:
-            return _give_up(s)
-        return go(s, "draft_repair" if s.can_repair and len(s.ranking) > 1 else "answer_selection")
+        s = replace(s, ranking=tuple(tournament.standings()))
+        return _give_up(s) if s.is_undecided else go(s, "answer_selection")
 
     def enough(replies: Sequence[Any]) -> bool:
         came = {place: ratings_of(questions[place], reply) for place, reply in enumerate(replies) if reply}
         known = tuple(came.get(place, Ratings(shown)) for place, shown in enumerate(questions))
         after = replace(tournament, verdicts=(*verdicts, *known))
-        is_last = not s.can_repair and not after.next_questions()
-        return is_last and tournament.is_decided(questions, came)
+        return not after.next_questions() and tournament.is_decided(questions, came)
 
     texts = _texts_with_runs(s)
     asks = [
@@ -342,7 +300,7 @@ def compare(s: State) -> Body:
     ]
     replies = yield request(s, *asks, enough=enough)
     new = tuple(ratings_of(shown, reply) for shown, reply in zip(questions, replies, strict=True))
-    s = replace(s, heats=(*s.heats[:-1], (*verdicts, *new)))
+    s = replace(s, verdicts=(*verdicts, *new))
     lines = [f"Drafts {', '.join(map(str, each.shown))}: {each.reason or 'no rating'}" for each in new]
     return stay(s, Thought("\n".join(lines), data={"comparisons": [_as_data(each) for each in new]}))
 
@@ -355,10 +313,6 @@ def _texts_with_runs(s: State) -> dict[int, str]:
         lines = [f"{call} → {value}" for call, value in run]
         texts[each.number] = "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
     return texts
-
-
-def _refuted_drafts(s: State) -> list[Draft]:
-    return [draft for draft in s.drafts if draft.status == "refuted"]
 
 
 class BestOfNDetails(DraftsDetails, total=False):
@@ -374,7 +328,7 @@ class BestOfNDetails(DraftsDetails, total=False):
 
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, the votes and the comparisons."""
-    chosen, verdicts = state.best, [verdict for heat in state.heats for verdict in heat]
+    chosen, verdicts = state.best, state.verdicts
     details: dict[str, Any] = {"comparisons": [_as_data(verdict) for verdict in verdicts]}
     if chosen is not None:
         details["winner"] = chosen.id
@@ -407,13 +361,14 @@ def _rank_given(s: State) -> list[dict[str, Any]]:
     groups = {each.number: each.voters for each in (*s.candidates, *s.rivals)}
     equal = {each for number, voters in groups.items() for each in voters if each != number}
     order: Sequence[int] = s.ranking
-    if not s.is_ranked:
-        order = [s.best.number, *s.tournament.standings()] if s.best else []
-    refuted, table = [draft.number for draft in _refuted_drafts(s)], list[dict[str, Any]]()
+    if not order and s.best:
+        order = [s.best.number, *s.tournament.standings()]
+    refuted = [draft.number for draft in s.drafts if draft.status == "refuted"]
+    table = list[dict[str, Any]]()
     for number in dict.fromkeys([*order, *groups, *refuted]):
         if number in equal:
             continue
-        judged = [verdict for verdict in s.heats[-1] if verdict.ratings and number in verdict.shown]
+        judged = [verdict for verdict in s.verdicts if verdict.ratings and number in verdict.shown]
         shares = [verdict.preference(number) for verdict in judged]
         row = {
             "candidate": s.name(number),
@@ -433,7 +388,7 @@ def _as_data(verdict: Ratings) -> dict[str, Any]:
 
 BEST_OF_N: Strategy[State, Options] = Strategy(
     name="best_of_n",
-    version=4,
+    version=5,
     title="Best of N",
     source="arXiv:2607.05391",
     summary="Writes several answers and lets a judge compare them: for texts and code.",
@@ -460,7 +415,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "draft_verification",
-            ("differential_testing", "draft_repair", "answer_selection"),
+            ("differential_testing", "answer_selection"),
             description="Drop the drafts that can be proved wrong.",
             guidance="Run the tests there are. Put drafts that say the same together.",
             fields=(Field.optional("answers", "texts", "Each draft's answer.", minItems=1),),
@@ -478,7 +433,7 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "comparison",
-            ("draft_repair", "answer_selection"),
+            ("answer_selection",),
             repeats=True,
             compares=True,
             description="Compare the drafts in pairs.",
@@ -489,13 +444,6 @@ BEST_OF_N: Strategy[State, Options] = Strategy(
             read=read_judgement,
             max_output_tokens=SHORT_REPLY,
             example={"reason": "A drops the last element.", "ratings": {"A": 2, "B": 9}},
-        ),
-        Stage(
-            "draft_repair",
-            ("draft_verification",),
-            description="Improve the best two drafts.",
-            guidance="Keep what is right in a draft, correct what was found wrong with it.",
-            body=write_drafts,
         ),
         answer_selection(
             "Choose the draft that stood best.",

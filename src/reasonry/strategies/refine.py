@@ -1,15 +1,15 @@
-"""Refine: answer, check, and improve until the checks pass, from a single draft or several drafts per round.
+"""Refine: answer, check, and improve until the checks pass.
 
-Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651; several drafts a round,
-distilled: "PDR", arXiv:2510.01123; repair loops are over after three or four rounds: arXiv:2607.05197.
+Madaan et al. 2023, "Self-Refine: Iterative Refinement with Self-Feedback", arXiv:2303.17651; repair loops are over
+after three or four rounds: arXiv:2607.05197.
 
-Algorithm, for a problem x, with m drafts a round:
+Algorithm, for a problem x:
 
-    y_1, …, y_m ~ π(y | x), side by side                                draft_generation
-    a verifier's verdict on each; one proved right ends the run         answer_check
-    f, r_1, …, r_m ~ judge(x, y_1, …, y_m): digest and ratings
-    y'_1, …, y'_m ~ π(y | x, y_best, f), side by side                   refinement
-        until a rating is high enough, the drafts agree, or the rounds are used up
+    y ~ π(y | x)                                                        draft_generation
+    a verifier's verdict on y; if it is proved right, the run ends      answer_check
+    f, r, r_best ~ judge(x, y, y_best): review and ratings
+    y ~ π(y | x, y_best, f)                                             refinement
+        until a rating is high enough, y stays the same, or the rounds are used up
     the proved draft, else the best rated that is not refuted           answer_selection
 
 *Differs from the papers*: a verifier's objection is the feedback, and costs no call; feedback and ratings share a
@@ -50,7 +50,6 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
     """Options of refine."""
 
     rounds: Annotated[int, Meta(ge=1, le=20, description="Rounds of drafts.")] = 4
-    drafts: Annotated[int, Meta(ge=1, le=16, description="Drafts in each round.")] = 1
     critique: Annotated[bool | None, Meta(description="Let a judge review; none: without a verifier.")] = None
     accept: Annotated[float, Meta(ge=1, le=10, description="Rating that ends the rounds.")] = 9.0
 
@@ -61,22 +60,17 @@ class Options(JudgedOptions, frozen=True, kw_only=True):
 
 
 class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
-    """The drafts of all rounds, their ratings, and the feedback for the next round."""
+    """The draft of each round, their ratings, and the feedback for the next round."""
 
     options: Options
     ratings: dict[str, float] = field(default_factory=dict[str, float])
     """The ratings by draft number."""
     compared: tuple[int, ...] = ()
-    """The drafts in the last review: the new drafts and the best earlier one. Ratings of two reviews do not compare."""
+    """The drafts in the last review: the new draft and the best earlier one. Ratings of two reviews do not compare."""
     feedback: str = ""
     reason: str = ""
     lost: str = ""
     """The reason why the last review was unreadable."""
-
-    @property
-    def round(self) -> int:
-        """The number of rounds so far."""
-        return len(self.drafts) // self.options.drafts
 
     @property
     def ranking(self) -> list[Group]:
@@ -102,35 +96,30 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     def newest(self, group: Group) -> Draft:
         """Return the newest text of a candidate."""
-
-        def age(number: int) -> tuple[int, int]:
-            return -((number - 1) // self.options.drafts), number
-
-        return self.drafts[min(group.voters, key=age) - 1]
+        return self.drafts[max(group.voters) - 1]
 
 
-def write_drafts(s: State) -> Body:
-    """y'_1, …, y'_m ~ π(y | x, y_best, f), side by side. The first round has neither y_best nor f."""
-    s, drafts = yield from s.draw([(s.best, s.feedback)] * s.options.drafts)
+def write_draft(s: State) -> Body:
+    """Y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
+    s, drafts = yield from s.draw([(s.best, s.feedback)])
     return go(replace(s, feedback=""), "answer_check", drafts)
 
 
 def check(s: State) -> Body:
-    """Verify the drafts, review them if the options say so, and start another round while that may help."""
+    """Verify the draft, review it if the options say so, and start another round while that may help."""
     s = yield from s.verify()
-    found, is_last = s.ranking, s.round >= s.options.rounds
+    found, is_last = s.ranking, len(s.drafts) >= s.options.rounds
     unrated = [each for each in found if str(each.number) not in s.ratings]
-    agree = any(len(each.voters) > 1 for each in found) and len(found) == 1
     if not unrated and found and not s.proved:
         return go(s, "answer_selection", Thought("The answer did not change: nothing is left to refine."))
-    if s.proved or agree or (is_last and len(found) < 2) or (found and not s.options.reviews):
+    if s.proved or (is_last and len(found) < 2) or (found and not s.options.reviews):
         return go(s, "answer_selection")
     thoughts: tuple[Thought, ...] = ()
     if unrated:
         rated = [each for each in found if each not in unrated]
         s, thoughts = yield from _review(s, [*unrated, *rated[:1]])
     else:
-        s = replace(s, feedback=_objections(s))
+        s = replace(s, feedback=cut(s.drafts[-1].why, DIGEST_CHARS))
     is_accepted = max(s.ratings.values(), default=0) >= s.options.accept
     can_improve = not is_last and not is_accepted and bool(s.feedback)
     return go(s, "refinement" if can_improve else "answer_selection", *thoughts)
@@ -146,19 +135,13 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
         return replace(s, feedback="", lost=getattr(reply, "message", "")), ()
     pairs = zip(shown, verdict.ratings, strict=True)
     rated_now = {str(number): rating for number, rating in pairs if rating is not None}
-    feedback = cut("\n".join(filter(None, [verdict.reason, _objections(s)])), DIGEST_CHARS)
+    feedback = cut("\n".join(filter(None, [verdict.reason, s.drafts[-1].why])), DIGEST_CHARS)
     thought = Thought(verdict.reason, data={"ratings": rated_now})
     ratings = {**s.ratings, **rated_now}
     reviewed = replace(
         s, ratings=ratings, compared=tuple(shown), feedback=feedback, reason=verdict.reason, lost=""
     )
     return reviewed, (thought,)
-
-
-def _objections(s: State) -> str:
-    """Return the verifier's objections and the failures for the last round's rejected drafts."""
-    last = s.drafts[-s.options.drafts :]
-    return cut("\n".join(dict.fromkeys(draft.why for draft in last if draft.why)), DIGEST_CHARS)
 
 
 class RefineDetails(DraftsDetails):
@@ -170,7 +153,7 @@ class RefineDetails(DraftsDetails):
 
 def conclude(state: State) -> Conclusion:
     """Return the best draft so far, its rating, and the number of rounds."""
-    details: dict[str, Any] = {"rounds": state.round, "ratings": state.ratings}
+    details: dict[str, Any] = {"rounds": len(state.drafts), "ratings": state.ratings}
     conclusion = state.conclude(details, state.lost and f"no reply to its review could be read: {state.lost}")
     best = state.best
     rating = best and state.ratings.get(str(best.number))
@@ -203,7 +186,7 @@ REFINE: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Write a first answer.",
             guidance="Write a whole answer; with several drafts a round, each from the beginning.",
-            body=write_drafts,
+            body=write_draft,
         ),
         Stage(
             "answer_check",
@@ -225,7 +208,7 @@ REFINE: Strategy[State, Options] = Strategy(
             tested_by="answer_check",
             description="Improve the answer.",
             guidance="Keep what is right and correct what was found wrong; do not start a check here.",
-            body=write_drafts,
+            body=write_draft,
         ),
         answer_selection(
             "Take the best answer of all rounds.",
