@@ -39,7 +39,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     + [
         SCORED_AGAIN,
         {"candidate_plans": 1, "max_iterations": 2, "cost_limit": 0.12},
-        ANALYSED | {"cost_limit": 0.1, "complexity_analysis": False, "votes": 3},
+        ANALYSED | {"cost_limit": 0.1, "complexity_analysis": False},
         {"candidate_plans": 1, "max_iterations": 1, "complexity_analysis": False, "verify": True},
     ],
     "best_of_n": [
@@ -68,9 +68,9 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "analysis": {
         "plan_generation": [
             {"tasks": [{"resource_name": name, "task_query": "What is it?"} for name in names]}
-            for names in (("knowledge", "search"), ("search",))
+            for names in (("knowledge", "search"), ("search", "knowledge"))
         ],
-        "plan_evaluation": [{"evaluations": [{"plan": name, "overall_score": 80} for name in "AB"]}],
+        "plan_evaluation": [{"evaluations": [{"plan": name, "overall_score": ord(name)} for name in "AB"]}],
         "query_conversion": [{"tool_input": {"query": "it"}}],
         "iteration_decision": [{"continue_iterations": True, "decision_rationale": "A side is missing."}],
         "focused_answer": [{"reason": "It is so.", "value": "Yes"}],

@@ -151,13 +151,12 @@ def options(strategy: Strategy[Any, Any], seed: int) -> Any:
 
 
 def _analysis(rng: random.Random, *, is_long: bool) -> dict[str, Any]:
-    """Return options of an analysis; a short one has one plan, one vote and one iteration, so that laws are quick."""
+    """Return options of an analysis; a short one has one plan and one iteration, so that laws are quick."""
     return {
         "complexity_analysis": rng.random() < 0.7,
         "candidate_plans": rng.randint(2, 3) if is_long else 1,
         "max_iterations": 2 if is_long else 1,
         "concurrent_tasks": rng.random() < 0.5,
-        "votes": 3 if is_long else 1,
         "cost_limit": rng.choice([None, round(rng.uniform(0.02, 0.3), 2)]),
         "focused_answer_type": rng.choice(["none", "yes/no", "number", "choice: Python | JavaScript"]),
         "execution_retry_limit": rng.randint(0, 1),

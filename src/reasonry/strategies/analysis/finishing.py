@@ -350,13 +350,12 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
 
 def _plan(iteration: int, plan: Plan) -> dict[str, Any]:
     tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
-    reason = " ".join(dict.fromkeys(plan.reasons))
     return {
         "id": plan_id(iteration, plan.name),
         "plan": plan.name,
         "tasks": tasks,
         "overall_score": plan.score,
-        "reason": reason,
+        "reason": plan.reason,
     }
 
 

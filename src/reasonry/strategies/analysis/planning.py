@@ -18,7 +18,6 @@ from ...core.events import UNREADABLE, Failed, Reply
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading.form import read_form
-from ...reading.vote import tally
 from ...text import lazy_pattern
 from .forms import TASKS, Complexity, EvaluationReply, PlannedTask, PlanReply, PlanScore
 from .state import RETRIEVER, Overview, Plan, State, Task, plan_id
@@ -158,10 +157,8 @@ def draft_plans(s: State) -> Body:
 def plans_due(state: State, asked: int = 0) -> int:
     """Return the number of plans to request, with a reserve for their scores and for a task."""
     wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
-    votes = state.options.majority
     for due in range(wanted, 0, -1):
-        scores = votes if have + due > 1 else 0
-        if due + scores + 2 + votes <= state.room:
+        if due + (have + due > 1) + 3 <= state.room:
             return due
     return min(wanted, 1) if not have and state.room >= 1 else 0
 
@@ -264,37 +261,28 @@ def plan_branch(state: State, plan: Plan) -> str:
 
 
 def choose_plan(s: State) -> Body:
-    """P ← argmax_i score(P_i), the first of equals. Each round of scores votes for its best plan; the majority wins."""
-    ballots, lost = list[str](), ""
-    while due := s.affordable(s.votes_due(ballots)):
-        samples = range(len(ballots), len(ballots) + due)
-        s, replies = yield from s.ask(*(_score_question(s, sample) for sample in samples))
-        for reply in replies:
-            scores: tuple[PlanScore, ...] = reply.value if isinstance(reply, Reply) else ()
-            lost = reply.message if isinstance(reply, Failed) else lost
-            s = _book_scores(s, scores) if scores else s
-            ballots.append(max(scores, key=lambda score: score.overall_score).plan if scores else "")
-    votes, names = tally(list(filter(None, ballots))), [plan.name for plan in s.now.plans]
-    s = select_plan(s, names.index(votes[0].answer) if votes else 0)
-    if ballots and not votes:
-        s = s.with_iteration(unscored=f"no plan has a score, so plan {names[0]} was selected: {lost}")
-    return move_on(s, "plan_evaluation", *(_verdicts(s) if ballots else ()))
-
-
-def _book_scores(state: State, scores: Sequence[PlanScore]) -> State:
-    plans = {plan.name: plan for plan in state.now.plans}
+    """P ← argmax_i score(P_i), the first of equals."""
+    if not s.affordable(1):
+        return move_on(select_plan(s, 0), "plan_evaluation")
+    s, (reply,) = yield from s.ask(_score_question(s))
+    plans = {plan.name: plan for plan in s.now.plans}
+    if isinstance(reply, Failed):
+        unscored = f"no plan has a score, so plan {next(iter(plans))} was selected: {reply.message}"
+        s = select_plan(s, 0).with_iteration(unscored=unscored)
+        return move_on(s, "plan_evaluation", *_verdicts(s))
+    scores: tuple[PlanScore, ...] = reply.value
     for each in scores:
-        plan = plans[each.plan]
-        scored, reasons = (*plan.scores, each.overall_score), (*plan.reasons, each.reason)
-        plans[each.plan] = replace(plan, scores=scored, reasons=reasons)
-    return state.with_iteration(plans=tuple(plans.values()))
+        plans[each.plan] = replace(plans[each.plan], score=each.overall_score, reason=each.reason)
+    best = max(scores, key=lambda score: score.overall_score).plan
+    s = select_plan(s.with_iteration(plans=tuple(plans.values())), [*plans].index(best))
+    return move_on(s, "plan_evaluation", *_verdicts(s))
 
 
 def _verdicts(state: State) -> list[Thought]:
     """Return a thought for each plan with its scores, and a thought for the selection."""
     thoughts = [
         Thought(
-            f"Plan {plan.name}: {plan.shown_score}. {' '.join(dict.fromkeys(plan.reasons))}".strip(),
+            f"Plan {plan.name}: {plan.shown_score}. {plan.reason}".strip(),
             score=plan.score,
             branch=plan_branch(state, plan),
         )
@@ -309,15 +297,14 @@ def _verdicts(state: State) -> list[Thought]:
 # -- the questions
 
 
-def _score_question(state: State, sample: int) -> Ask:
-    """Ask for the scores of all plans. Each vote sees another order, since judges favour positions."""
-    count = len(state.now.plans)
-    order = [state.now.plans[(place + sample) % count] for place in range(count)]
-    plans = "\n\n".join(f"Plan {plan.name}:\n{plan.text}" for plan in order)
+def _score_question(state: State) -> Ask:
+    """Ask for the scores of all plans."""
+    count, names = len(state.now.plans), [plan.name for plan in state.now.plans]
+    plans = "\n\n".join(f"Plan {plan.name}:\n{plan.text}" for plan in state.now.plans)
     reasons = ["strengths and weaknesses in a sentence", *(["…"] * (count - 1))]
     shown = (
-        f'{{"plan": "{plan.name}", "reason": "{reason}", "overall_score": 0 to 100}}'
-        for plan, reason in zip(order, reasons, strict=True)
+        f'{{"plan": "{name}", "reason": "{reason}", "overall_score": 0 to 100}}'
+        for name, reason in zip(names, reasons, strict=True)
     )
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
     about = ((card.name, re.split("[.:]", card.description)[0].strip()) for card in state.options.resources)
@@ -329,9 +316,9 @@ def _score_question(state: State, sample: int) -> Ask:
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
-    evaluations["items"]["properties"]["plan"]["enum"] = [plan.name for plan in state.now.plans]
+    evaluations["items"]["properties"]["plan"]["enum"] = names
     facts = {"candidates": count}
-    return state.question("score", task, material, sample=sample, by="judge", form=form, facts=facts)
+    return state.question("score", task, material, by="judge", form=form, facts=facts)
 
 
 # -- the replies

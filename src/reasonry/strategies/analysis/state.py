@@ -19,9 +19,8 @@ from ...blocks.toolcard import PROVER, ToolCard
 from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect, Turn
 from ...core.events import Failed, Reply
-from ...reading.vote import is_settled, tally
 from .focus import Focus, focus_of
-from .forms import Complexity, DecisionReply, PlannedTask, Quality, SynthesisReply, data_text
+from .forms import Complexity, DecisionReply, PlannedTask, QualityReply, SynthesisReply, data_text
 
 SYSTEM = "You do one step of an analysis at a time, and never invent results, sources or figures."
 """The system message. Prompts are defined beside their stages."""
@@ -101,7 +100,6 @@ class Options(AnswerOptions, frozen=True):
     enforce_task_counts: Annotated[
         bool, Meta(description="Require the number of tasks that fits the complexity; otherwise 1 to 24.")
     ] = True
-    votes: Annotated[int, Meta(ge=1, le=15, description="Votes on each plan and result; an odd number.")] = 1
     cost_limit: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(
@@ -121,8 +119,6 @@ class Options(AnswerOptions, frozen=True):
         minimum, maximum = self.iterations
         if minimum > maximum:
             raise ValueError(f"min_iterations ({minimum}) is over max_iterations ({maximum})")
-        if self.votes % 2 == 0:
-            raise ValueError(f"votes must be an odd number, got {self.votes}")
         focus_of(self.focused_answer_type)
 
     @property
@@ -131,11 +127,6 @@ class Options(AnswerOptions, frozen=True):
         minimum, maximum = MODES[self.mode]
         maximum = maximum if self.max_iterations is None else self.max_iterations
         return min(minimum, maximum) if self.min_iterations is None else self.min_iterations, maximum
-
-    @property
-    def majority(self) -> int:
-        """The number of votes that settles a question."""
-        return self.votes // 2 + 1
 
     @property
     def resources(self) -> tuple[ToolCard, ...]:
@@ -153,7 +144,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
         at: The stage that handles it next; `waiting` before it is opened, `over` at its end.
         program: The last program written for it.
         errors: The errors of failed attempts.
-        ballots: The votes on its result, each with a reason. An unreadable vote is empty.
+        judgement: The verdict of its author on the result, if the question asked for it.
     """
 
     resource_name: str
@@ -168,17 +159,12 @@ class Task(Struct, frozen=True, omit_defaults=True):
     program: str = ""
     result: Any = None
     errors: tuple[str, ...] = ()
-    ballots: tuple[tuple[Quality | Literal[""], str], ...] = ()
+    judgement: QualityReply | None = None
 
     @property
     def title(self) -> str:
         """The number and the resource."""
         return f"Task {self.number} ({self.resource_name})"
-
-    @property
-    def verdicts(self) -> list[str]:
-        """The votes on the result, without reasons."""
-        return [quality for quality, _ in self.ballots]
 
     @property
     def text(self) -> str:
@@ -210,18 +196,13 @@ class Task(Struct, frozen=True, omit_defaults=True):
 
 
 class Plan(Struct, frozen=True, omit_defaults=True):
-    """A candidate plan, with its scores."""
+    """A candidate plan, with its score."""
 
     name: str
     """The letter. The first plan of an iteration is A."""
     tasks: tuple[PlannedTask, ...]
-    scores: tuple[float, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def score(self) -> float | None:
-        """The mean of its scores."""
-        return sum(self.scores) / len(self.scores) if self.scores else None
+    score: float | None = None
+    reason: str = ""
 
     @property
     def shown_score(self) -> str:
@@ -432,15 +413,3 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     def affordable(self, wanted: int) -> int:
         """Return how many of the requested calls are affordable."""
         return int(max(0, min(wanted, self.room)))
-
-    def votes_due(self, ballots: Sequence[str]) -> int:
-        """Return the number of votes to draw now: as few as can settle the question, 0 if it is settled.
-
-        Args:
-            ballots: The votes so far. An unreadable vote is empty.
-        """
-        left, votes = self.options.votes - len(ballots), tally(list(filter(None, ballots)))
-        if ballots and (left <= 0 or is_settled(votes, left)):
-            return 0
-        lead = votes[0].count if votes else 0
-        return min(left, max(1, self.options.majority - lead))

@@ -9,7 +9,7 @@ results enter the analysis history.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +25,6 @@ from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading.form import read_form
-from ...reading.vote import tally
 from ...text import cut, lazy_pattern
 from . import forms
 from .state import BUILT_IN, CHECKER, RETRIEVER, State, Task
@@ -109,8 +108,7 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    due = (state.votes_due(task.verdicts) for task in _tasks_at(state, to))
-    is_free = to == "quality_evaluation" and not all(due)
+    is_free = to == "quality_evaluation" and any(task.judgement for task in _tasks_at(state, to))
     if not (is_free or state.affordable(1)):
         return go(state.end_work(), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
@@ -122,8 +120,7 @@ def _open_next(state: State) -> State:
     over = {task.number for task in tasks if task.at == "over"}
     ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
     ready = ready if state.options.concurrent_tasks else ready[:1]
-    calls = 1 + state.options.majority
-    opening = ready[: state.affordable(calls * len(ready)) // calls]
+    opening = ready[: state.affordable(2 * len(ready)) // 2]
     if ready and not opening:
         return state.end_work()
     begun = [
@@ -304,8 +301,8 @@ def _hand_over(task: Task, brought: dict[str, Any]) -> Task:
     """Give a task its result, and its author's verdict unless a check decided."""
     is_judged = "quality" in brought and "check" not in brought
     result = {name: value for name, value in brought.items() if name not in ("quality", "reason")}
-    task = _add_ballot(task, brought) if is_judged else task
-    return replace(task, result=result, at="quality_evaluation")
+    judgement = msgspec.convert(brought, forms.QualityReply) if is_judged else None
+    return replace(task, result=result, judgement=judgement, at="quality_evaluation")
 
 
 def _results(tasks: Sequence[Task]) -> list[Thought]:
@@ -353,28 +350,25 @@ def read_work(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str,
 
 
 def judge(s: State) -> Body:
-    """H ← H + r if r is ACCEPTED, else r is dropped. Draws as few votes as can settle the question.
-
-    Asks nothing if the author has judged its own result and a single vote is enough.
-    """
-    due = [
-        (task, sample)
-        for task in _tasks_at(s, "quality_evaluation")
-        for sample in range(len(task.ballots), len(task.ballots) + s.votes_due(task.verdicts))
-    ]
+    """H ← H + r if r is ACCEPTED, else r is dropped. Asks nothing if the author has judged its own result."""
+    tasks = _tasks_at(s, "quality_evaluation")
+    due = [task for task in tasks if task.judgement is None]
     due = due[: s.affordable(len(due))]
-    s, answers = yield from s.ask(*(_judgement(s, task, sample) for task, sample in due))
-    judged = {task.number: task for task in _tasks_at(s, "quality_evaluation")}
-    for (task, _), answer in zip(due, answers, strict=True):
-        judged[task.number] = _add_ballot(
-            judged[task.number],
-            {"reason": f"there was no verdict: {answer.message}"}
+    s, answers = yield from s.ask(*(_judgement(s, task) for task in due))
+    verdicts = {task.number: task.judgement for task in tasks}
+    for task, answer in zip(due, answers, strict=True):
+        verdicts[task.number] = (
+            forms.QualityReply(reason=f"there was no verdict: {answer.message}", quality="REJECTED")
             if isinstance(answer, Failed)
-            else msgspec.to_builtins(answer.value),
+            else answer.value
         )
-    settled = {n: _settle(task) for n, task in judged.items() if not s.votes_due(task.verdicts)}
-    accepted = [_entry(s, task) for task in settled.values() if task.status == "ACCEPTED"]
-    s = replace(s.with_tasks(*(judged | settled).values()), history=(*s.history, *accepted))
+    settled = [
+        replace(task, status=verdict.quality, reason=verdict.reason, at="over")
+        for task in tasks
+        if (verdict := verdicts[task.number])
+    ]
+    accepted = [_entry(s, task) for task in settled if task.status == "ACCEPTED"]
+    s = replace(s.with_tasks(*settled), history=(*s.history, *accepted))
     thoughts = [
         _record(
             task,
@@ -382,31 +376,19 @@ def judge(s: State) -> Body:
             quality=task.status,
             resource_name=task.resource_name,
         )
-        for task in settled.values()
+        for task in settled
     ]
     return move_on(s, "quality_evaluation", *thoughts)
 
 
-def _judgement(state: State, task: Task, sample: int) -> Ask:
+def _judgement(state: State, task: Task) -> Ask:
     material = DONE_TASK.format(
         resource=task.resource_name,
         query=task.task_query,
         result=_result_text(state, task, with_passages=True),
     )
     facts = {"resource": task.resource_name, "task": task.task_query}
-    return state.question("quality", QUALITY, material, sample=sample, by="judge", facts=facts, about=task.id)
-
-
-def _add_ballot(task: Task, vote: Mapping[str, Any]) -> Task:
-    return replace(task, ballots=(*task.ballots, (vote.get("quality", ""), vote.get("reason", ""))))
-
-
-def _settle(task: Task) -> Task:
-    votes = tally(list(filter(None, task.verdicts)))
-    verdict = "ACCEPTED" if votes and votes[0].answer == "ACCEPTED" else "REJECTED"
-    last = task.ballots[-1][1]
-    reason = next((reason for quality, reason in task.ballots if quality == verdict), last)
-    return replace(task, status=verdict, reason=reason, at="over")
+    return state.question("quality", QUALITY, material, by="judge", facts=facts, about=task.id)
 
 
 def _entry(state: State, task: Task) -> str:
