@@ -24,7 +24,6 @@ from .machine import Answered, Failed, Snapshot
 from .reading.candidates import parse_scores as parse_scores, parse_thoughts as parse_thoughts
 from .strategies.tree_of_thoughts import TREE_OF_THOUGHTS, State
 from .strategies.tree_of_thoughts.asks import EVALUATION_PROMPT, GENERATION_PROMPT
-from .strategies.tree_of_thoughts.state import best_leaf
 from .text import without_surrogates
 
 Directive = tuple[Any, ...]
@@ -275,5 +274,5 @@ def find_leaves(machine: TreeMachine) -> list[ThoughtNode]:
 
 def find_best_leaf(machine: TreeMachine) -> ThoughtNode | None:
     """Return the leaf with the best score (the deeper on a tie), or None before the first score."""
-    best = best_leaf(machine.snapshot.state.nodes) if machine.snapshot else None
-    return machine.nodes[best.id] if best else None
+    best = machine.snapshot.state.candidates if machine.snapshot else []
+    return machine.nodes[best[0].id] if best else None

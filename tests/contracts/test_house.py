@@ -23,8 +23,6 @@ NAMED_ELSEWHERE = {
     # Its paper samples chains of thought; an option's default says so.
     # What writes a draft by default; an option's default says so.
     ("blocks/drafts.py", "chain_of_thought"),
-    # Its preset `deep` is of refined drafts.
-    ("strategies/best_of_n.py", "refine"),
     # The strategy that a program takes by hand by default, and its own machine.
     ("machine.py", "tree_of_thoughts"),
     ("tree_machine.py", "tree_of_thoughts"),

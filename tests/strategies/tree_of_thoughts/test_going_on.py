@@ -138,9 +138,7 @@ def test_a_stop_after_a_path_was_given_up_has_the_best_of_the_others() -> None:
     st.sampled_from(TRAVERSALS),
     st.integers(1, 3),
     st.text("abc", min_size=3, max_size=3),
-    st.sampled_from(
-        [{}, {"preset": "seed", "convergence_window": 1, "compare_depths": False}, {"max_reasks": 0}]
-    ),
+    st.sampled_from([{}, {"max_reasks": 0}]),
 )
 def test_a_solution_that_is_proposed_is_found(
     seed: int, traversal: str, width: int, solution: str, more: dict[str, Any]
@@ -412,7 +410,6 @@ class Chance(World):
             "verify": st.booleans(),
             "beam_width": st.sampled_from([None, None, 2]),
             "convergence_window": st.sampled_from([1, 2]),
-            "compare_depths": st.booleans(),
         }
     ),
 )

@@ -139,7 +139,7 @@ def test_without_formulation_the_answer_is_the_best_thoughts_text() -> None:
 def test_several_samples_are_asked_side_by_side_and_averaged() -> None:
     values = iter([0.2, 0.4, 0.9] * 50)
     world = World(say=lambda kind, facts: {"scores": {"1": next(values)}} if kind == "value" else None)
-    walked = search(world, branching_factor=1, max_depth=1, samples_per_evaluation=3, value_single=True)
+    walked = search(world, branching_factor=1, max_depth=1, samples_per_evaluation=3, preset="seed")
     asked = [ask for ask in walked.asks if ask.facts["kind"] == "value"]
     assert [ask.sample for ask in asked] == [0, 1, 2]
     assert len({ask.prompt for ask in asked}) == 1
@@ -150,7 +150,7 @@ def test_several_samples_are_asked_side_by_side_and_averaged() -> None:
 def test_a_sample_that_cannot_be_read_leaves_the_others_their_say() -> None:
     said = iter([{"scores": {"1": 0.2}}, "?", {"scores": {"1": 0.4}}])
     world = World(say=lambda kind, facts: next(said) if kind == "value" else None)
-    options = {"samples_per_evaluation": 3, "max_parse_retries": 0, "value_single": True}
+    options = {"samples_per_evaluation": 3, "max_parse_retries": 0, "preset": "seed"}
     walked = search(world, branching_factor=1, max_depth=1, **options)
     assert walked.conclusion.document["best"]["score"] == pytest.approx(0.3)
     assert diagnostics(walked)["unscored"] == []
@@ -187,12 +187,12 @@ def test_the_papers_breadth_5_search_is_a_configuration() -> None:
     assert sorted(expanded(walked)[6:]) == ["dh", "eh", "fh", "gh", "hh"]
 
 
-@pytest.mark.parametrize(("compare_depths", "named"), [(False, "aa"), (True, "b")])
-def test_a_leaf_that_was_cut_off_competes_with_deeper_ones_only_on_demand(
-    compare_depths: bool, named: str
+@pytest.mark.parametrize(("preset", "named"), [(None, "aa"), ("seed", "b")])
+def test_a_leaf_that_was_cut_off_competes_with_deeper_ones_only_under_the_preset(
+    preset: str | None, named: str
 ) -> None:
     world = World({"a": 0.8, "b": 0.7}, otherwise=0.1)
-    walked = search(world, beam_width=1, max_depth=2, branching_factor=2, compare_depths=compare_depths)
+    walked = search(world, beam_width=1, max_depth=2, branching_factor=2, preset=preset, **FOREVER)
     assert expanded(walked) == ["", "a"]
     assert best(walked) == named
     assert walked.asks[-1].facts["path"][-1] == named

@@ -161,7 +161,7 @@ def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
 def _is_alone(s: State) -> bool:
     """Whether the only new thought has no rival, so that its value decides nothing."""
     alive = [child for child in s.fresh if not child.refuted]
-    if s.options.value_single or s.frontier or len(alive) != 1:
+    if s.options.follows_seed or s.frontier or len(alive) != 1:
         return False
     return alive[0].score is None and all(leaf.depth < alive[0].depth for leaf in s.candidates)
 

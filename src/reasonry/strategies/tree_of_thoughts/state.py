@@ -28,8 +28,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             "convergence_window": 2,
             "expand_width": 1,
             "max_reasks": 0,
-            "compare_depths": True,
-            "value_single": True,
             "score_with_proposals": False,
         }
     }
@@ -77,10 +75,6 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     samples_per_evaluation: Annotated[int, Meta(ge=1, le=100, description="Scores for each thought.")] = 1
     expand_width: Annotated[int, Meta(ge=1, le=100, description="Nodes expanded at once in a round.")] = 2
     max_reasks: Annotated[int, Meta(ge=0, le=10, description="Requests for other steps at a dead end.")] = 3
-    compare_depths: Annotated[
-        bool, Meta(description="Compare leaves of all depths by score; otherwise deeper leaves come first.")
-    ] = False
-    value_single: Annotated[bool, Meta(description="Score a step even if no other is open.")] = False
     formulate_answer: Annotated[
         bool, Meta(description="Ask for the answer at the end; otherwise use the best thought's text.")
     ] = True
@@ -104,8 +98,9 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Literal["seed"] | None,
         Meta(
             description="Other defaults: seed sets convergence_window 2, expand_width 1, max_reasks 0, "
-            "compare_depths and value_single true, score_with_proposals false, takes an empty proposal as an error, "
-            "expands nodes with score 0, and keeps to beam_width in best_first alone."
+            "score_with_proposals false, compares leaves of all depths by score, scores a step even if no other is "
+            "open, takes an empty proposal as an error, expands nodes with score 0, and keeps to beam_width in "
+            "best_first alone."
         ),
     ] = None
 
@@ -116,7 +111,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def follows_seed(self) -> bool:
-        """Whether the rules of seed 004 apply: an empty proposal is an error, and a score of 0 is an ordinary score."""
+        """Whether the rules of seed 004 apply. There, a score of 0 is an ordinary score."""
         return self.preset == "seed"
 
 
@@ -194,12 +189,20 @@ class State(Struct, frozen=True, omit_defaults=True):
         """The node of the answer: the node that ended the search, or the best leaf so far."""
         if self.winner:
             return self.nodes.get(self.winner)
-        return best_leaf(self.nodes, compare_depths=self.options.compare_depths)
+        return next(iter(self.candidates), None)
 
     @property
     def candidates(self) -> list[Node]:
-        """The possible answers, best first."""
-        return candidates(self.nodes, compare_depths=self.options.compare_depths)
+        """The possible answers, best first: leaves that are valued and not refuted, without the root.
+
+        Deeper leaves come first, since scores of partial solutions fall with depth, and leaves with score 0 come last.
+        Under the preset `seed`, leaves of all depths are ranked by score.
+        """
+        leaves = (each for each in self.nodes.values() if not each.children and each.parent is not None)
+        found = (leaf for leaf in leaves if not leaf.refuted)
+        ranked = rank(leaf for leaf in found if leaf.single or leaf.score is not None)
+        by_depth = sorted(ranked, key=lambda leaf: (leaf.score == 0, -leaf.depth))
+        return ranked if self.options.follows_seed else by_depth
 
     def texts(self, node_id: str) -> tuple[str, ...]:
         """Return the thoughts on the path to a node; empty for the root."""
@@ -250,24 +253,6 @@ def path_to(tree: Tree, node_id: str) -> list[Node]:
 def rank(nodes: Iterable[Node]) -> list[Node]:
     """Sort nodes by score, then depth, then age. A missing score counts as 0."""
     return sorted(nodes, key=lambda candidate: (-(candidate.score or 0.0), -candidate.depth))
-
-
-def candidates(tree: Tree, *, compare_depths: bool = True) -> list[Node]:
-    """Return the possible answers, best first: leaves that are valued and not refuted, without the root.
-
-    Args:
-        compare_depths: Whether to rank by score across depths. Otherwise deeper leaves come first, since scores of
-            partial solutions fall with depth, and leaves with score 0 come last.
-    """
-    leaves = (each for each in tree.values() if not each.children and each.parent is not None)
-    found = (leaf for leaf in leaves if not leaf.refuted)
-    ranked = rank(leaf for leaf in found if leaf.single or leaf.score is not None)
-    return ranked if compare_depths else sorted(ranked, key=lambda leaf: (leaf.score == 0, -leaf.depth))
-
-
-def best_leaf(tree: Tree, *, compare_depths: bool = True) -> Node | None:
-    """Return the best of `candidates`, or None before any node is valued."""
-    return next(iter(candidates(tree, compare_depths=compare_depths)), None)
 
 
 def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:

@@ -46,7 +46,7 @@ def _is_worth_asking(state: State, leaf: Node) -> bool:
 
     It is not worth asking if the path was valued 0, or if an answer was abandoned and open nodes are more promising.
     """
-    if state.options.compare_depths and not state.rejected:
+    if state.options.follows_seed and not state.rejected:
         return True
     return leaf.score != 0 and (not state.rejected or _is_better(leaf, _with_fresh(state)[0]))
 
