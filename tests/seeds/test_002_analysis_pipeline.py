@@ -19,8 +19,8 @@ from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.surfaces.run_report import markdown_page, outline
 
-from ..strategies.analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
-from ..strategies.walking import walk
+from ..strategies.analysing import QUERY, USUAL, analyse, asked, plan, scores, statuses
+from ..strategies.walking import in_order, walk
 
 PIPELINE = resolve("pipeline", STRATEGIES)
 REJECTED = {"quality": "REJECTED", "reason": "unsupported"}
@@ -32,56 +32,64 @@ ON = {
 }
 
 
-def seed_example(**options: Any) -> Any:
-    """The seed's own example: "Is Python or JavaScript better for building a web scraper?"."""
-    script = {
-        "complexity_analysis": {
+WEB_SCRAPER: list[tuple[str, Any]] = [
+    (
+        "complexity_analysis",
+        {
             "complexity_level": "moderate",
-            "dimensions": ["Language features", "library ecosystem", "performance", "ease of use"],
-            "key_challenges": ["both are good at it"],
-            "sequential_dependencies": ["knowledge before comparison"],
-            "iteration_strategy": "one pass",
+            "dimensions": ["Language features", "Library ecosystem", "Performance", "Ease of use"],
+            "key_challenges": ["Both are good at it"],
+            "sequential_dependencies": ["Knowledge before comparison"],
+            "iteration_strategy": "One pass",
         },
-        "plan_generation": [
-            plan(
-                "Compare libraries",
-                ("logic_kernel", "Analyze syntax"),
-                ("py_executor", "Evaluate performance"),
-            ),
-            plan("Python web scraping", "JavaScript web scraping", ("logic_kernel", "Compare and recommend")),
-            plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side")),
-        ],
-        "plan_evaluation": scores(78, 85, 72),
-        "iteration_decision": {
+    ),
+    (
+        "plan_generation",
+        plan("Compare libraries", "Analyze syntax", ("logic_kernel", "Evaluate performance")),
+    ),
+    (
+        "plan_generation",
+        plan("Knowledge on Python", "Knowledge on JavaScript", ("logic_kernel", "Recommend")),
+    ),
+    ("plan_generation", plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side"))),
+    ("plan_evaluation", scores(78, 85, 72)),
+    ("task_execution", {"answer": "Requests, Scrapy, Playwright.", "confidence": 0.9}),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
+    ("task_execution", {"answer": "Puppeteer, Cheerio, Playwright.", "confidence": 0.9}),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
+    (
+        "task_execution",
+        {"steps": ["Both drive a browser.", "Python has more tools."], "conclusion": "Python"},
+    ),
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "follows"}),
+    (
+        "iteration_decision",
+        {
             "continue_iterations": False,
             "quality_summary": "Good coverage of both languages",
             "decision_rationale": "Proceed to synthesis",
             "recommendations_for_next_iteration": "",
         },
-    }
-    given = {
-        "focused_answer_type": "choice: Python | JavaScript",
-        "tools": (ToolCard("py_executor"),),
-        **options,
-    }
-    return walk(PIPELINE, QUERY, Desk(script).answer, given)
+    ),
+    (
+        "synthesis",
+        {
+            "answer": "Both can do it; Python has more tools.",
+            "key_findings": ["Python: Scrapy", "JavaScript: Puppeteer"],
+            "final_answer": "Use Python.",
+            "title": "Python or JavaScript",
+            "headline": "Python leads",
+            "image_caption": "Two spiders at one web",
+        },
+    ),
+    ("focused_answer", "The answer recommends it.\n\n<answer>Python</answer>"),
+]
+"""The seed's own example, "Is Python or JavaScript better for building a web scraper?", reply by reply."""
 
 
-def test_the_pipeline_flow_example() -> None:
-    walked = seed_example()
-    document = walked.conclusion.document
-    assert document["complexity"]["complexity_level"] == "moderate"
-    assert len(document["complexity"]["dimensions"]) == 4
-    assert [one["overall_score"] for one in document["plans"]] == [78, 85, 72]
-    assert document["selected_plan"] == "B"
-    assert [(task["task_query"], task["status"]) for task in document["tasks"]] == [
-        ("Python web scraping", "ACCEPTED"),
-        ("JavaScript web scraping", "ACCEPTED"),
-        ("Compare and recommend", "ACCEPTED"),
-    ]
-    assert document["iterations"][0]["decision"]["quality_summary"] == "Good coverage of both languages"
-    assert document["focused_answer"] == {"type": "choice: Python | JavaScript", "value": "Python"}
-    assert walked.conclusion.answer == "Python"
+def seed_example(**options: Any) -> Any:
+    replies = in_order(*(said for _, said in WEB_SCRAPER))
+    return walk(PIPELINE, QUERY, replies, {"focused_answer_type": "choice: Python | JavaScript", **options})
 
 
 def test_the_stages_come_in_the_order_of_the_overview() -> None:
@@ -370,61 +378,6 @@ def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
     assert len(limited.asks) <= 12
     assert limited.conclusion.reason == "cost_limit"
     assert limited.conclusion.answer == "Python."
-
-
-WEB_SCRAPER: list[tuple[str, Any]] = [
-    (
-        "complexity_analysis",
-        {
-            "complexity_level": "moderate",
-            "dimensions": ["Language features", "Library ecosystem", "Performance", "Ease of use"],
-            "key_challenges": ["Both are good at it"],
-            "sequential_dependencies": ["Knowledge before comparison"],
-            "iteration_strategy": "One pass",
-        },
-    ),
-    (
-        "plan_generation",
-        plan("Compare libraries", "Analyze syntax", ("logic_kernel", "Evaluate performance")),
-    ),
-    (
-        "plan_generation",
-        plan("Knowledge on Python", "Knowledge on JavaScript", ("logic_kernel", "Recommend")),
-    ),
-    ("plan_generation", plan("Deep dive Python", "Deep dive JavaScript", ("logic_kernel", "Side-by-side"))),
-    ("plan_evaluation", scores(78, 85, 72)),
-    ("task_execution", {"answer": "Requests, Scrapy, Playwright.", "confidence": 0.9}),
-    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
-    ("task_execution", {"answer": "Puppeteer, Cheerio, Playwright.", "confidence": 0.9}),
-    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "complete"}),
-    (
-        "task_execution",
-        {"steps": ["Both drive a browser.", "Python has more tools."], "conclusion": "Python"},
-    ),
-    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "follows"}),
-    (
-        "iteration_decision",
-        {
-            "continue_iterations": False,
-            "quality_summary": "Good coverage of both languages",
-            "decision_rationale": "Proceed to synthesis",
-            "recommendations_for_next_iteration": "",
-        },
-    ),
-    (
-        "synthesis",
-        {
-            "answer": "Both can do it; Python has more tools.",
-            "key_findings": ["Python: Scrapy", "JavaScript: Puppeteer"],
-            "final_answer": "Use Python.",
-            "title": "Python or JavaScript",
-            "headline": "Python leads",
-            "image_caption": "Two spiders at one web",
-        },
-    ),
-    ("focused_answer", "The answer recommends it.\n\n<answer>Python</answer>"),
-]
-"""The seed's own example, "Is Python or JavaScript better for building a web scraper?", reply by reply."""
 
 
 def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reasonry.blocks.programs import WHERE_IT_RUNS
 from reasonry.blocks.toolcard import ToolCard
-from reasonry.core.effects import Ask, CallTool, Verify
+from reasonry.core.effects import CallTool, Verify
 from reasonry.core.events import UNREADABLE, Answered, Failed, Verified
 from reasonry.core.machine import begin, open_effects
 from reasonry.core.options import read_options
@@ -43,14 +43,6 @@ SEARCH = ToolCard(
 # -- stage 1
 
 
-def test_complexity_can_be_switched_off() -> None:
-    walked = analyse(complexity_analysis=False)
-    assert ("problem_reception", "plan_generation") in walked.edges
-    assert not asked(walked, "complexity_analysis")
-    assert walked.conclusion.document["complexity"] is None
-    assert "2 to 6 tasks" in asked(walked, "plan_generation")[0].text
-
-
 def test_without_a_readable_complexity_the_run_goes_on_as_without_the_stage() -> None:
     walked = analyse({"complexity_analysis": [Failed(UNREADABLE, "no JSON object was found in it")]})
     assert walked.snapshot.status == "done"
@@ -63,17 +55,6 @@ def test_without_a_readable_complexity_the_run_goes_on_as_without_the_stage() ->
 # -- stage 2
 
 
-def test_candidate_plans_are_asked_for_side_by_side() -> None:
-    for count in range(1, 6):
-        step = begin(
-            ANALYSIS, QUERY, read_options(ANALYSIS, {"candidate_plans": count, "complexity_analysis": False})
-        )
-        assert [one.effect.sample for one in step.effects if isinstance(one.effect, Ask)] == list(
-            range(count)
-        )
-        assert len({one.effect.text for one in step.effects if isinstance(one.effect, Ask)}) == count
-
-
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
@@ -82,7 +63,6 @@ def test_candidate_plans_are_asked_for_side_by_side() -> None:
             "there is no tool 'web'; the tools are: knowledge, logic_kernel",
         ),
         (plan(), "tasks"),
-        (plan(*["again"] * 25), "24"),
         (plan("  "), "task_query is empty"),
         (plan(("knowledge", "x", [1])), "earlier tasks only"),
         ("no JSON at all", "No JSON object"),
@@ -696,13 +676,9 @@ def test_no_focused_answer_without_money_is_a_failure() -> None:
     ("given", "said"),
     [
         ({"min_iterations": 3, "max_iterations": 2}, "min_iterations (3) is over max_iterations (2)"),
-        ({"candidate_plans": 0}, "candidate_plans"),
-        ({"cost_limit": 0}, "cost_limit"),
-        ({"mode": "slow"}, "mode"),
         ({"focused_answer_type": "maybe"}, "focused_answer_type is one of: none; number; yes/no"),
         ({"focused_answer_type": "choice: Python"}, "at least two choices"),
         ({"focused_answer_type": "choice: a | A"}, "two choices are the same"),
-        ({"no_such_option": 1}, "no_such_option"),
     ],
 )
 def test_bad_options_are_refused_by_name(given: dict[str, Any], said: str) -> None:

@@ -37,19 +37,6 @@ def wrong(answer: str | None = None) -> dict:
     return {"correct": False, "reason": "Put back in, it does not fit.", "answer": answer}
 
 
-def test_the_papers_example_walks_every_edge_of_the_table() -> None:
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, chain("11"), HOLDS), ALL)
-    assert walked.snapshot.status == "done"
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("11", "success")
-    assert walked.conclusion.document == {"steps": STEPS, "verification": "reviewed", "objections": []}
-    assert tuple(walked.edges) == CHAIN_OF_THOUGHT.edges
-    assert [(one.stage, one.text) for one in walked.thoughts[1:3]] == [
-        ("sequential_reasoning", "\n\n".join(STEPS)),
-        ("solution_formulation", "11"),
-    ]
-    assert len(walked.asks) == 3
-
-
 @pytest.mark.parametrize("style", ["steps", "plan", "draft"])
 def test_one_question_whose_last_words_are_the_task_of_its_style(style: str) -> None:
     walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(chain("11")), {"style": style})

@@ -48,13 +48,6 @@ def test_an_empty_reply_is_not_asked_for_again() -> None:
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
-def test_an_answer_proved_wrong_is_asked_for_again_with_the_objection() -> None:
-    events = in_order("Answer: 12", Verified("wrong", "Add again."), "Answer: 11", Verified("right"))
-    walked = walk(DIRECT, PROBLEM, events, {"verify": True})
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("11", "proved")
-    assert walked.asks[1].text == f'{PROBLEM}\n\nThe answer "12" was checked and is wrong. Add again.'
-
-
 def test_a_verifier_is_shown_the_answer_alone_and_no_reply_as_a_whole() -> None:
     prose = "Five and six are eleven."
     walked = walk(

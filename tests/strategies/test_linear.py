@@ -45,31 +45,6 @@ def test_a_straight_run_is_thought_evaluation_hypothesis_and_test() -> None:
     assert walked.edges[-1] == ("solution_finalization", "final_response")
 
 
-def test_one_run_with_revision_branch_and_a_refuted_hypothesis_walks_every_edge() -> None:
-    branch = {"next": "branch_creation", "reason": "Try sums.", "branchFromThought": 2}
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(
-            *(PLAN, think("4 * 6 is 25."), {"sound": False, "reason": "It is 24."}, revised("4 * 6 is 24.")),
-            *({"next": "thought_adjustment", "thoughtsLeft": 3}, think("The 1s are left."), SOUND, branch),
-            *(
-                think("4 + 6 is 10."),
-                {**SOUND, **ON_TO_HYPOTHESIS},
-                HYPOTHESIS,
-                FAILS,
-                CONCLUDE,
-                HYPOTHESIS,
-                HOLDS,
-            ),
-        ),
-    )
-    assert set(walked.edges) == set(LINEAR.edges)
-    assert walked.conclusion.answer == "4 * 6 * 1 * 1"
-    assert walked.conclusion.document["branches"] == 1
-    assert walked.conclusion.document["hypotheses"] == 2
-
-
 def test_a_revision_names_the_thought_it_replaces() -> None:
     earlier = {"sound": False, "reason": "That is wrong.", "revisesThought": 1}
     walked = walk(
@@ -142,20 +117,6 @@ def test_a_model_that_never_stops_thinking_is_led_to_a_solution_at_the_limit() -
     assert walked.snapshot.status == "done"
     assert (walked.conclusion.reason, walked.conclusion.document["hypotheses"]) == ("max_hypotheses", 2)
     assert walked.conclusion.document["holds"] is False
-
-
-def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> None:
-    on = {**SOUND, "next": "thought_adjustment"}
-    walked = walk(
-        LINEAR,
-        PROBLEM,
-        in_order(
-            *({**PLAN, "totalThoughts": 1}, think("a"), on, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}),
-            *(HYPOTHESIS, HOLDS),
-        ),
-    )
-    (adjusted,) = [one for one in walked.thoughts if one.stage == "thought_adjustment"]
-    assert adjusted.data == {"totalThoughts": 2}
 
 
 def test_a_hypothesis_proved_right_ends_the_run_without_another_call() -> None:
@@ -313,3 +274,17 @@ def test_a_range_of_thoughts_that_a_revision_names_is_asked_about_again() -> Non
     events = in_order(PLAN, think("a"), both, {**SOUND, **ON_TO_HYPOTHESIS}, HYPOTHESIS, HOLDS)
     walked = walk(LINEAR, PROBLEM, events)
     assert "names several thoughts; name one" in walked.asks[3].text
+
+
+def test_the_expected_number_of_thoughts_never_falls_behind_the_thoughts() -> None:
+    on = {**SOUND, "next": "thought_adjustment"}
+    walked = walk(
+        LINEAR,
+        PROBLEM,
+        in_order(
+            *({**PLAN, "totalThoughts": 1}, think("a"), on, think("b"), {**SOUND, **ON_TO_HYPOTHESIS}),
+            *(HYPOTHESIS, HOLDS),
+        ),
+    )
+    (adjusted,) = [one for one in walked.thoughts if one.stage == "thought_adjustment"]
+    assert adjusted.data == {"totalThoughts": 2}

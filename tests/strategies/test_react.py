@@ -65,41 +65,6 @@ def test_the_prover_is_offered_only_where_nothing_can_be_looked_up() -> None:
         assert ("check_claim" in asked.text) is offered
 
 
-def test_the_papers_example_on_the_colorado_orogeny() -> None:
-    problem = "What is the elevation range for the area that the eastern sector of the Colorado orogeny extends into?"
-    walked = walk(
-        REACT,
-        problem,
-        in_order(
-            act("Search the orogeny, then its eastern sector.", ("search", {"entity": "Colorado orogeny"})),
-            ToolReturned("An episode of mountain building in Colorado and surrounding areas."),
-            act("The eastern sector is not mentioned.", ("lookup", {"entity": "eastern sector"})),
-            ToolReturned("The eastern sector extends into the High Plains."),
-            act("Search the High Plains.", ("search", {"entity": "High Plains"})),
-            ToolReturned("High Plains refers to one of two distinct land regions."),
-            act("It is the one in the United States.", ("search", {"entity": "High Plains (United States)"})),
-            ToolReturned("They rise from around 1,800 to 7,000 ft."),
-            finish("1,800 to 7,000 ft"),
-        ),
-        TOOLS,
-    )
-    assert walked.snapshot.status == "done"
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("1,800 to 7,000 ft", "success")
-    assert walked.conclusion.document == {"steps": 5, "tool_calls": 4}
-    assert set(walked.edges) == set(REACT.edges)
-    assert walked.snapshot.rounds == 5
-    assert "Observation: The eastern sector extends into the High Plains." in walked.asks[-1].text
-
-
-def test_every_thought_is_in_a_stage_and_there_is_one_for_each_answer() -> None:
-    walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x"), finish("y")), TOOLS)
-    assert [(one.stage, one.text) for one in walked.thoughts] == [
-        ("initial_reasoning", "Look it up."),
-        ("observation_reception", "x"),
-        ("reasoning_update", "That settles it."),
-    ]
-
-
 def test_independent_actions_go_out_together_and_are_observed_in_order() -> None:
     both = act("Two lookups.", ("search", {"entity": "A"}), ("search", {"entity": "B"}))
     step = begin(REACT, "p", Options(tools=(ToolCard("search"),)))

@@ -33,41 +33,6 @@ def plan(*calls: tuple[str, str, Any]) -> dict:
     }
 
 
-def test_the_papers_example_on_the_hennchata() -> None:
-    problem = "What is the name of the cognac house that makes the main ingredient in The Hennchata?"
-    given = plan(
-        ("#E1", "Wikipedia", "The Hennchata"),
-        ("#E2", "LLM", "What is the main ingredient of The Hennchata? Given context: #E1"),
-        ("#E3", "Wikipedia", "#E2"),
-        ("#E4", "LLM", "What cognac house makes #E2? Given context: #E3"),
-    )
-    walked = walk(
-        REWOO,
-        problem,
-        in_order(
-            given,
-            ToolReturned("A cocktail of Hennessy cognac and Mexican rice horchata."),
-            "It names it.\n<answer>Hennessy cognac</answer>",
-            ToolReturned("Jas Hennessy & Co. is a producer of cognac."),
-            "<answer>Jas Hennessy & Co.</answer>",
-            "The evidence says so.\n<answer>Jas Hennessy & Co.</answer>",
-        ),
-        TOOLS,
-    )
-    assert walked.conclusion.answer == "Jas Hennessy & Co."
-    assert walked.edges == list(REWOO.edges)
-    assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy cognac"})
-    assert walked.asks[2].prompt == (
-        "What cognac house makes Hennessy cognac? Given context: Jas Hennessy & Co. is a producer of cognac."
-    )
-    assert walked.conclusion.document["evidence"]["#E4"] == "Jas Hennessy & Co."
-    assert [one.stage for one in walked.thoughts] == [
-        "planning_phase",
-        *["working_phase"] * 4,
-        "solving_phase",
-    ]
-
-
 def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -> None:
     given = plan(
         ("#E1", "Wikipedia", "The Hennchata"),

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from reasonry.blocks.answers import MARKED
-from reasonry.core.readings import EXTRACT as UNMARKED
 from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
 
 from .walking import in_order, reply, stopped_after, walk
@@ -21,22 +20,6 @@ LINES = [
     {"calculation": "2 + 5 + 1 = 8", "stateVariables": {"rest": "", "sum": "86", "C": 0}, "finished": True},
 ]
 RESULT = "<answer>86</answer>"
-
-
-def test_the_papers_addition_walks_every_edge_of_the_table() -> None:
-    walked = walk(SCRATCHPAD, ADDITION, in_order(START, *LINES, RESULT))
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("86", "success")
-    assert walked.conclusion.document["steps"] == 2
-    assert walked.conclusion.document["state_variables"] == {"rest": "", "sum": "86", "C": 0}
-    assert set(walked.edges) == set(SCRATCHPAD.edges)
-    assert [one.stage for one in walked.thoughts] == [
-        "scratchpad_initialization",
-        "iterative_calculation",
-        "state_tracking",
-        "iterative_calculation",
-        "state_tracking",
-        "result_extraction",
-    ]
 
 
 def test_the_state_after_each_operation_is_recorded_as_data() -> None:
@@ -97,12 +80,6 @@ def test_lines_are_free_text_with_the_state_as_data_and_the_result_in_its_mark()
     assert walked.conclusion.document["state_variables"] == {"rest": "", "sum": "86", "C": 1}
     said = [one.text for one in walked.thoughts if one.stage == "iterative_calculation"]
     assert said == ["9 + 7 = 16: 6, C 1", "2 + 5 + 1 = 8"]
-
-
-def test_lines_without_state_and_result_are_asked_for_the_answer_alone() -> None:
-    walked = walk(SCRATCHPAD, ADDITION, in_order(START, "9 + 7 = 16\nSo it is 86.", RESULT))
-    assert walked.asks[2].turns[-1].objection == UNMARKED
-    assert (walked.conclusion.answer, walked.conclusion.document["steps"]) == ("86", 2)
 
 
 def test_the_only_value_of_the_state_is_the_result() -> None:

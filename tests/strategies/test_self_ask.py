@@ -29,23 +29,6 @@ def age(index: int) -> dict:
     return {"subQuestionAnswer": AGES[index]}
 
 
-def test_the_papers_example_walks_every_edge_of_the_table() -> None:
-    walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), LAST, ANSWER))
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("Harry Vaughan Watkins", "success")
-    assert [hop["answer"] for hop in walked.conclusion.document["sub_questions"]] == AGES
-    assert set(walked.edges) == set(SELF_ASK.edges)
-    assert [one.stage for one in walked.thoughts] == [
-        "problem_decomposition",
-        "sub_question_formulation",
-        "sub_question_answering",
-        "answer_integration",
-        "sub_question_formulation",
-        "sub_question_answering",
-        "answer_integration",
-        "solution_formulation",
-    ]
-
-
 def test_the_reply_that_needs_no_further_question_gives_the_answer_so_that_one_call_less_is_made() -> None:
     closing = LAST | ANSWER
     walked = walk(SELF_ASK, QUESTION, in_order(FIRST, age(0), SECOND, age(1), closing))
@@ -93,14 +76,6 @@ def test_a_sub_answer_and_the_answer_stand_in_their_marks() -> None:
     assert [ask.mark for ask in walked.asks] == [ASKS_ON, SUB_ANSWER, ASKS_ON, MARKED]
     assert {ask.spelled_out().form is None for ask in walked.asks} == {True}
     assert [ask.wants_value for ask in walked.asks] == [True, False, True, True]
-
-
-def test_an_answer_given_with_the_last_turn_is_verified_like_any_other() -> None:
-    events = in_order(
-        LAST | {"answer": "5"}, Verified("wrong", "It is 4."), {"answer": "4"}, Verified("right")
-    )
-    walked = walk(SELF_ASK, "What is 2 + 2?", events, {"verify": True})
-    assert (walked.conclusion.answer, walked.conclusion.document["verification"]) == ("4", "proved")
 
 
 def test_sub_questions_are_answered_by_a_tool_where_one_is_named() -> None:

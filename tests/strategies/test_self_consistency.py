@@ -35,24 +35,6 @@ def votes(walked: Walked) -> list[tuple[str, int]]:
     return [(vote["answer"], vote["count"]) for vote in walked.conclusion.document["votes"]]
 
 
-def test_the_papers_example_on_janets_ducks() -> None:
-    walked = walk(
-        SELF_CONSISTENCY,
-        "Janet's ducks lay 16 eggs a day. She eats three, bakes with four, and sells the rest for $2 each. What does "
-        "she make a day?",
-        in_order(
-            sample("$18", "16 - 3 - 4 = 9 eggs are left, 9 * 2 = 18."),
-            sample("$26.", "She sells 16 - 3 = 13 eggs, 13 * 2 = 26."),
-            sample("18 dollars", "She uses 7 eggs and sells 9 for 18 dollars."),
-        ),
-        {"samples": 3, "window": 3},
-    )
-    assert walked.conclusion.answer == "$18"
-    assert votes(walked) == [("$18", 2), ("$26", 1)]
-    assert walked.edges == list(SELF_CONSISTENCY.edges)
-    assert [one.branch for one in walked.thoughts] == ["path-1", "path-2", "path-3", None]
-
-
 def test_a_window_is_asked_side_by_side_as_draws_of_one_question() -> None:
     step = begin(SELF_CONSISTENCY, "p", Options(samples=12, window=5))
     asks = [one.effect for one in step.effects if isinstance(one.effect, Ask)]
@@ -67,11 +49,6 @@ def test_unanimous_paths_stop_after_one_window() -> None:
     assert (document["samples_used"], document["samples_saved"]) == (4, 16)
     assert document["confidence"] == pytest.approx(1 - 2**-5, abs=1e-6)
     assert walked.snapshot.rounds == 1
-
-
-def test_the_exact_stop_waits_until_nothing_can_change_the_winner() -> None:
-    walked = walk(SELF_CONSISTENCY, "p", lambda _: reply(sample("A")), {"samples": 20, "stop": "exact"})
-    assert walked.conclusion.document["samples_used"] == 10
 
 
 def test_all_samples_failed_is_a_clear_end() -> None:
@@ -366,16 +343,6 @@ def test_a_judge_groups_free_answers_and_the_group_votes_as_one() -> None:
     assert votes(walked) == [("by rail", 2), ("on foot", 1)]
     assert walked.conclusion.answer == "by rail"
     assert walked.asks[-1].by == "judge"
-
-
-def test_answers_that_agree_are_not_grouped() -> None:
-    walked = walk(
-        SELF_CONSISTENCY,
-        "How many?",
-        in_order("Answer: 18", "Answer: 18"),
-        FULL | {"samples": 2},
-    )
-    assert len(walked.asks) == 2
 
 
 def arriving(options: dict[str, Any], *arrivals: tuple[int, str]) -> Any:

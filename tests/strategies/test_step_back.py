@@ -21,23 +21,6 @@ ALL = (BOTH, SOLUTION)
 CHECKED = {"check": True}
 
 
-def test_the_papers_gas_law_example_walks_every_edge_of_the_table() -> None:
-    walked = walk(STEP_BACK, GAS, in_order(*ALL, HOLDS), CHECKED)
-    assert (walked.conclusion.answer, walked.conclusion.reason) == (
-        "It decreases by a factor of 4",
-        "success",
-    )
-    assert walked.conclusion.document["principle"] == "Ideal gas law: PV = nRT."
-    assert walked.conclusion.document["steps"] == STEPS
-    assert tuple(walked.edges) == STEP_BACK.edges
-    assert [one.stage for one in walked.thoughts] == [
-        "abstraction",
-        "principle_identification",
-        "step_by_step_solution",
-        "solution_verification",
-    ]
-
-
 def test_the_solution_is_asked_for_with_the_principle_in_sight() -> None:
     walked = walk(STEP_BACK, GAS, in_order(*ALL, HOLDS), CHECKED)
     assert "Principle: Ideal gas law: PV = nRT." in walked.asks[1].prompt

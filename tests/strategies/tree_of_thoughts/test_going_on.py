@@ -89,15 +89,6 @@ def test_a_path_without_an_answer_says_null_in_the_mark_or_in_data(said: Any) ->
     assert (walked.conclusion.answer, best(walked)) == ("an answer", "a")
 
 
-def test_an_answer_that_the_verifier_refutes_prunes_its_path_too() -> None:
-    def say(kind: str, facts: dict[str, Any]) -> Any:
-        return {"answer": f"from {facts['path'][-1]}"} if kind == "answer" else None
-
-    world = World({"a": 0.9, "b": 0.8}, say=say, verdicts={"from a": WRONG})
-    walked = search(world, verify=True, max_depth=1)
-    assert walked.conclusion.answer == "from b"
-
-
 def test_the_answer_of_a_path_that_is_proved_is_its_last_step_where_none_can_be_written() -> None:
     world = World(verdicts={"b": Verified("right")}, say=answers_at())
     walked = search(world, verify=True)
@@ -256,11 +247,6 @@ def test_where_no_first_step_is_proposed_the_search_is_exhausted(scored: bool) -
     walked = search(world, score_with_proposals=scored)
     assert (walked.conclusion.reason, walked.snapshot.error) == ("exhausted", None)
     assert len(walked.asks) == 2, "before the first step it is asked once more"
-
-
-def test_in_the_search_of_the_seed_an_empty_proposal_is_an_error() -> None:
-    walked = search_as_seed(World(say=lambda kind, facts: {"thoughts": []} if kind == "propose" else None))
-    assert (walked.conclusion.reason, walked.snapshot.error) == ("error", "output_invalid")
 
 
 @settings(deadline=None, max_examples=30)
