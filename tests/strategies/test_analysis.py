@@ -171,13 +171,6 @@ def test_an_evaluation_that_leaves_a_plan_out_is_asked_for_again_with_the_reason
     assert walked.conclusion.document["selected_plan"] == "B"
 
 
-def test_at_the_last_try_a_plan_loses_the_task_that_says_nothing_to_do() -> None:
-    broken = {"tasks": [*plan("a")["tasks"], {"resource_name": "knowledge"}, *plan("c")["tasks"]]}
-    walked = analyse({"plan_generation": [{**broken, "try": n} for n in range(3)]})
-    assert len(asked(walked, "plan_generation")) == 3
-    assert [task["task_query"] for task in walked.conclusion.document["tasks"]] == ["a", "c"]
-
-
 def test_a_plan_keeps_its_letter_where_another_could_not_be_used() -> None:
     unusable = plan(("nobody", "x"))
     script = {

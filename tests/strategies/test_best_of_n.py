@@ -69,15 +69,6 @@ def test_where_no_verdict_can_be_read_the_run_goes_on_and_says_so(said: str) -> 
     assert [each["ratings"] for each in walked.conclusion.document["comparisons"]] == [[], []]
 
 
-def test_a_judge_is_asked_by_all_that_the_problem_asks_for_and_last_for_its_form() -> None:
-    (ask, *_) = [ask for ask in judged('{"<R>": 9, "<W>": 2}').asks if ask.facts["kind"] == "judge"]
-    assert ask.system == "You judge answers to a problem."
-    assert "length and tone included" in ask.task
-    assert ask.question.endswith('"ratings": {"A": 1 to 10, "B": 1 to 10}}')
-    assert "style" not in ask.text
-    assert f"Candidate A:\n\n{RIGHT}" in ask.prompt or f"Candidate B:\n\n{RIGHT}" in ask.prompt
-
-
 @pytest.mark.parametrize(
     "said",
     [

@@ -127,13 +127,6 @@ def test_a_false_equation_is_asked_for_again_once_with_what_is_true() -> None:
     assert late.conclusion.answer == "12", "the last reply that is allowed is better than none"
 
 
-def test_every_prompt_shares_what_was_worked_out_before_with_the_next() -> None:
-    walked = walk(CHAIN_OF_THOUGHT, TENNIS, in_order(PLAN, chain("11"), HOLDS), ALL)
-    assert len({one.system for one in walked.asks}) == 1
-    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt)
-
-
 @pytest.mark.parametrize(
     ("strategy", "options", "before"),
     [

@@ -172,13 +172,6 @@ def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_take
     assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
 
 
-def test_each_prompt_begins_with_the_thoughts_before() -> None:
-    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("a"), SOUND, CONCLUDE, HYPOTHESIS, HOLDS))
-    assert len({one.system for one in walked.asks}) == 1
-    for before, after in zip(walked.asks, walked.asks[1:], strict=False):
-        assert after.prompt.startswith(before.prompt)
-
-
 ON = {**SOUND, "next": "thought_adjustment", "thoughtsLeft": 9}
 
 

@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.blocks.programs import WHERE_IT_RUNS, computes, program_in
-from reasonry.core.effects import Ask
-from reasonry.core.events import Answered, Failed
-from reasonry.core.machine import begin, open_effects
+from reasonry.blocks.programs import computes, program_in
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies.program_of_thought import PROGRAM_OF_THOUGHT, REPAIR, WRITE, Options
-
-from ..playing import advance
 
 pytestmark = pytest.mark.anyio
 
@@ -53,18 +47,6 @@ def test_a_program_that_only_prints_computes_nothing() -> None:
     assert not computes("x = 18\nprint(x)")
     assert computes("print(16 - 3)")
     assert computes("for n in (1, 2):\n    print(n)")
-
-
-def test_the_task_comes_last_and_the_repair_shows_what_failed() -> None:
-    step = begin(PROGRAM_OF_THOUGHT, "How many eggs?", Options())
-    (first,) = open_effects(step.snapshot)
-    assert first.effect.text == f"Problem: How many eggs?\n\n{WRITE}"
-    step = advance(PROGRAM_OF_THOUGHT, step.snapshot, first.id, Answered("```python\nx = 1 / 0\n```"))
-    (run,) = open_effects(step.snapshot)
-    step = advance(PROGRAM_OF_THOUGHT, step.snapshot, run.id, Failed("tool_error", "ZeroDivisionError"))
-    (again,) = open_effects(step.snapshot)
-    shown = "Problem: How many eggs?\n\nx = 1 / 0\n\nWhat failed:\nZeroDivisionError"
-    assert (again.effect.prompt, again.effect.task) == (shown, REPAIR)
 
 
 async def test_an_error_goes_back_with_the_program_until_it_runs() -> None:
@@ -111,20 +93,6 @@ async def test_a_program_that_states_its_answer_is_marked() -> None:
     assert result.answer == "18"
     assert result.details["no_computation"] == ["draft-1"]
     assert any("computes nothing" in warning for warning in result.warnings)
-
-
-async def test_the_writer_is_told_what_the_sandbox_can_run() -> None:
-    asked: list[Ask] = []
-
-    class Listening(ScriptedModel):
-        async def answer(self, question: Any, on_text: Any = None) -> Any:
-            asked.append(question.ask)
-            return await super().answer(question, on_text)
-
-    model = Listening.of(program("x = 9 * 2\nprint(x)"))
-    await solve("How many?", strategy="program_of_thought", model=model, store="memory")
-    assert (asked[0].system, asked[0].prompt) == ("", f"Problem: How many?\n\n{WRITE}")
-    assert f"Where it runs: {WHERE_IT_RUNS}" in WRITE
 
 
 async def test_a_sandbox_that_cannot_start_is_no_error_of_the_program_and_is_told(

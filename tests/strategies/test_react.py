@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from reasonry.blocks.toolcard import ToolCard
@@ -104,21 +102,6 @@ def test_an_unknown_tool_is_answered_with_the_legal_ones() -> None:
     assert walked.conclusion.document["tool_calls"] == 0
 
 
-def test_a_repeated_action_is_pointed_out_to_the_model() -> None:
-    walked = walk(
-        REACT, "p", in_order(SEARCH, ToolReturned("x"), SEARCH, ToolReturned("x"), finish("y")), TOOLS
-    )
-    assert "You took this very action before, in turn 1" in walked.asks[-1].text
-    assert "You took this very action" not in walked.asks[1].text
-
-
-def test_the_same_action_twice_in_a_turn_is_taken_once() -> None:
-    twice = act("Twice.", ("search", {"entity": "A"}), ("search", {"entity": "A"}))
-    walked = walk(REACT, "p", in_order(twice, ToolReturned("a"), finish("c")), TOOLS)
-    assert len([one for one in walked.performed if isinstance(one.effect, CallTool)]) == 1
-    assert observations(walked) == ["a\n(The same as action 1 of this turn; it was taken once.)"]
-
-
 @pytest.mark.parametrize(
     ("first", "second"),
     [(("count", {"n": 2}), ("count", {"n": "2"})), (("count", {}), ("Count", {})), (("x", {}), ("x", {}))],
@@ -182,15 +165,6 @@ def test_tools_go_along_where_they_are_taken_and_are_told_of_where_they_are_not(
     assert told.prompt.endswith(TASK)
 
 
-def test_reasoning_with_the_answer_in_its_mark_ends_the_run() -> None:
-    text = "Austen lived in Steventon, in Hampshire.\n<answer>Hampshire</answer>"
-    walked = walk(REACT, "In which county?", in_order(SEARCH, ToolReturned("x"), text), TOOLS)
-    assert (walked.conclusion.answer, walked.thoughts[-1].text) == (
-        "Hampshire",
-        "Austen lived in Steventon, in Hampshire.",
-    )
-
-
 def test_more_actions_than_a_turn_may_have_are_asked_for_again() -> None:
     many = "\n".join(f"Action: search[{n}]" for n in range(17))
     walked = walk(REACT, "p", in_order(many, finish("x")), TOOLS)
@@ -249,22 +223,6 @@ def test_a_turn_with_neither_action_nor_answer_is_asked_again(empty: dict) -> No
     assert walked.conclusion.answer == "x"
 
 
-def test_the_papers_text_form_is_read_too() -> None:
-    walked = walk(
-        REACT,
-        "p",
-        in_order(
-            "Thought: I need the plains.\nAction: Search[High Plains [US]]",
-            ToolReturned("x"),
-            "Thought: Done.\nAction: Finish[1,800 ft]",
-        ),
-        TOOLS,
-    )
-    call = walked.performed[1].effect
-    assert call == CallTool("search", {"entity": "High Plains [US]"})
-    assert walked.conclusion.answer == "1,800 ft"
-
-
 def test_a_result_of_ten_megabytes_is_cut_for_the_prompt() -> None:
     walked = walk(REACT, "p", in_order(SEARCH, ToolReturned("x" * 10_000_000), finish("y")), TOOLS)
     assert len(walked.asks[-1].text) < 5_000
@@ -284,28 +242,3 @@ def test_an_answer_proved_wrong_is_an_observation_and_the_turns_go_on() -> None:
     assert walked.conclusion.answer == "6!"
     claimed = [one.effect for one in walked.performed if isinstance(one.effect, Verify)]
     assert claimed[0] == Verify("p", ("That settles it.", "5"), final=True)
-
-
-def test_each_prompt_begins_with_the_one_before_so_that_88_percent_can_be_cached() -> None:
-    turn = 0
-
-    def answer(one: Pending):
-        nonlocal turn
-        if isinstance(one.effect, CallTool):
-            return ToolReturned(f"Result {turn}: " + "word " * 40)
-        turn += 1
-        return reply(
-            finish("x") if turn == 20 else act("Next piece. " * 5, ("search", {"entity": f"E{turn}"}))
-        )
-
-    asks = walk(REACT, "Find twenty pieces.", answer, TOOLS | {"max_steps": 20}).asks
-    assert len(asks) == 20
-    assert len({ask.system for ask in asks}) == 1
-    texts = [ask.system + "\n" + ask.prompt for ask in asks]
-    tokens = [len(re.findall(r"\w+|[^\w\s]", text)) for text in texts]
-    cached = 0
-    for before, after, count in zip(texts, texts[1:], tokens, strict=False):
-        assert after.startswith(before)
-        cached += count
-    assert cached / sum(tokens) >= 0.88
-    assert len({ask.text.removeprefix(f"{ask.system}\n\n{ask.prompt}") for ask in asks}) == 1

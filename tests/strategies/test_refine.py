@@ -95,16 +95,6 @@ def test_a_revision_is_shown_the_answer_and_the_review_and_no_speaker_that_is_no
     assert without_quoted(again.facts["problem"]) == PROBLEM
 
 
-def test_one_answer_is_reviewed_alone_and_several_beside_each_other() -> None:
-    one, both = (ask for ask in improved("12", "13").asks if ask.facts["kind"] == "judge")
-    assert "contradict" not in one.task
-    assert "contradict" in both.task
-    for ask in (one, both):
-        assert ask.system == "You judge answers to a problem."
-        assert ask.question.endswith(ask.task)
-        assert "style" not in ask.text
-
-
 def test_a_judge_is_shown_a_value_with_what_leads_to_it_and_a_text_alone() -> None:
     value, text = (improved(first, "12").asks[1].prompt for first in ("13", "Dear Ann,\nit fits."))
     assert value.endswith("\n\nAnswer:\n\nIt fits.\nAnswer: 13")

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from reasonry.blocks.answers import MARKED
-from reasonry.strategies.step_back import ABSTRACT, SOLVE, STEP_BACK
 from reasonry.strategies.step_back import PRINCIPLE as PRINCIPLE_ALONE
+from reasonry.strategies.step_back import STEP_BACK
 
 from .walking import in_order, walk
 
@@ -19,20 +18,6 @@ SOLUTION = "\n\n".join([*STEPS, "<answer>It decreases by a factor of 4</answer>"
 HOLDS = {"correct": True, "reason": "P'V' / T' = (P/4)(8V) / (2T) = PV / T."}
 ALL = (BOTH, SOLUTION)
 CHECKED = {"check": True}
-
-
-def test_the_solution_is_asked_for_with_the_principle_in_sight() -> None:
-    walked = walk(STEP_BACK, GAS, in_order(*ALL, HOLDS), CHECKED)
-    assert "Principle: Ideal gas law: PV = nRT." in walked.asks[1].prompt
-    assert (walked.asks[1].mark, walked.asks[1].task) == (MARKED, SOLVE)
-
-
-def test_as_in_the_paper_there_are_two_calls() -> None:
-    walked = walk(STEP_BACK, GAS, in_order(*ALL))
-    assert [ask.facts["kind"] for ask in walked.asks] == ["abstraction", "solution"]
-    assert (walked.asks[0].mark, walked.asks[0].task) == ("", ABSTRACT)
-    assert tuple(walked.edges) == STEP_BACK.edges
-    assert walked.conclusion.answer == "It decreases by a factor of 4"
 
 
 def test_a_principle_that_is_left_out_is_asked_for() -> None:

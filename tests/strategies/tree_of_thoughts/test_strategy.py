@@ -12,10 +12,6 @@ from reasonry.strategies.tree_of_thoughts.asks import (
     EVALUATION_PROMPT,
     FORMULATION_PROMPT,
     GENERATION_PROMPT,
-    JUDGE,
-    MARKED_OR_NULL,
-    PROPOSER,
-    WRITER,
 )
 
 from ..searching import FOREVER, World, best, expanded, search
@@ -38,46 +34,6 @@ def diagnostics(walked: Walked) -> dict[str, Any]:
 
 
 # -- what is asked
-
-
-def test_a_question_is_there_once_as_prose_and_once_as_data() -> None:
-    walked = search(World({"b": 0.6, "bc": 0.9}), max_depth=2, expand_width=1, problem="Make 24.")
-    propose, value, deeper, deepest, close = walked.asks
-    assert propose.facts == {
-        "kind": "propose",
-        "problem": "Make 24.",
-        "path": [],
-        "count": 3,
-        "steps_left": 2,
-    }
-    assert value.facts == {
-        "kind": "value",
-        "problem": "Make 24.",
-        "path": [],
-        "thoughts": ["a", "b", "c"],
-        "steps_left": 1,
-    }
-    assert deeper.facts == propose.facts | {"path": ["b"], "steps_left": 1}
-    assert deepest.facts == value.facts | {"path": ["b"], "thoughts": ["ba", "bb", "bc"], "steps_left": 0}
-    assert close.facts == {"kind": "answer", "problem": "Make 24.", "path": ["b", "bc"]}
-    for ask in walked.asks:
-        assert ask.prompt.startswith("Problem:\nMake 24.")
-        assert all(text in ask.prompt for text in ask.facts["path"] + ask.facts.get("thoughts", []))
-    assert [ask.by for ask in walked.asks] == ["drafter", "judge", "drafter", "judge", "writer"]
-
-
-def test_the_role_alone_stands_in_system_and_what_to_do_now_comes_last() -> None:
-    walked = search(World(letters="ab"), **FOREVER, traversal_strategy="bfs")
-    for ask in walked.asks:
-        assert ask.system in (PROPOSER, JUDGE, WRITER)
-        assert ask.question.endswith(ask.task)
-    propose, value, close = walked.asks[0], walked.asks[1], walked.asks[-1]
-    assert propose.task.endswith('{"thoughts": ["…", …]}')
-    assert value.task.endswith('"scores": {"1": 0 to 1, …}}')
-    assert (propose.mark, value.mark, close.mark) == ("", "", MARKED_OR_NULL)
-    assert close.wants_value
-    assert close.spelled_out().form is None
-    assert "<answer>" not in close.task
 
 
 def test_what_to_do_is_readable_and_replaceable() -> None:
@@ -204,45 +160,7 @@ def test_a_proof_without_a_closed_answer_is_formulated_and_the_answer_verified()
     )
 
 
-@pytest.mark.parametrize("formulate", [True, False])
-def test_an_answer_that_is_refuted_is_none(formulate: bool) -> None:
-    walked = search(
-        World(verdicts={"an answer": WRONG}), verify=True, max_depth=1, formulate_answer=formulate
-    )
-    assert verified(walked)[-1].final
-    if formulate:
-        assert walked.conclusion.answer is None
-        assert walked.snapshot.status == "failed"
-        assert walked.conclusion.reason == "exhausted"
-        assert "refuted" in walked.conclusion.detail
-    else:
-        assert walked.conclusion.answer == "a"
-
-
-def test_a_round_in_which_all_is_refuted_is_no_reason_to_stop_while_others_are_open() -> None:
-    world = World({"a": 0.9, "b": 0.8}, verdicts=dict.fromkeys(("aa", "ab", "ac"), WRONG))
-    walked = search(world, verify=True, max_depth=2)
-    assert expanded(walked) == ["", "a", "b"]
-    assert best(walked) in ("ba", "bb", "bc")
-
-
-def test_when_all_is_refuted_there_is_no_answer_and_nobody_is_asked_for_one() -> None:
-    walked = search(World(verdicts=dict.fromkeys("abc", WRONG)), verify=True)
-    assert (walked.conclusion.answer, walked.conclusion.reason) == (None, "exhausted")
-    assert best(walked) is None
-    assert walked.snapshot.status == "failed"
-    assert [ask.facts["kind"] for ask in walked.asks] == ["propose"] * 4
-
-
 # -- failures, limits
-
-
-def test_a_failure_in_a_later_round_keeps_what_was_valued() -> None:
-    fail = Failed("provider_timeout", "late")
-    world = World({"b": 0.8}, say=lambda kind, facts: fail if kind == "propose" and facts["path"] else None)
-    walked = search(world)
-    assert best(walked) == "b"
-    assert walked.conclusion.answer is None
 
 
 def test_of_nodes_expanded_side_by_side_one_failure_keeps_the_scores_of_the_others() -> None:
