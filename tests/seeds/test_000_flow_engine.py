@@ -144,16 +144,6 @@ def test_needs_more_thoughts_signals_adjustment_explicitly() -> None:
 
 # -- "Explicit Branch Tracking": the figure, in all ways of giving ids. A branch counts its own thoughts.
 
-BRANCH_FIGURE = """
-    T1["Thought 1"] --> T2["Thought 2"]
-    T2 --> T3["Thought 3"]
-    T2 --> |"Branch"| B1["Branch 1\\nThought 1"]
-    B1 --> B2["Branch 1\\nThought 2"]
-    T3 --> T4["Thought 4"]
-    B2 --> |"Can merge back"| T4
-    T4 --> Final["Final Response"]
-"""
-
 WAYS_OF_GIVING_IDS = ["on none", "on the creating thought", "on the branch's thoughts", "on all thoughts"]
 
 

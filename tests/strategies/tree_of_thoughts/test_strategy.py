@@ -18,7 +18,6 @@ from ..searching import FOREVER, World, best, expanded, search
 from ..walking import Walked
 
 RIGHT = Verified("right")
-WRONG = Verified("wrong", "no")
 
 
 def stages(walked: Walked) -> list[str]:
