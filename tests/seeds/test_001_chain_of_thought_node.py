@@ -249,61 +249,30 @@ def test_a_missing_key_is_asked_for_again_instead_of_asserted() -> None:
         assert walked.snapshot.status == "done"
 
 
-MISTAKEN = [
-    """current_thinking: |
-  Two dice are thrown; at least one six is wanted. I set up a plan.
+def layout(thinking: str, computing: str, end: str = 'status: "Pending"', more: str = "true") -> str:
+    """Return a thought in the design's own layout."""
+    return f"""current_thinking: |
+  {thinking}
 planning:
   - description: "Understand the problem"
     status: "Done"
     result: "P(at least one six) with two dice"
   - description: "Compute the probability"
-    status: "Pending"
+    {computing}
   - description: "Conclusion"
-    status: "Pending"
-next_thought_needed: true
-""",
-    """current_thinking: |
-  Evaluation of Thought 1: Correct - the plan covers the question.
-  Each die shows a six with 1/6, so 1/6 + 1/6 = 1/3.
-planning:
-  - description: "Understand the problem"
-    status: "Done"
-    result: "P(at least one six) with two dice"
-  - description: "Compute the probability"
-    status: "Done"
-    result: "1/3"
-  - description: "Conclusion"
-    status: "Pending"
-next_thought_needed: true
-""",
-    """current_thinking: |
-  Evaluation of Thought 2: Major Error - two sixes are counted twice; the events are not exclusive.
-  The probability has to be computed by the complement.
-planning:
-  - description: "Understand the problem"
-    status: "Done"
-    result: "P(at least one six) with two dice"
-  - description: "Compute the probability"
-    status: "Verification Needed"
+    {end}
+next_thought_needed: {more}
+"""
+
+
+PARTS = """status: "Verification Needed"
     mark: "Two sixes were counted twice"
     sub_steps:
       - description: "P(no six)"
         status: "Pending"
       - description: "Subtract from 1"
-        status: "Pending"
-  - description: "Conclusion"
-    status: "Pending"
-next_thought_needed: true
-""",
-    """current_thinking: |
-  Evaluation of Thought 3: Correct - the complement avoids the double count.
-  No six: 5/6 * 5/6 = 25/36, so 1 - 25/36 = 11/36.
-planning:
-  - description: "Understand the problem"
-    status: "Done"
-    result: "P(at least one six) with two dice"
-  - description: "Compute the probability"
-    status: "Done"
+        status: "Pending\""""
+MENDED = """status: "Done"
     result: "11/36, not 1/3"
     sub_steps:
       - description: "P(no six)"
@@ -311,34 +280,32 @@ planning:
         result: "25/36"
       - description: "Subtract from 1"
         status: "Done"
-        result: "11/36"
-  - description: "Conclusion"
-    status: "Pending"
-next_thought_needed: true
-""",
-    """current_thinking: |
-  At least one six comes with probability 11/36.
-planning:
-  - description: "Understand the problem"
-    status: "Done"
-    result: "P(at least one six) with two dice"
-  - description: "Compute the probability"
-    status: "Done"
-    result: "11/36, not 1/3"
-    sub_steps:
-      - description: "P(no six)"
-        status: "Done"
-        result: "25/36"
-      - description: "Subtract from 1"
-        status: "Done"
-        result: "11/36"
-  - description: "Conclusion"
-    status: "Done"
-    result: "11/36"
-next_thought_needed: false
-""",
+        result: "11/36\""""
+FOUND = (
+    "Evaluation of Thought 2: Major Error - two sixes are counted twice; the events are not exclusive.\n"
+    "  The probability has to be computed by the complement."
+)
+MISTAKEN = [
+    layout("Two dice are thrown; at least one six is wanted. I set up a plan.", 'status: "Pending"'),
+    layout(
+        "Evaluation of Thought 1: Correct - the plan covers the question.\n"
+        "  Each die shows a six with 1/6, so 1/6 + 1/6 = 1/3.",
+        'status: "Done"\n    result: "1/3"',
+    ),
+    layout(FOUND, PARTS),
+    layout(
+        "Evaluation of Thought 3: Correct - the complement avoids the double count.\n"
+        "  No six: 5/6 * 5/6 = 25/36, so 1 - 25/36 = 11/36.",
+        MENDED,
+    ),
+    layout(
+        "At least one six comes with probability 11/36.",
+        MENDED,
+        'status: "Done"\n    result: "11/36"',
+        "false",
+    ),
 ]
-"""The design's own layout, thought by thought: a wrong sum, found at the next evaluation and put right."""
+"""Thought by thought: a wrong sum, found at the next evaluation and put right."""
 
 
 def test_a_plan_with_a_mistake_that_the_next_evaluation_finds_as_a_program() -> None:

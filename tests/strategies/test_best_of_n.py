@@ -41,12 +41,8 @@ def judged(said: str) -> Walked:
     ("said", "calls"),
     [
         ('{"reason": "One subtracts.", "ratings": {"<R>": 9, "<W>": 2}}', 2),
-        ('{"reason": "One subtracts.", "<R>": 9, "<W>": 2}', 2),
         ("One subtracts.\n\n<W>: 2/10\n<R>: 9/10", 2),
-        ("<W>: 2, <R>: 9", 2),
-        ('{"winner": "<R>"}', 2),
         ("One subtracts. My final verdict is: [[<R>]]", 2),
-        ("<answer><R></answer>", 2),
         # One of the two is rated: it is asked for the other one, and then it has to do.
         ('{"ratings": {"<R>": 9}}', 4),
         ("<W>: 2", 4),

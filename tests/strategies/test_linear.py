@@ -28,23 +28,6 @@ def revised(text: str, **way_on: object) -> dict:
     return {"thought": text, **way_on}
 
 
-def test_a_straight_run_is_thought_evaluation_hypothesis_and_test() -> None:
-    sound = {**SOUND, **ON_TO_HYPOTHESIS}
-    walked = walk(LINEAR, PROBLEM, in_order(PLAN, think("4 * 6 is 24."), sound, HYPOTHESIS, HOLDS))
-    assert (walked.conclusion.answer, walked.conclusion.reason) == ("4 * 6 * 1 * 1", "success")
-    assert len(walked.asks) == 5
-    assert not [one.text for one in walked.thoughts if "_" in one.text], "a stage is said in words"
-    assert [one.stage for one in walked.thoughts] == [
-        "initial_thought_planning",
-        "thought_generation",
-        "thought_evaluation",
-        "continuation_decision",
-        "hypothesis_generation",
-        "hypothesis_verification",
-    ]
-    assert walked.edges[-1] == ("solution_finalization", "final_response")
-
-
 def test_a_revision_names_the_thought_it_replaces() -> None:
     earlier = {"sound": False, "reason": "That is wrong.", "revisesThought": 1}
     walked = walk(
@@ -158,18 +141,6 @@ def test_where_the_test_of_a_hypothesis_cannot_be_read_it_is_the_answer_unchecke
     assert walked.conclusion.document["holds"] is None
     down = walk(LINEAR, PROBLEM, in_order(*start, Failed("provider_error", "down")))
     assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
-
-
-def test_an_answer_proved_wrong_does_not_come_back_as_the_hypothesis_it_was_taken_from() -> None:
-    start = (
-        PLAN,
-        think("a"),
-        {**SOUND, **ON_TO_HYPOTHESIS},
-        "It is 4 + 6.\n<answer>4 + 6</answer>",
-    )
-    verdicts = (Verified("unknown"), HOLDS, Verified("wrong", "It makes 10."))
-    walked = walk(LINEAR, PROBLEM, in_order(*start, *verdicts, "{{{[", "{{[[", "{[[["), {"verify": True})
-    assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
 
 
 ON = {**SOUND, "next": "thought_adjustment", "thoughtsLeft": 9}

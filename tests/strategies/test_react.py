@@ -136,13 +136,7 @@ def test_a_line_that_is_no_call_is_observed_beside_those_that_are() -> None:
     "text",
     [
         "Thought: x\nAction: search",
-        "Action: search\nAction Input: A",
-        "Action: search[a] and search[b]",
-        '[search(entity="A")]',
-        '```tool_code\nprint(search("A"))\n```',
-        "<search><entity>A</entity></search>",
         "<tool_call>search for A</tool_call>",
-        {"thought": "x", "actions": ["search A"]},
         {"thought": "x", "actions": [{"tool": "search", "entity": "A"}]},
     ],
 )
