@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reasonry.app.app import App
+from reasonry.app.participants import Participants
+from reasonry.app.requests import RunRequest
 from reasonry.errors import StoreError
-from reasonry.records import RunRow
+from reasonry.records import JobOptions, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from tests.in_process import run
-from tests.surfaces.http.serving import serve_in_thread
 
 from .working import worker_process
 
@@ -99,27 +101,11 @@ def test_all_lines_that_cannot_be_run_are_named_by_their_place_and_nothing_is_be
     assert json.loads(capsys.readouterr().out)["runs"] == []
 
 
-def test_who_begins_what_nobody_drives_is_told_and_a_server_drives_it_once_it_is_there(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store = str(folder / "runs.db")
-    command = ["runs", "start", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--store", store]
-    assert run([*command, "--detach", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert "no server runs on this store" in printed.err
-    run_id = json.loads(printed.out)["run_id"]
-    with serve_in_thread(store) as server:
-        deadline = time.monotonic() + 20
-        while server.client().get(f"/api/runs/{run_id}").json()["status"] == "active":
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        assert run([*command, "--detach"]) == 0
-        printed = capsys.readouterr()
-        assert not printed.err
-        assert printed.out.strip() != run_id
-        # Whoever waits is shown the answer, and the server drives it.
-        assert run(command) == 0
-        assert "24" in capsys.readouterr().out
+async def accept_elsewhere(store: str) -> None:
+    """Accept a run in a queue that no worker takes from."""
+    async with App(store, environ={}) as app:
+        request = RunRequest(problem="Use 12 and 30 to make 42", participants=Participants(model="offline"))
+        await app.engine.accept(app.order(request)[0], job=JobOptions("elsewhere"))
 
 
 def test_a_file_is_solved_by_the_workers_of_postgresql(
@@ -127,9 +113,7 @@ def test_a_file_is_solved_by_the_workers_of_postgresql(
 ) -> None:
     file, given = folder / "problems.jsonl", ["--store", postgres_url, "--model", "offline"]
     file.write_text(json.dumps(LINES[0]), encoding="utf-8")
-    detached = ["runs", "start", "Use 12 and 30 to make 42", "--detach", "--queue", "elsewhere", *given]
-    assert run(detached) == 0
-    assert "no worker runs" in capsys.readouterr().err
+    asyncio.run(accept_elsewhere(postgres_url))
     with worker_process(postgres_url, "offline"):
         assert run(["submit", str(file), "--priority", "0", "--strategy", "tree_of_thoughts", *given]) == 0
         assert run(["worker", "--list", "--store", postgres_url, "--json"]) == 0
@@ -144,9 +128,8 @@ def test_how_jobs_wait_is_refused_where_no_workers_share_the_store(
     file = folder / "problems.jsonl"
     file.write_text(json.dumps(LINES[0]), encoding="utf-8")
     given = ["--store", str(folder / "runs.db"), "--model", "offline"]
-    for command in (["submit", str(file)], ["runs", "start", "Use 12 and 30 to make 42"]):
-        assert run([*command, option, *given]) != 0
-        assert "needs a PostgreSQL store" in capsys.readouterr().err
+    assert run(["submit", str(file), option, *given]) != 0
+    assert "needs a PostgreSQL store" in capsys.readouterr().err
     assert run(["worker", *given]) != 0
     assert "`reasonry serve` (or `reasonry submit`) runs the queue" in capsys.readouterr().err
 

@@ -39,7 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "serve": "Serve the page, the API and MCP over HTTP.",
     "submit": "Queue a file of problems for workers or a server.",
     "worker": "Run a worker on a store in PostgreSQL.",
-    "runs": "List, show, start, pause, resume, fork, diff, export and delete runs.",
+    "runs": "List, show, pause, resume, fork, diff, export and delete runs.",
     "runs list": "List runs, newest first.",
     "runs show": "Show one run: its path, questions, events and result.",
     "runs resume": "Resume a run after a crash, a cancellation, a limit or a failure.",
@@ -47,7 +47,6 @@ COMMANDS: Mapping[str, str] = {
     "runs replay": "Replay a run without a model, and check that it gives the same result.",
     "runs cancel": "End a run; it can be resumed.",
     "runs delete": "Delete a run that has ended, and its session, for good.",
-    "runs start": "Start a run that a server or workers drive.",
     "runs pause": "Pause a run in any process; resume continues it.",
     "runs limit": "Raise or lower the limits of a run in any process.",
     "runs diff": "Compare two runs: where they differ, and how each ended.",
@@ -86,7 +85,6 @@ _ELSEWHERE: Mapping[str, str] = {
     "mcp": "servers:mcp",
     "serve": "servers:serve",
     "worker": "servers:worker",
-    "runs start": "submit:start_",
     "coach cancel": "runs:cancel_",
 }
 """The modules of commands whose module has neither their own name nor their group's."""

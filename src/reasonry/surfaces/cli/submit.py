@@ -1,4 +1,4 @@
-"""`reasonry submit` and `reasonry runs start`: problems as jobs of a store, and their results."""
+"""`reasonry submit`: problems as jobs of a store, and their results."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ from ...system import ProblemId, read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note
-from .parameters import Options, Prompts, Strategy, Text, WholeNumber, read_instant
-from .settings import RunSettings, Shown
-from .solve import read_problem, show_result
+from .parameters import Options, Prompts, Strategy, WholeNumber, read_instant
+from .settings import RunSettings
 
 LineStrategy = Annotated[Strategy, Parameter(help="The strategy of lines that name no strategy.")]
 MAX_FILE_BYTES: Final = 1 << 28
@@ -153,44 +152,6 @@ def submit(
     return 0 if set(counts) <= set(ANSWERED) else 1
 
 
-def start_(
-    problem: Annotated[Text, Parameter(help="The problem; `-` reads it from standard input.")],
-    /,
-    *,
-    detach: bool = False,
-    strategy: Strategy = DEFAULT_STRATEGY,
-    option: Options = (),
-    prompt: Prompts = (),
-    waiting: Waiting = Waiting(),
-    shown: Shown = Shown(),
-    settings: RunSettings = RunSettings(),
-) -> int:
-    """Start a run that the server or the workers of the store drive, even after this command ends.
-
-    Args:
-        detach: Return at once, without waiting for the end.
-    """
-    text = read_problem(problem) or ""
-
-    async def work(app: App) -> str | Result:
-        order, _ = await app.receive(settings.request(text, strategy, option, prompts=prompt))
-        job = waiting.read(app.store)
-        if detach and not app.store.durable:
-            raise UsageError("a store in memory ends with this command; give --store a path", option="store")
-        run_id, _ = await app.engine.accept(order, job=job)
-        await note_who_drives(app, here=not detach)
-        if detach:
-            return run_id
-        async for _ in drive_to_end(app, [run_id], or_paused=True):
-            pass
-        return await app.engine.result(run_id)
-
-    begun = settings.do(work)
-    if isinstance(begun, Result):
-        return show_result(begun, False, settings, shown)
-    return settings.common.show({"run_id": begun}, begun)
-
-
 def _read_line(
     app: App, terms: RunRequest, number: int, line: ProblemLine
 ) -> tuple[ProblemLine, Begun, RequestKey]:
@@ -242,13 +203,8 @@ async def note_who_drives(app: App, *, here: bool) -> None:
         print_note(f"no server runs on this store: {driver}")
 
 
-async def drive_to_end(
-    app: App, run_ids: Iterable[str], *, or_paused: bool = False
-) -> AsyncGenerator[RunRow]:
+async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
     """Yield each of these runs at its end. Runs without a driver are driven here.
-
-    Args:
-        or_paused: Whether to yield paused runs too.
 
     Raises:
         ReasonryError: A run cannot be driven.
@@ -261,7 +217,7 @@ async def drive_to_end(
             for run_id in [*waiting][:TOGETHER]:
                 del waiting[run_id]
                 row = await _persist(partial(store.run, run_id))
-                if row.status != "active" or (or_paused and row.paused):
+                if row.status != "active":
                     yield row
                     continue
                 waiting[run_id] = None

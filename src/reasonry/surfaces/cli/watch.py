@@ -11,14 +11,11 @@ from contextlib import contextmanager
 from msgspec import structs
 from rich.console import Console, Group, RenderableType
 from rich.live import Live as RichLive
-from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Step
-from ...engine.budget_guard import node_count
 from ...engine.observer import Observer, StreamedText
 from ...engine.result import result_of
 from ...engine.run import Run
@@ -132,7 +129,7 @@ class Live(Lines):
             del self.streams[over]
 
     def draw(self) -> RenderableType:
-        """Return the current view: the tree, the open questions, the spending, and a bar for each limit."""
+        """Return the current view: the tree, the open questions and the spending."""
         run = self.run
         if run is None:
             return Text("")
@@ -152,21 +149,7 @@ class Live(Lines):
                 "duration_ms": duration_ms,
             }
             parts += [self.spinner, Text(present.spend(counts), style="dim")]
-        spent = {
-            "calls": usage.calls,
-            "tokens": usage.tokens,
-            "usd": usage.usd or 0,
-            "seconds": run.snapshot.at_ms / 1000,
-            "thoughts": len(run.thoughts),
-            "nodes": 0 if run.budget.nodes is None else node_count(run),
-        }
-        bars = Table.grid(padding=(0, 1))
-        for unit, done in spent.items():
-            if (limit := getattr(run.budget, unit)) is not None:
-                style = "red" if done >= limit else "green"
-                bar = ProgressBar(total=limit, completed=min(done, limit), width=24, complete_style=style)
-                bars.add_row(Text(f"{unit:>8}"), bar, Text(f"{done:g} / {limit:g}"))
-        return Group(*parts, bars)
+        return Group(*parts)
 
 
 @contextmanager
