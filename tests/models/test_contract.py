@@ -115,7 +115,7 @@ async def test_what_a_reply_says_is_handed_on_and_told_apart(
     watched: str,
     transport: str,
 ) -> None:
-    server.reset(faults=[Fault(kind=kind)], rules=[])
+    server.reset(faults=[Fault(kind=kind)])
     async with model_over(server, transport) as model:
         answer = await model.answer(question(form=FORM), WATCHERS[watched])
     assert (answer.truncated, answer.refused, answer.native) == (truncated, refused, native)
@@ -135,7 +135,7 @@ def test_every_fault_of_the_server_is_in_one_of_the_tables() -> None:
 async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the_form(
     server: ModelServer, watched: str, transport: str
 ) -> None:
-    server.reset(faults=[], rules=[], replies=[{"answer": "seven of them"}])
+    server.reset(faults=[], replies=[{"answer": "seven of them"}])
     async with model_over(server, transport) as model:
         answer = await model.answer(question("How many?", system="Be brief.", form=FORM), WATCHERS[watched])
         assert answer.model == model.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .behaviour import FAULT_KINDS, Behaviour, Fault, Rule
+from .behaviour import FAULT_KINDS, Fault
 from .brain import ChatRequest
 from .game24 import Player
 from .model_server import ModelServer
@@ -10,11 +10,9 @@ from .process import ServerProcess
 
 __all__ = [
     "FAULT_KINDS",
-    "Behaviour",
     "ChatRequest",
     "Fault",
     "ModelServer",
     "Player",
-    "Rule",
     "ServerProcess",
 ]

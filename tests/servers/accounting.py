@@ -57,7 +57,6 @@ class Call:
     """One request for a completion, as it is booked. Instants are loop time."""
 
     number: int
-    prompt_digest: str
     began_s: float
     ended_s: float = 0.0
     samples: int = 1
@@ -77,9 +76,9 @@ class Ledger:
     inflight: int = 0
     max_inflight: int = 0
 
-    def open(self, prompt_digest: str, now_s: float) -> Call:
+    def open(self, now_s: float) -> Call:
         """Book the arrival of a request."""
-        call = Call(len(self.calls) + 1, prompt_digest, now_s)
+        call = Call(len(self.calls) + 1, now_s)
         self.calls.append(call)
         self.inflight += 1
         self.max_inflight = max(self.max_inflight, self.inflight)
@@ -102,8 +101,6 @@ class Ledger:
         """
         calls = list(self.calls)
         answered = [call for call in calls if call.outcome == "answered"]
-        prompts = Counter(call.prompt_digest for call in answered)
-        ended = [call.ended_s for call in calls if call.ended_s]
         return {
             "requests": len(calls),
             "answered": len(answered),
@@ -117,9 +114,6 @@ class Ledger:
             "prompt_tokens": sum(call.prompt_tokens for call in answered),
             "cached_tokens": sum(call.cached_tokens for call in answered),
             "completion_tokens": sum(call.completion_tokens for call in answered),
-            "distinct_prompts": len(prompts),
-            "duplicate_requests": sum(prompts.values()) - len(prompts),
-            "span_ms": round((max(ended) - min(call.began_s for call in calls)) * 1000, 3) if ended else 0.0,
         }
 
 

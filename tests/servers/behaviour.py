@@ -30,7 +30,6 @@ class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
         requests: Numbers of the requests to break, counted from 1 in the order of arrival.
         first: Break the first so many that match.
         every: Break each so-many-th that matches.
-        first_per_prompt: Break the first so many of each distinct prompt, whatever the order of arrival.
         match: Only requests whose last user message has this regular expression in it.
         retry_after: Value of the `Retry-After` header.
         delay_ms: Wait this long before breaking.
@@ -40,7 +39,6 @@ class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
     requests: tuple[Times, ...] = ()
     first: Times | None = None
     every: Times | None = None
-    first_per_prompt: Times | None = None
     match: str | None = None
     retry_after: str | None = None
     delay_ms: Milliseconds = 0
@@ -50,19 +48,6 @@ class Fault(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknow
             raise ValueError(f"there is no fault {self.kind!r}")
 
 
-class Rule(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Answer requests whose last user message has the regular expression `match` in it.
-
-    Args:
-        reply: The text; anything but a string is sent as JSON.
-        times: How often the rule may be used; None: always.
-    """
-
-    match: str
-    reply: Any
-    times: Times | None = None
-
-
 class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Everything about a server that can be said as data.
 
@@ -70,11 +55,9 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
         latency_ms: From the last byte of the request to the first byte of the reply.
         chunk_ms: Pause between two chunks of a streamed reply.
         chunk_words: Words in a chunk.
-        replies: A queue; each sample of each request takes the first one left. Then rules answer.
-        rules: Looked at in order.
+        replies: A queue; each sample of each request takes the first one left.
         faults: Looked at in order; the first that fits breaks the request.
         api_key: If set, requests without it are refused, with the wrong key in the message as providers do.
-        max_parallel: Requests beyond so many at once are refused with 429.
         cache_min_tokens: Shortest prompt the prefix cache looks at; 0 switches it off.
         cache_block_tokens: Length of the prefix cache's blocks.
         models: What `/v1/models` lists.
@@ -88,10 +71,8 @@ class Behaviour(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     chunk_ms: Milliseconds = 0
     chunk_words: Times = 3
     replies: tuple[Any, ...] = ()
-    rules: tuple[Rule, ...] = ()
     faults: tuple[Fault, ...] = ()
     api_key: str | None = None
-    max_parallel: Times | None = None
     cache_min_tokens: Annotated[int, Meta(ge=0)] = 1024
     cache_block_tokens: Times = 128
     models: tuple[str, ...] = ("test-model",)

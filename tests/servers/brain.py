@@ -1,10 +1,9 @@
-"""What a loopback model server says: by script, by function, or data that fits the form of the reply."""
+"""What a loopback model server says: from a queue, by function, or data that fits the form of the reply."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -39,32 +38,20 @@ Reply = Callable[[ChatRequest], Any]
 
 
 class Brain:
-    """Decides what is said: the queue first, then the rules, the caller's function, last the form itself."""
+    """Decides what is said: the queue first, then the caller's function, last the form itself."""
 
     def __init__(self, behaviour: Behaviour, reply: Reply | None) -> None:
         self._queue = list(behaviour.replies)
-        self._rules = [(re.compile(rule.match, re.DOTALL), rule) for rule in behaviour.rules]
-        self._left = [rule.times for rule in behaviour.rules]
         self._reply = reply
 
     def say(self, request: ChatRequest) -> str:
         """Return the reply's text."""
-        found = self._scripted(request)
+        found = self._queue.pop(0) if self._queue else None
         if found is None and self._reply is not None:
             found = self._reply(request)
         if found is None:
             found = by_form(request)
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-
-    def _scripted(self, request: ChatRequest) -> Any:
-        if self._queue:
-            return self._queue.pop(0)
-        for at, (pattern, rule) in enumerate(self._rules):
-            left = self._left[at]
-            if left != 0 and pattern.search(request.prompt):
-                self._left[at] = None if left is None else left - 1
-                return rule.reply
-        return None
 
 
 def open_request(body: Mapping[str, Any], number: int, sample: int) -> ChatRequest:

@@ -9,19 +9,30 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .accounting import Call, count_tokens, first_tokens
-from .behaviour import Fault
-from .brain import open_request, text_of
+from .accounting import Call, Ledger, PrefixCache, count_tokens, first_tokens
+from .behaviour import Behaviour, Fault
+from .brain import Brain, Reply, open_request, text_of
 from .exchange import Exchange
-from .faults import SURPLUS_CHOICES, TRANSPORT, Perform, Said, distort, distort_usage
+from .faults import SURPLUS_CHOICES, TRANSPORT, FaultPlan, Perform, Said, distort, distort_usage
 from .speech import Speech, Told
-from .state import ServerState
 
 _NO_SCHEMA = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 _ONE_SAMPLE = "Invalid value: 'n' must be at most 1 with this model."
 _NEVER_ENDING = ("hang", "trickle", "drip")
 _LAST_EVENTS = 3
 """Events at the end of a stream that say how it ended and what it took."""
+
+
+class ServerState:
+    """What a reset of a server puts back: brain, faults, cache and books."""
+
+    def __init__(self, behaviour: Behaviour, reply: Reply | None) -> None:
+        self.behaviour = behaviour
+        self.brain = Brain(behaviour, reply)
+        self.faults = FaultPlan(behaviour.faults)
+        self.cache = PrefixCache(behaviour.cache_min_tokens, behaviour.cache_block_tokens)
+        self.ledger = Ledger()
+        self.bodies: list[dict[str, Any]] = []
 
 
 async def complete(
@@ -78,7 +89,7 @@ async def _refuse(
 
 def _composed(state: ServerState, call: Call, body: dict[str, Any]) -> tuple[Fault | None, list[Said]]:
     first = open_request(body, call.number, 0)
-    fault = state.faults.pick(call.number, first.prompt, call.prompt_digest)
+    fault = state.faults.pick(call.number, first.prompt)
     if fault is not None and fault.kind == "no_json_schema" and first.form is None:
         fault = None
     call.fault = None if fault is None else fault.kind

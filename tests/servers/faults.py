@@ -29,24 +29,21 @@ class FaultPlan:
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = [(fault, re.compile(fault.match or "", re.DOTALL)) for fault in faults]
         self._seen: Counter[int] = Counter()
-        self._tries: Counter[tuple[int, str]] = Counter()
 
-    def pick(self, number: int, prompt: str, digest: str) -> Fault | None:
+    def pick(self, number: int, prompt: str) -> Fault | None:
         """Return the first fault that fits this request; all of them count it."""
-        fitting = [self._fits(at, number, prompt, digest) for at in range(len(self._faults))]
+        fitting = [self._fits(at, number, prompt) for at in range(len(self._faults))]
         return next((self._faults[at][0] for at, fits in enumerate(fitting) if fits), None)
 
-    def _fits(self, at: int, number: int, prompt: str, digest: str) -> bool:
+    def _fits(self, at: int, number: int, prompt: str) -> bool:
         fault, pattern = self._faults[at]
         if not pattern.search(prompt):
             return False
         self._seen[at] += 1
-        self._tries[at, digest] += 1
         conditions = [
             not fault.requests or number in fault.requests,
             fault.first is None or self._seen[at] <= fault.first,
             fault.every is None or self._seen[at] % fault.every == 0,
-            fault.first_per_prompt is None or self._tries[at, digest] <= fault.first_per_prompt,
         ]
         return all(conditions)
 

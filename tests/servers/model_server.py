@@ -1,6 +1,6 @@
 """A model server on the loopback interface, for tests: OpenAI-compatible, scriptable, faulty on demand.
 
-    with ModelServer(latency_ms=50, rules=[Rule("capital of France", "Paris")]) as server:
+    with ModelServer(latency_ms=50, replies=["Paris"]) as server:
         model = reasonry.models.open_model(server.model)
         …
         assert server.stats()["requests"] == 1
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import threading
 from typing import Any, Self
@@ -24,11 +23,10 @@ from aiohttp import web
 
 from .behaviour import Behaviour, changed
 from .brain import Reply
-from .completion import complete
+from .completion import ServerState, complete
 from .dialects import ANTHROPIC, GOOGLE, from_anthropic, from_google
 from .exchange import Exchange
 from .speech import OPENAI, Speech
-from .state import ServerState
 
 MAX_BODY_BYTES = 64_000_000
 
@@ -42,26 +40,18 @@ class ModelServer:
     """The server; a context manager.
 
     Args:
-        reply: Answers what neither the queue nor the rules do; called on the server's thread.
-        port: 0 takes a free one.
-        behaviour: See `Behaviour`; single settings can be given as keywords instead.
+        reply: Answers what the queue does not; called on the server's thread.
+        settings: Those of `Behaviour`.
 
     Attributes:
         url: The base URL that clients are given, `…/v1`.
         model: As a user would write it after `--model`.
     """
 
-    def __init__(
-        self,
-        *,
-        reply: Reply | None = None,
-        port: int = 0,
-        behaviour: Behaviour | None = None,
-        **settings: Any,
-    ) -> None:
+    def __init__(self, *, reply: Reply | None = None, **settings: Any) -> None:
         self._reply = reply
-        self._port = port
-        self._state = ServerState(changed(behaviour or Behaviour(), settings), reply)
+        self._port = 0
+        self._state = ServerState(changed(Behaviour(), settings), reply)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: web.AppRunner | None = None
         self._stop = asyncio.Event()
@@ -211,15 +201,14 @@ class ModelServer:
             return
         if len(state.bodies) < state.behaviour.keep_bodies:
             state.bodies.append(body)
-        digest = hashlib.blake2b(msgspec.json.encode(body["messages"]), digest_size=12).hexdigest()
-        call = state.ledger.open(digest, exchange.arrived_s)
+        call = state.ledger.open(exchange.arrived_s)
         try:
-            refusal = _refusal(state, exchange)
-            if refusal is None:
+            if state.behaviour.api_key in (None, exchange.key):
                 await complete(state, call, body, speech, exchange)
             else:
                 state.ledger.settle(call, "failed", loop.time())
-                await _refuse(exchange, *refusal)
+                message = f"Incorrect API key provided: {exchange.key or 'none'}."
+                await _refuse(exchange, 401, "invalid_api_key", message)
         finally:
             state.ledger.close(call, loop.time())
 
@@ -234,15 +223,6 @@ def _decoded(exchange: Exchange, speech: Speech) -> dict[str, Any] | None:
     except (msgspec.MsgspecError, ValueError, TypeError, AttributeError, RecursionError):
         return None
     return body if isinstance(body, dict) and isinstance(body.get("messages"), list) else None
-
-
-def _refusal(state: ServerState, exchange: Exchange) -> tuple[int, str, str] | None:
-    behaviour, key = state.behaviour, exchange.key
-    if behaviour.api_key is not None and key != behaviour.api_key:
-        return 401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}."
-    if behaviour.max_parallel is not None and state.ledger.inflight > behaviour.max_parallel:
-        return 429, "rate_limit_exceeded", "Too many requests at once."
-    return None
 
 
 async def _send(exchange: Exchange, status: int, document: Any) -> None:

@@ -56,14 +56,14 @@ class ServerProcess:
         self._http("POST", "/_reset", msgspec.json.encode(self._behaviour))
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "tests.servers", "--port", "0", "--brain", self._brain]
+        behaviour = msgspec.json.encode(self._behaviour).decode()
+        command = [sys.executable, "-m", "tests.servers", self._brain, behaviour]
         self._process = ForkedProcess(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         if not self.url:
             self._process.wait()
             raise OSError("the model server did not start; what it wrote on stderr says why")
-        self.reset()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -66,7 +66,7 @@ def _message(one: Said) -> dict[str, Any]:
 
 def _frame(told: Told, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "id": f"chatcmpl-{told.call.number}-{told.call.prompt_digest}",
+        "id": f"chatcmpl-{told.call.number}",
         "object": kind,
         "created": 1_700_000_000,
         "model": told.model,

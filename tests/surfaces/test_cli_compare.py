@@ -410,8 +410,11 @@ def test_a_verdict_that_failed_is_shown_as_such_and_asked_for_again_when_wanted(
 
 
 def test_a_judge_that_says_neither_yes_nor_no_is_not_asked_again(desk: Desk) -> None:
-    maybe = [{"match": "Is the answer given right", "reply": {"reasoning": "", "answer": "maybe"}}]
-    with ModelServer(reply=adds, rules=maybe) as server:
+    def doubts(request: ChatRequest) -> Any:
+        is_judge = "Is the answer given right" in request.prompt
+        return {"reasoning": "", "answer": "maybe"} if is_judge else adds(request)
+
+    with ModelServer(reply=doubts) as server:
         command = (desk.dataset(SUMS[:2]), *ADDING, "--model", server.model, "--judge", "model")
         done = desk.run("compare", *command)
         assert done.returncode == 0
