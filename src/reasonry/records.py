@@ -215,7 +215,6 @@ class RunStore(Protocol):
             ConflictError: Nothing is written. A line with that number exists, since another process drives the run;
                 `lease_lost`: another holder has taken over the lease of this store (see `drive`).
         """
-        ...
 
     async def run(self, run_id: str) -> RunRow:
         """Return a run. Raises NotFoundError if it does not exist."""
@@ -250,7 +249,6 @@ class RunStore(Protocol):
         Args:
             checkpoint: A line of the journal, with the folded state after this line as its body.
         """
-        ...
 
     async def runs(
         self, *, limit: int = 50, before: str | None = None, **which: Unpack[RunFilters]
@@ -264,7 +262,6 @@ class RunStore(Protocol):
 
     async def delete_run(self, run_id: str) -> None:
         """Delete a run and its journal."""
-        ...
 
     def drive(self, run_id: str) -> AbstractAsyncContextManager[Any]:
         """Return a context manager that holds the lease of a run: the exclusive right to drive it.
@@ -290,7 +287,6 @@ class RunStore(Protocol):
 
     async def close(self) -> None:
         """Finish accepted writes, then release all resources."""
-        ...
 
 
 class SessionRow(Struct, frozen=True, omit_defaults=True):
@@ -464,11 +460,9 @@ class SessionStore(Protocol):
         Raises:
             ConflictError: A session with that id exists.
         """
-        ...
 
     async def sweep_sessions(self, sweep: Sweep) -> None:
         """Archive and delete sessions unused for long, except pinned sessions."""
-        ...
 
     async def delete_session(self, session_id: str) -> None:
         """Delete a session and its thoughts.
@@ -476,7 +470,6 @@ class SessionStore(Protocol):
         Raises:
             NotFoundError: There is no such session.
         """
-        ...
 
 
 class WholeRun(Struct, frozen=True):

@@ -82,7 +82,7 @@ def sdk() -> None:
 
 
 def server(kind: str) -> McpClient:
-    return McpClient(McpTarget(name="hostile", command=(forking_python(), SCRIPT, kind)))
+    return McpClient(McpTarget(name="hostile", command=forking_python(), args=(SCRIPT, kind)))
 
 
 def test_every_kind_is_tried() -> None:

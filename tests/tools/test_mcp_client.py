@@ -72,7 +72,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def target(script: Path, **more: object) -> McpTarget:
-    return McpTarget(name="desk", command=(forking_python(), str(script)), **more)  # type: ignore[arg-type]
+    return McpTarget(name="desk", command=forking_python(), args=(str(script),), **more)  # type: ignore[arg-type]
 
 
 async def test_a_servers_tools_are_tools_of_the_catalog(script: Path) -> None:
@@ -174,7 +174,7 @@ async def test_a_server_that_floods_one_message_is_let_go(tmp_path: Path) -> Non
     ],
 )
 async def test_what_is_no_server_is_a_tool_error_that_says_why(code: str, reason: str) -> None:
-    server = McpClient(McpTarget(name="bad", command=(forking_python(), "-c", code)))
+    server = McpClient(McpTarget(name="bad", command=forking_python(), args=("-c", code)))
     with pytest.raises(ToolError) as error:
         await server.open(timeout_s=1)
     assert reason in error.value.message
@@ -238,7 +238,7 @@ def test_what_mcp_takes() -> None:
     )
     assert read_targets("https://me:secret@example.org/mcp")[0].name == "example.org"
     assert read_targets("npx -y 'my server' --x") == (
-        McpTarget(name="npx", command=("npx", "-y", "my server", "--x")),
+        McpTarget(name="npx", command="npx", args=("-y", "my server", "--x")),
     )
 
 

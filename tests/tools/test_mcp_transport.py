@@ -44,7 +44,7 @@ async def _leave_after(server: ServerProcess, delay_s: float, seconds: float) ->
 def test_no_process_is_left_behind(
     end: object, seconds: float, delay_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = ServerProcess(McpTarget(name="stubborn", command=(sys.executable, "-S", "-c", STUBBORN)))
+    server = ServerProcess(McpTarget(name="stubborn", command=sys.executable, args=("-S", "-c", STUBBORN)))
     monkeypatch.setattr("reasonry.tools.mcp_transport.GRACE_S", 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

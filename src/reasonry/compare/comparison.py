@@ -165,7 +165,11 @@ class Comparison:
             self.request = replace(request, participants=replace(participants, model=performers.model))
         self.jobs = list(self._plan_jobs())
         if total_usd is not None:
-            self._check_priced()
+            working = [self.jobs[0].performers]
+            if self.judge is None:
+                working.append(app.pool.open(self._judging_participants(), self.jobs[0].order.problem))
+            for performers in working:
+                check_priced("total_usd", performers.models, performers.prices)
         self.trials: dict[tuple[str, str], Trial] = {}
         self.reused = 0
         self._slots = asyncio.Semaphore(parallel)
@@ -196,14 +200,6 @@ class Comparison:
             )
             raise UsageError(message, option="strategies")
         return Job(item, strategy, order, performers, request.participants, self._key(order, same))
-
-    def _check_priced(self) -> None:
-        working = [self.jobs[0].performers]
-        if self.judge is None:
-            problem = self.jobs[0].order.problem
-            working.append(self.app.pool.open(self._judging_participants(), problem))
-        for performers in working:
-            check_priced("total_usd", performers.models, performers.prices)
 
     def _key(self, order: Begun, same: int) -> str:
         """Return the session id of a request."""

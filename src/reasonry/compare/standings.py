@@ -102,6 +102,8 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
     replied = [asked for asked in run.asked.values() if asked.reply is not None]
     # `e4.2` is the second try of the question `e4`.
     repeated = [asked for asked in replied if "." in asked.id.rpartition("/")[2]]
+    # Only a vote that decides has a confidence.
+    counts = [vote["count"] for vote in document.get("votes") or () if "confidence" in document]
     return Trial(
         item=str(item.id),
         strategy=strategy,
@@ -124,15 +126,9 @@ def trial_of(item: Item, strategy: str, run: Run, result: Result, judge: Judge |
         ran=run.begun.strategy,
         code=failure_of(result, run),
         began_at_ms=run.begun.created_at_ms,
-        is_thin=_is_thin(document),
+        is_thin=len(counts) > 1 and max(counts) == 1 and result.outcome != "solved",
         share_up=document.get("share_up"),
     )
-
-
-def _is_thin(document: Mapping[str, Any]) -> bool:
-    # Only a vote that decides has a confidence.
-    counts = [vote["count"] for vote in document.get("votes") or () if "confidence" in document]
-    return len(counts) > 1 and max(counts) == 1 and document["outcome"] != "solved"
 
 
 class Gain(Struct, frozen=True):

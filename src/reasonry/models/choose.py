@@ -114,14 +114,10 @@ def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
             from .offline import OfflineModel
 
             return OfflineModel()
-        case "scripted":
-            from .scripted import ScriptedModel
+        case "scripted" | "recorded":
+            from .scripted import RecordedModel, ScriptedModel
 
-            return ScriptedModel.open(rest)
-        case "recorded":
-            from .scripted import RecordedModel
-
-            return RecordedModel(rest)
+            return ScriptedModel.open(rest) if kind == "scripted" else RecordedModel(rest)
         case "command":
             from .command import CommandModel
 

@@ -65,7 +65,7 @@ class McpClient:
 
     def __init__(self, target: McpTarget) -> None:
         self.target = target
-        self.process = ServerProcess(target) if target.command else None
+        self.process = None if target.url else ServerProcess(target)
         self._client: Any = None
         self._task: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()

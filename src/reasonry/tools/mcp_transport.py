@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..masking import SECRETS
@@ -36,10 +37,11 @@ for _name in ("mcp.client", "mcp.shared"):
 
 
 class McpTarget(Struct, frozen=True, kw_only=True):
-    """The target of a connection: a command to start, or a URL."""
+    """The target of a connection: a URL, else a command to start; also a server in a configuration file."""
 
-    name: str
-    command: tuple[str, ...] = ()
+    name: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str | None = None
     url: str = ""
@@ -60,19 +62,8 @@ def read_targets(spec: str) -> tuple[McpTarget, ...]:
         return (McpTarget(name=spec.split("/")[2].rpartition("@")[2], url=spec),)
     if spec.endswith(".json") and " " not in spec:
         return _read_config(Path(spec).expanduser())
-    command = split_words(spec, "mcp")
-    return (McpTarget(name=Path(command[0]).stem, command=tuple(command)),)
-
-
-class _Entry(Struct, frozen=True):
-    """A server as a configuration file describes it."""
-
-    command: str | None = None
-    args: tuple[str | int | float, ...] | None = None
-    env: dict[str, str | int | float | bool | None] | None = None
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str | int | float] | None = None
+    command, *args = split_words(spec, "mcp")
+    return (McpTarget(name=Path(command).stem, command=command, args=tuple(args)),)
 
 
 class _Config(Struct, frozen=True):
@@ -83,27 +74,21 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
     def refusal(reason: str) -> UsageError:
         return UsageError(f"{path}{reason}", option="mcp", file=str(path))
 
-    entries, name = dict[str, _Entry](), ""
+    targets, name = list[McpTarget](), ""
     try:
         for name, entry in msgspec.json.decode(path.read_bytes(), type=_Config).mcpServers.items():
-            entries[name] = msgspec.json.decode(entry, type=_Entry)
+            targets.append(replace(msgspec.json.decode(entry, type=McpTarget), name=name))
     except (OSError, ValueError, RecursionError) as error:
         place = f": server {name!r} is not described rightly" if name else " cannot be read"
         raise refusal(f"{place}: {getattr(error, 'strerror', error)}") from None
-    if not entries:
+    if not targets:
         raise refusal(" has no `mcpServers`")
-    targets = list[McpTarget]()
-    for name, read in entries.items():
-        if not read.url and not read.command:
-            raise refusal(f": server {name!r} has neither `command` nor `url`")
-        headers = {key: str(value) for key, value in (read.headers or {}).items()}
-        env = {key: str(value) for key, value in (read.env or {}).items() if value is not None}
-        SECRETS.keep_headers(headers)
-        SECRETS.keep_environment(env)
-        SECRETS.keep_password(read.url or "")
-        command = () if read.url else (read.command or "", *map(str, read.args or ()))
-        url = read.url or ""
-        targets.append(McpTarget(name=name, url=url, headers=headers, command=command, env=env, cwd=read.cwd))
+    for target in targets:
+        if not target.url and not target.command:
+            raise refusal(f": server {target.name!r} has neither `command` nor `url`")
+        SECRETS.keep_headers(target.headers)
+        SECRETS.keep_environment(target.env)
+        SECRETS.keep_password(target.url)
     return tuple(targets)
 
 
@@ -138,8 +123,8 @@ class ServerProcess:
 
         env = get_default_environment() | self.target.env
         # Windows starts `npx` only by its whole name, npx.cmd.
-        program = shutil.which(self.target.command[0], path=env.get("PATH")) or self.target.command[0]
-        command = [program, *self.target.command[1:]]
+        program = shutil.which(self.target.command, path=env.get("PATH")) or self.target.command
+        command = [program, *self.target.args]
         child = self.child = await start(command, env=env, cwd=self.target.cwd, limit=MAX_MESSAGE_BYTES)
         to_session, from_server = anyio.create_memory_object_stream[Any](0)
         to_server, from_session = anyio.create_memory_object_stream[Any](0)
