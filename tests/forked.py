@@ -28,8 +28,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -179,48 +177,29 @@ def _address() -> str:
     return _connect()[0]
 
 
+NEEDED = """
+reasonry.app.app reasonry.app.runs reasonry.compare reasonry.stores.sqlite reasonry.stores.postgres reasonry.supervisor
+reasonry.surfaces.http.server reasonry.surfaces.web reasonry.queues.worker reasonry.tools.knowledge
+reasonry.tools.mcp_client reasonry.surfaces.mcp.serve reasonry.surfaces.mcp.connection
+reasonry.surfaces.mcp.stdio_transport reasonry.models.choose reasonry.models.openai_compatible
+reasonry.models.http_session reasonry.models.offline reasonry.models.scripted reasonry.models.known
+aiohttp apsw apsw.sqlite_extra cyclopts.help encodings.idna encodings.utf_8_sig importlib.resources.readers jsonschema
+json_repair mcp mcp.server.mcpserver pydantic_ai.direct procrastinate psycopg_pool pydantic_monty rich.live
+rich.markdown ruamel.yaml tests.servers.__main__ tomlkit uvicorn.protocols.http.h11_impl uvicorn.lifespan.on
+"""
+"""What processes import, but for what starts threads."""
+
+
 def _load() -> None:
-    """Import what processes need, but for what starts threads."""
+    from cyclopts.argument import _argument
+
     import reasonry.surfaces.cli
 
-    for module in pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli."):
-        import_module(module.name)
-    for name in ("app.app", "app.runs", "compare", "stores.sqlite", "supervisor"):
-        import_module(f"reasonry.{name}")
-    for name in ("surfaces.http.server", "surfaces.web"):
-        import_module(f"reasonry.{name}")
-    for name in ("serve", "connection", "stdio_transport"):
-        import_module(f"reasonry.surfaces.mcp.{name}")
-    for name in ("queues.worker", "stores.postgres", "tools.knowledge", "tools.mcp_client"):
-        import_module(f"reasonry.{name}")
-    for name in ("choose", "openai_compatible", "http_session", "offline", "scripted", "known"):
-        import_module(f"reasonry.models.{name}")
-    for name in (
-        "aiohttp",
-        "apsw",
-        "apsw.sqlite_extra",
-        "cyclopts.help",
-        "encodings.idna",
-        "encodings.utf_8_sig",
-        "importlib.resources.readers",
-        "jsonschema",
-        "json_repair",
-        "mcp",
-        "mcp.server.mcpserver",
-        "pydantic_ai.direct",
-        "procrastinate",
-        "psycopg_pool",
-        "pydantic_monty",
-        "rich.live",
-        "rich.markdown",
-        "ruamel.yaml",
-        "tests.servers.game24",
-        "tests.servers.__main__",
-        "tomlkit",
-        "uvicorn.protocols.http.h11_impl",
-        "uvicorn.lifespan.on",
-    ):
+    commands = pkgutil.iter_modules(reasonry.surfaces.cli.__path__, "reasonry.surfaces.cli.")
+    for name in (*(module.name for module in commands), *NEEDED.split()):
         import_module(name)
+    # A command that starts has not loaded pydantic; where it is loaded, cyclopts has it check each option again.
+    _argument.parse_version = lambda _: (1,)  # pyright: ignore
 
 
 def settle() -> None:
@@ -250,28 +229,6 @@ def _rehearse() -> None:
         for words in (["solve", "Use 4, 6 and 1 to make 24", "--model", "offline"], ["runs", "list"]):
             run([*words, *store])
         run(["solve", "--help"])
-
-
-class Unloaded(MetaPathFinder, Loader):
-    """Has a module that is loaded be as if it was not, until it is imported again.
-
-    With pydantic loaded, cyclopts has it compile a schema for each option of a command; a command that starts has not
-    loaded it.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name, self.module = name, sys.modules.pop(name)
-        sys.meta_path.insert(0, self)
-
-    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname == self.name else None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        sys.meta_path.remove(self)
-        return self.module
-
-    def exec_module(self, module: ModuleType) -> None:
-        pass
 
 
 def _become(job: dict[str, Any], streams: Sequence[int]) -> int:
@@ -323,7 +280,6 @@ def _run(words: Sequence[str]) -> None:
     sys.path[0] = str(Path(kind).parent) if kind not in ("-m", "-c") else os.getcwd()
     sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     if kind == "-m":
-        Unloaded("pydantic")
         name = rest[0] if not hasattr(sys.modules.get(rest[0]), "__path__") else f"{rest[0]}.__main__"
         sys.modules.pop(name, None)
         sys.argv = rest
