@@ -133,16 +133,8 @@ class WorldError(ReasonryError):
         retry_after_s: The wait that the other side asked for, if any.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        retryable: bool = False,
-        retry_after_s: float | None = None,
-        **details: Any,
-    ) -> None:
-        super().__init__(message, code=code, retryable=retryable, **details)
+    def __init__(self, message: str, *, retry_after_s: float | None = None, **more: Any) -> None:
+        super().__init__(message, **more)
         self.retry_after_s = retry_after_s
 
 

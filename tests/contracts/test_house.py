@@ -132,20 +132,3 @@ def test_no_two_files_of_one_name_are_different_things() -> None:
         if not (is_part or is_about or is_door or path.name.startswith("__")):
             places[path.name].add(path)
     assert not {name: sorted(map(name_of, where)) for name, where in places.items() if len(where) > 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "strategy", "expected"),
-    [
-        ("tree_of_thoughts", "tree_of_thoughts", True),
-        ("TREE_OF_THOUGHTS", "tree_of_thoughts", True),
-        ("by tree-of-thoughts;", "tree_of_thoughts", True),
-        ("chain_of_thought_node", "chain_of_thought", False),
-        ("an analysis of it", "analysis", False),
-        ("use `analysis`", "analysis", True),
-        ("linear", "linear", True),
-        ("linearly", "linear", False),
-    ],
-)
-def test_a_name_is_told_from_a_part_of_another(text: str, strategy: str, expected: bool) -> None:
-    assert names(text, strategy) is expected

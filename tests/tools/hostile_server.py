@@ -2,8 +2,9 @@
 
 Each kind is one way to answer `tools/list` or `tools/call`; all else is answered as a good server would. The kind
 `named A,B` lists tools of those names; `changes its list` offers others once it was called; `hangs FILE` writes into
-the file that it was called, and never answers. What a tool returns begins with `owned`, except where it serves well
-before it does harm.
+the file that it was called, and never answers; `slow FILE HOW SECONDS` writes its process id into the file, and `opens`
+or `closes` only after so long, whoever asks it to end, or is `well`. What a tool returns begins with `owned`, except
+where it serves well before it does harm.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -181,7 +183,13 @@ def calling(kind: str, id: Any, name: str, count: int) -> None:
 
 def serve(kind: str) -> None:
     """Read requests until there are no more."""
-    counts = itertools.count(1)
+    counts, seconds = itertools.count(1), {"opens": 0.0, "closes": 0.0}
+    if kind.startswith("slow "):
+        _, pid_file, how, wait = kind.split()
+        seconds[how] = float(wait)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if seconds["closes"] else signal.SIG_DFL)
+        Path(pid_file).write_text(str(os.getpid()), "utf-8")
+    time.sleep(seconds["opens"])
     for line in sys.stdin:
         message = json.loads(line)
         id, method, params = message.get("id"), message["method"], message.get("params") or {}
@@ -204,6 +212,7 @@ def serve(kind: str) -> None:
             calling(kind, id, params["name"], next(counts))
         elif id is not None:
             send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
+    time.sleep(seconds["closes"])
 
 
 if __name__ == "__main__":

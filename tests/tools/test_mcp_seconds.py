@@ -28,6 +28,8 @@ from tests.engine.crashing import ALL
 from tests.engine.playing import CountingModel
 from tests.engine.running import order_and_solve
 
+from . import hostile_server
+
 pytestmark = pytest.mark.anyio
 
 FOR_EVER = 600
@@ -42,9 +44,7 @@ class Bench:
         self.pid_file = folder / "pid"
 
     def command(self, how: str, seconds: float = FOR_EVER) -> str:
-        return (
-            f"{sys.executable} {Path(__file__).with_name('slow_server.py')} {self.pid_file} {how} {seconds}"
-        )
+        return f"{sys.executable} {hostile_server.__file__} 'slow {self.pid_file} {how} {seconds}'"
 
     async def is_gone(self) -> bool:
         for _ in range(100):
