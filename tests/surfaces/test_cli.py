@@ -73,13 +73,6 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Solved:
     return Solved(shell, done, json.loads(done.stdout))
 
 
-def test_a_puzzle_is_solved_and_the_last_line_is_the_answer(shell: Shell) -> None:
-    done = shell.run("solve", PUZZLE)
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].endswith("= 24")
-    assert "offline" in done.stderr
-
-
 def test_thoughts_of_runs_side_by_side_are_numbered_as_they_come(shell: Shell) -> None:
     shown = shell.run(
         "solve", PUZZLE, "--strategy", "best_of_n(tree_of_thoughts)", "--model", "offline"
@@ -89,26 +82,8 @@ def test_thoughts_of_runs_side_by_side_are_numbered_as_they_come(shell: Shell) -
     assert len(numbers) > 20
 
 
-def test_the_tree_of_a_run_that_has_ended_is_drawn_again(solved: Solved) -> None:
-    tree = solved.document["tree"]
-    lines = solved.shell.run("runs", "show", solved.document["run_id"]).stdout.splitlines()
-    drawn = [line for line in lines if line.lstrip("│ ").startswith(("├──", "└──"))]
-    assert len(drawn) == tree["node_count"] - 1
-    for node in list(tree["nodes"].values())[1:]:
-        assert any(node["content"] in line for line in drawn)
-
-
 def test_the_problem_may_come_from_standard_input(shell: Shell) -> None:
     assert shell.json("solve", "-", text=PUZZLE + "\n")["status"] == "done"
-
-
-def test_a_run_is_listed_and_shown_to_people(solved: Solved) -> None:
-    shell, run_id = solved.shell, solved.document["run_id"]
-    shown = shell.json("runs", "show", run_id)
-    assert (shown["path"][0][0], shown["path"][-1][1]) == ("problem_reception", "final_response")
-    assert set(shown["questions"][0]) == {"id", "stage", "prompt", "reply", "read", "tried"}
-    assert shell.run("runs", "list").stdout.count("\n") == 1
-    assert "problem_reception" in shell.run("runs", "show", run_id).stdout
 
 
 def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
@@ -318,13 +293,6 @@ def test_a_problem_that_cannot_be_kept_is_refused(
     assert named in error["message"]
 
 
-def test_the_doctor_says_what_would_be_used(shell: Shell) -> None:
-    document = shell.json("doctor")
-    assert document["store"]["ok"] is True
-    assert document["model"]["name"] == "offline"
-    assert "store" in shell.run("doctor").stdout
-
-
 def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> None:
     model = shell.script(
         {"stage": "approach_exploration", "reply": {"thoughts": ["\x1b[31mred\x1b[0m \x9b2J \u202eback"]}},
@@ -378,12 +346,6 @@ def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_
     assert "1: a" not in end
     drawn = [line.strip() for line in shell.run("sessions", "show", session).stdout.splitlines()]
     assert {"hypothesis: It [rains]", "causes: wind; sea", "score: 0.5"} <= set(drawn)
-
-
-def test_a_strategy_is_shown_with_guidance_and_required_fields(shell: Shell) -> None:
-    shown = shell.run("strategies", "tree_of_thoughts").stdout
-    assert "Name the approach this branch follows, and give the branch an id." in shown
-    assert "      requires score: number, 0 to 1\n" in shown
 
 
 def test_a_coached_run_takes_no_options_of_models_and_reads_standard_input(shell: Shell) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,9 @@ from typing import Any
 import pytest
 
 from tests.forked import ForkedProcess
-from tests.in_process import call_command
 from tests.servers import ChatRequest, ModelServer
+
+from .test_cli import Shell
 
 PUZZLES = [
     {"problem": "Use 4, 9, 10 and 13 to make 24"},
@@ -26,16 +25,8 @@ PUZZLES = [
 SUMS = [{"problem": f"What is {n} plus {n}?", "answer": 2 * n} for n in range(1, 7)]
 
 
-class Desk:
-    """A folder with a store and data sets, and the command."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environ = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "REASONRY_STORE": str(folder / "store.db"),
-        }
+class Desk(Shell):
+    """A shell with data sets."""
 
     def dataset(self, lines: list[Any], name: str = "data.jsonl") -> str:
         path = self.folder / name
@@ -46,18 +37,13 @@ class Desk:
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return ForkedProcess(
-            [sys.executable, "-m", "reasonry", *arguments],
+            self.command(*arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=self.environ,
             cwd=self.folder,
         )
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        done = call_command(arguments, env=self.environ, cwd=self.folder)
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
 
     def compare(self, *arguments: str) -> dict[str, Any]:
         done = self.run("compare", *arguments, "--json")
@@ -67,7 +53,7 @@ class Desk:
         return document
 
     def runs(self) -> list[dict[str, Any]]:
-        return json.loads(self.run("runs", "list", "--limit", "500", "--json").stdout)["runs"]
+        return self.json("runs", "list", "--limit", "500")["runs"]
 
 
 @pytest.fixture
@@ -173,17 +159,6 @@ def test_people_get_progress_on_stderr_and_a_table_on_stdout(desk: Desk) -> None
     assert row.split("\t")[:4] == ["tree_of_thoughts", "*", "2/3", "67%"]
     assert "tree_of_thoughts gave no answer to 1 of 3 problems: " in done.stderr
     assert "no answer (" not in done.stderr
-
-
-def test_what_was_found_but_not_given_counts_as_any(desk: Desk) -> None:
-    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": answer}} for answer in ("5", "4", "5")]
-    script = desk.dataset(lines, "script.jsonl")
-    document = desk.compare(
-        desk.dataset([{"problem": "2 + 2?", "answer": 4}]), *ADDING, "--model", f"scripted:{script}"
-    )
-    (row,) = document["strategies"]
-    assert (row["accuracy"], row["any_accuracy"]) == (0.0, 1.0)
-    assert (document["trials"][0]["right"], document["trials"][0]["any_right"]) == (False, True)
 
 
 def test_a_vote_in_which_no_two_agree_is_marked(desk: Desk) -> None:
@@ -322,19 +297,6 @@ def test_interrupted_it_shows_what_is_there_and_exits_130(desk: Desk) -> None:
     assert {one["status"] for one in desk.runs()} == {"done"}
 
 
-def test_interrupted_it_counts_what_was_cut_off_in_flight(desk: Desk) -> None:
-    with ModelServer(reply=adds, latency_ms=400, samples="ignored") as server:
-        process = desk.start(
-            "compare", desk.dataset(SUMS), *ADDING, "--model", server.model, "--parallel", "2"
-        )
-        while server.stats()["requests"] < 12 and process.poll() is None:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-        assert f"this command made {server.stats()['requests']} calls" in err
-        assert server.stats()["abandoned"] > 0
-
-
 def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(desk: Desk) -> None:
     with ModelServer(reply=adds, faults=[{"kind": "unauthorized"}]) as server:
         command = (desk.dataset(SUMS[:1]), "--strategies", "self_ask", "--model", server.model)
@@ -349,16 +311,6 @@ def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(de
         assert desk.compare(*command, "--retry-failed")["trials"] == better["trials"]
         assert desk.compare(*command)["trials"] == better["trials"]
     assert len(desk.runs()) == 2
-
-
-def test_a_strategy_that_hears_of_the_failure_of_its_provider_is_run_once_more_too(desk: Desk) -> None:
-    with ModelServer(reply=adds, faults=[{"kind": "unauthorized"}]) as server:
-        command = (desk.dataset(SUMS[:2]), *ADDING, "--model", server.model)
-        failed = desk.run("compare", *command)
-        assert (failed.returncode, "0/2" in failed.stdout) == (8, True)
-        server.reset(faults=[])
-        assert desk.compare(*command, "--retry-failed")["strategies"][0]["right"] == 2
-        assert desk.run("compare", *command).returncode == 0
 
 
 def test_no_run_is_begun_once_the_money_is_spent(desk: Desk) -> None:

@@ -5,222 +5,138 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import msgspec
+
+from reasonry.surfaces.web.page import PageCost, PageDocument, PageNode, PageNote, PageQuestion
+
 Document = dict[str, Any]
 
-NO_COST = {"calls": 0, "tokens": 0, "usd": None}
+STEP = "branch_evaluation"
+"""The stage in which the thoughts of the tree are valued."""
 
 
 def cost(calls: int, tokens: int = 0, usd: float | None = None) -> Document:
-    return {"calls": calls, "tokens": tokens, "usd": usd}
+    return msgspec.to_builtins(PageCost(calls, tokens, usd))
 
 
 def node(id: str, parent: str | None, text: str, state: str = "expanded", **more: Any) -> Document:
-    score = more.get("score")
-    return {
-        "id": id,
-        "parent": parent,
-        "kind": "thought",
-        "label": id,
-        "text": text,
-        "stage": "",
-        "branch": "",
-        "round": None,
-        "score": None,
-        "score_text": "" if score is None else f"{score:.2f}",
-        "state": state,
-        "why": None,
-        "begun_at_ms": None,
-        "ended_at_ms": None,
-        "revises": None,
-        "merges": [],
-        "data": {},
-        "origin": "",
-        "cost": NO_COST,
-        **more,
-    }
+    made = PageNode(id=id, parent=parent, kind="thought", label=id, text=text, score=more.get("score"))
+    shown = "" if made.score is None else f"{made.score:.2f}"
+    return msgspec.to_builtins(made) | {"state": state, "score_text": shown} | more
 
 
 def question(id: str, node: str, asked: int | None, answered: int | None, **more: Any) -> Document:
-    return {
-        "id": id,
-        "node": node,
-        "stage": "evaluation",
-        "round": 1,
-        "sample": 0,
-        "begun_at_ms": asked,
-        "ended_at_ms": answered,
-        "prompt": [0, 1],
-        "reply": "0.8",
-        "status": "answered",
-        "error": None,
-        "model": "openai:gpt-5-mini",
-        "cost": cost(1, 240, 0.0004),
-        "read": "json",
-        "tried": [],
-        **more,
-    }
+    made = PageQuestion(
+        id=id,
+        node=node,
+        stage="evaluation",
+        begun_at_ms=asked,
+        ended_at_ms=answered,
+        error=None,
+        round=1,
+        sample=0,
+        prompt=[0, 1],
+        reply="0.8",
+        status="answered",
+        model="openai:gpt-5-mini",
+        cost=PageCost(1, 240, 0.0004),
+        read="json",
+        tried=[],
+    )
+    return msgspec.to_builtins(made) | more
 
 
 def document(nodes: list[Document], questions: list[Document], **more: Any) -> Document:
-    return {
-        "format": 1,
-        "kind": "run",
-        "id": "019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a11",
-        "session_id": "019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a12",
-        "title": "A problem",
-        "problem": "A problem",
-        "strategy": "tree_of_thoughts",
-        "strategy_title": "Tree of Thoughts",
-        "mode": "driven",
-        "model": "openai:gpt-5-mini",
-        "status": "done",
-        "outcome": "answered",
-        "stage": "final_response",
-        "termination": {"reason": "threshold", "detail": "a thought reached the score of 1"},
-        "answer": "24",
-        "best_answer": None,
-        "warnings": [],
-        "created_at_ms": 1_795_000_000_000,
-        "ended_at_ms": 1_795_000_009_000,
-        "duration_ms": 9000,
-        "table": [],
-        "path": [],
-        "used": {},
-        "budget": {},
-        "votes": [],
-        "nodes": nodes,
-        "questions": questions,
-        "calls": [],
-        "texts": ["You solve puzzles, one step at a time.", "Problem:\nUse 4, 9, 10 and 13 to make 24"],
-        "notes": [],
-        "outline": [],
-        "cuts": {"texts": 0, "characters": 0, "nodes": 0, "questions": 0, "notes": 0},
-        **more,
-    }
+    made = PageDocument(
+        kind="run",
+        id="019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a11",
+        session_id="019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a12",
+        title="A problem",
+        problem="A problem",
+        strategy="tree_of_thoughts",
+        strategy_title="Tree of Thoughts",
+        mode="driven",
+        model="openai:gpt-5-mini",
+        status="done",
+        outcome="answered",
+        stage="final_response",
+        termination={"reason": "threshold", "detail": "a thought reached the score of 1"},
+        answer="24",
+        created_at_ms=1_795_000_000_000,
+        ended_at_ms=1_795_000_009_000,
+        duration_ms=9000,
+        texts=["You solve puzzles, one step at a time.", "Problem:\nUse 4, 9, 10 and 13 to make 24"],
+    )
+    return msgspec.to_builtins(made) | {"nodes": nodes, "questions": questions} | more
 
 
 TREE_TABLE = [
-    {"name": name, "description": description, "next": list(after)}
-    for name, description, *after in [
-        ("problem_reception", "Take in the problem.", "approach_exploration"),
-        ("approach_exploration", "Find several different first steps.", "branch_creation"),
-        ("branch_creation", "Make a branch of each.", "branch_evaluation"),
-        ("branch_evaluation", "Value every branch.", "branch_selection"),
-        (
-            "branch_selection",
-            "Choose which to follow.",
-            *("branch_expansion", "backtracking", "solution_synthesis"),
-        ),
-        ("branch_expansion", "Take the chosen ones further.", "branch_evaluation"),
-        ("backtracking", "Leave a branch that leads nowhere.", "branch_selection"),
-        ("solution_synthesis", "Put the path together.", "final_response"),
-        ("final_response", "Answer."),
+    {"name": name, "description": f"Do the {name}.", "next": after.split()}
+    for name, after in [
+        ("problem_reception", "approach_exploration"),
+        ("approach_exploration", "branch_creation"),
+        ("branch_creation", "branch_evaluation"),
+        ("branch_evaluation", "branch_selection"),
+        ("branch_selection", "branch_expansion backtracking solution_synthesis"),
+        ("branch_expansion", "branch_evaluation"),
+        ("backtracking", "branch_selection"),
+        ("solution_synthesis", "final_response"),
+        ("final_response", ""),
     ]
 ]
+TREE_PATH = [each["name"] for each in TREE_TABLE[:6]] + ["branch_evaluation", "branch_selection"]
+
+STEPS = """
+1     | 10 - 4 = 6 (left: 6 9 13)    | on_path  | 0.9  |
+2     | 13 - 9 = 3 (left: 3 4 10)    | dropped  | 0.0  | arithmetic: 13 - 9 is 4, not 3
+3     | 4 + 9 = 13 (left: 10 13 13)  | dropped  | 0.3  | beam: its score 0.30 is below the best 2 of its round
+4     | 13 - 10 = 3 (left: 3 4 9)    | expanded | 0.6  |
+1.1   | 13 - 9 = 4 (left: 4 6)       | on_path  | 0.95 |
+1.2   | 6 + 9 = 15 (left: 13 15)     | dropped  | 0.1  | score: its score 0.10 says it cannot lead to 24
+1.3   | 13 - 6 = 7 (left: 7 9)       | dropped  | 0.2  | verifier: no arithmetic over 7 and 9 makes 24
+4.1   | 9 - 3 = 6 (left: 4 6)        | open     | 0.8  |
+4.2   | 3 * 4 = 12 (left: 9 12)      | dropped  | 0.4  | duplicate: the same numbers are left in 1.2
+4.3   | 9 * 3 = 27 (left: 4 27)      | dropped  |      | limit: the limit of 14 nodes came first
+1.1.1 | 4 * 6 = 24                   | answer   | 1.0  |
+1.1.2 | 6 - 4 = 2                    | dropped  | 0.0  | not_selected: another thought of its round reached 24
+"""
+"""The thoughts of the tree: the label, the text, the state, the score, and why it was dropped."""
 
 
 def tree() -> Document:
     """A search over three rounds: an answer, what led to it, and one dropped thought for each reason."""
-    root = "problem"
-    nodes = [node(root, None, "Use 4, 9, 10 and 13 to make 24", "on_path", kind="problem", label="Problem")]
-    steps = [
-        ("1", root, "10 - 4 = 6 (left: 6 9 13)", "on_path", 0.9, None),
-        ("2", root, "13 - 9 = 3 (left: 3 4 10)", "dropped", 0.0, ("arithmetic", "13 - 9 is 4, not 3")),
-        (
-            "3",
-            root,
-            "4 + 9 = 13 (left: 10 13 13)",
-            "dropped",
-            0.3,
-            ("beam", "its score 0.30 is below the best 2 of its round"),
-        ),
-        ("4", root, "13 - 10 = 3 (left: 3 4 9)", "expanded", 0.6, None),
-        ("1.1", "1", "13 - 9 = 4 (left: 4 6)", "on_path", 0.95, None),
-        (
-            "1.2",
-            "1",
-            "6 + 9 = 15 (left: 13 15)",
-            "dropped",
-            0.1,
-            ("score", "its score 0.10 says it cannot lead to 24"),
-        ),
-        (
-            "1.3",
-            "1",
-            "13 - 6 = 7 (left: 7 9)",
-            "dropped",
-            0.2,
-            ("verifier", "no arithmetic over 7 and 9 makes 24"),
-        ),
-        ("4.1", "4", "9 - 3 = 6 (left: 4 6)", "open", 0.8, None),
-        (
-            "4.2",
-            "4",
-            "3 * 4 = 12 (left: 9 12)",
-            "dropped",
-            0.4,
-            ("duplicate", "the same numbers are left in 1.2"),
-        ),
-        (
-            "4.3",
-            "4",
-            "9 * 3 = 27 (left: 4 27)",
-            "dropped",
-            None,
-            ("limit", "the limit of 14 nodes came first"),
-        ),
-        ("1.1.1", "1.1", "4 * 6 = 24", "answer", 1.0, None),
-        (
-            "1.1.2",
-            "1.1",
-            "6 - 4 = 2",
-            "dropped",
-            0.0,
-            ("not_selected", "another thought of its round reached 24"),
-        ),
-    ]
-    for label, parent, text, state, score, why in steps:
-        parent_id = parent if parent == root else f"node_{parent}"
-        nodes.append(
-            node(
-                f"node_{label}",
-                parent_id,
-                text,
-                state,
-                label=label,
-                score=score,
-                stage="branch_evaluation",
-                branch=label,
-                round=label.count(".") + 1,
-                why=why and {"code": why[0], "text": why[1]},
-                cost=cost(1, 240, 0.0004),
-                begun_at_ms=0,
-                ended_at_ms=1500,
-                origin="e1" if "." not in label else f"q{label.rpartition('.')[0]}",
-            )
-        )
-    questions = [
-        question("e1", root, 0, 1450, stage="approach_exploration", reply='{"thoughts": ["10 - 4 = 6", …]}')
-    ]
+    root, problem = "problem", "Use 4, 9, 10 and 13 to make 24"
+    nodes = [node(root, None, problem, "on_path", kind="problem", label="Problem")]
+    for line in STEPS.strip().splitlines():
+        label, text, state, score, why = (cell.strip() for cell in line.split("|"))
+        above = label.rpartition(".")[0]
+        code, _, reason = why.partition(": ")
+        more: Document = {"score": float(score) if score else None, "cost": cost(1, 240, 0.0004)}
+        more |= {"label": label, "stage": STEP, "branch": label, "round": label.count(".") + 1}
+        more |= {
+            "why": {"code": code, "text": reason} if why else None,
+            "begun_at_ms": 0,
+            "ended_at_ms": 1500,
+        }
+        more |= {"origin": f"q{above}" if above else "e1"}
+        nodes.append(node(f"node_{label}", f"node_{above}" if above else root, text, state, **more))
+    first = {"stage": "approach_exploration", "reply": '{"thoughts": ["10 - 4 = 6", …]}'}
+    questions = [question("e1", root, 0, 1450, **first)]
     at = 1500
-    for round_labels in (["1", "2", "3", "4"], ["1.1", "1.2", "1.3", "4.1", "4.2"], ["1.1.1", "1.1.2"]):
-        for index, label in enumerate(round_labels):
-            long = at + 700 + 260 * index
-            questions.append(question(f"q{label}", f"node_{label}", at, long, round=len(questions)))
+    for labels in ("1 2 3 4", "1.1 1.2 1.3 4.1 4.2", "1.1.1 1.1.2"):
+        for index, label in enumerate(labels.split()):
+            ended = at + 700 + 260 * index
+            questions.append(question(f"q{label}", f"node_{label}", at, ended, round=len(questions)))
         at += 2500
     questions[3]["tried"] = ["I would say it is quite likely."]
-    questions[6] |= {
-        "status": "failed",
-        "outcome": "error",
-        "reply": None,
-        "error": {"code": "rate_limited", "text": "429: try again in 2 s"},
-    }
+    error = {"code": "rate_limited", "text": "429: try again in 2 s"}
+    questions[6] |= {"status": "failed", "outcome": "error", "reply": None, "error": error}
     questions[-1] |= {"status": "cancelled", "reply": None}
     return document(
         nodes,
         questions,
-        title="Use 4, 9, 10 and 13 to make 24",
-        problem="Use 4, 9, 10 and 13 to make 24",
+        title=problem,
+        problem=problem,
         answer="(10 - 4) * (13 - 9) = 24",
         why={
             "text": "Thought 14 ends in the answer and rests on thoughts 1, 7 and 12; no check was asked for",
@@ -229,29 +145,12 @@ def tree() -> Document:
         },
         warnings=["2 replies could not be read at first and were asked for again."],
         table=TREE_TABLE,
-        path=[
-            "problem_reception",
-            "approach_exploration",
-            "branch_creation",
-            "branch_evaluation",
-            "branch_selection",
-            "branch_expansion",
-            "branch_evaluation",
-            "branch_selection",
-            "solution_synthesis",
-            "final_response",
-        ],
+        path=[*TREE_PATH, "solution_synthesis", "final_response"],
         used={"calls": 12, "tokens": 2880, "usd": 0.0048, "seconds": 9.0, "nodes": 13},
         budget={"calls": 40, "tokens": 6000, "usd": 0.05, "seconds": 60, "nodes": 14},
         cost_of_dropped=cost(5, 1200, 0.002),
         notes=[
-            {
-                "id": "t3",
-                "node": root,
-                "stage": "branch_evaluation",
-                "text": "Scores: 1: 0.90, 2: refuted",
-                "score": None,
-            }
+            msgspec.to_builtins(PageNote(id="t3", node=root, stage=STEP, text="Scores: 1: 0.90, 2: refuted"))
         ],
     )
 
@@ -262,16 +161,13 @@ def failed() -> Document:
     for one in made["nodes"]:
         if one["state"] in {"answer", "on_path"} and one["parent"]:
             one["state"] = "open"
+    detail = "the limit of 12 calls was reached before a thought was good enough"
     return made | {
         "status": "failed",
         "outcome": "stopped",
         "answer": None,
         "best_answer": "(10 - 4) * (13 - 9)",
-        "termination": {
-            "reason": "max_calls",
-            "detail": "the limit of 12 calls was reached before a thought was good enough",
-            "code": "budget_exhausted",
-        },
+        "termination": {"reason": "max_calls", "detail": detail, "code": "budget_exhausted"},
         "used": {"calls": 12},
         "budget": {"calls": 12},
     }
@@ -279,51 +175,26 @@ def failed() -> Document:
 
 def vote() -> Document:
     """Eight samples, three answers, decided before the last two."""
-    answers = ["42", "42", "41", "42", "6 × 7", "42", None, None]
-    nodes = [
-        node(
-            "root",
-            None,
-            "What do you get if you multiply six by seven?",
-            "on_path",
-            kind="problem",
-            label="Problem",
-        )
-    ]
-    questions = []
-    for index, answer in enumerate(answers):
-        agrees = answer == "42"
-        why = None
+    problem = "What do you get if you multiply six by seven?"
+    nodes = [node("root", None, problem, "on_path", kind="problem", label="Problem")]
+    questions = list[Document]()
+    for index, answer in enumerate(["42", "42", "41", "42", "6 × 7", "42", None, None]):
+        agrees, ended = answer == "42", 900 + 310 * index
+        why = None if agrees else {"code": "differs", "text": f"it answers {answer}"}
         if answer is None:
             why = {"code": "stopped_early", "text": "the other answers could no longer win"}
-        elif not agrees:
-            why = {"code": "differs", "text": f"it answers {answer}"}
-        nodes.append(
-            node(
-                f"s{index}",
-                "root",
-                f"Six times seven: {answer}" if answer else "",
-                "answer" if index == 0 else "on_path" if agrees else "dropped",
-                kind="sample",
-                label=f"Sample {index + 1}",
-                why=why,
-                begun_at_ms=0,
-                ended_at_ms=900 + 310 * index if answer else None,
-            )
-        )
-        if answer:
-            questions.append(
-                question(f"e{index}", f"s{index}", 0, 900 + 310 * index, sample=index, reply=answer)
-            )
-        else:
-            questions.append(
-                question(f"e{index}", f"s{index}", 0, 2500, sample=index, reply=None, status="cancelled")
-            )
+        text, state = f"Six times seven: {answer}" if answer else "", "on_path" if agrees else "dropped"
+        more: Document = {"why": why, "begun_at_ms": 0, "ended_at_ms": ended if answer else None}
+        more |= {"kind": "sample", "label": f"Sample {index + 1}"}
+        nodes.append(node(f"s{index}", "root", text, state if index else "answer", **more))
+        status = "answered" if answer else "cancelled"
+        asked = {"sample": index, "reply": answer, "status": status}
+        questions.append(question(f"e{index}", f"s{index}", 0, ended if answer else 2500, **asked))
     return document(
         nodes,
         questions,
         title="Six by seven",
-        problem=nodes[0]["text"],
+        problem=problem,
         strategy="self_consistency",
         strategy_title="Self-Consistency",
         answer="42",
@@ -343,42 +214,26 @@ def vote() -> Document:
         samples_saved=2,
         confidence=1.0,
         used={"calls": 8},
-        cost_of_dropped=cost(4, 0, None),
+        cost_of_dropped=cost(4),
     )
 
 
 def analysis() -> Document:
     """Two iterations, each with plans and tasks."""
-    nodes = [
-        node("root", None, "Why did sign-ups fall in March?", "on_path", kind="problem", label="Problem")
-    ]
-    for iteration in (1, 2):
-        above = f"i{iteration}"
-        nodes.append(
-            node(
-                above,
-                "root",
-                "Look again at the funnel",
-                "on_path",
-                kind="iteration",
-                label=f"Iteration {iteration}",
-            )
-        )
+    problem = "Why did sign-ups fall in March?"
+    nodes = [node("root", None, problem, "on_path", kind="problem", label="Problem")]
+    for above in ("i1", "i2"):
+        head = {"kind": "iteration", "label": f"Iteration {above[1]}"}
+        nodes.append(node(above, "root", "Look again at the funnel", "on_path", **head))
         for letter, points in (("A", 82), ("B", 64), ("C", 51)):
-            chosen = letter == "A"
-            plan = f"{above}{letter}"
+            chosen, plan = letter == "A", f"{above}{letter}"
             why = None if chosen else {"code": "not_selected", "text": "another plan scored higher"}
             text = f"Plan {letter}: compare the funnel by channel, then by device, then by country of the visitor"
-            more = {
-                "kind": "plan",
-                "label": f"Plan {letter}",
-                "score": points,
-                "score_text": f"{points}/100",
-                "why": why,
-            }
+            more = {"kind": "plan", "label": f"Plan {letter}", "score": points, "why": why}
+            more["score_text"] = f"{points}/100"
             nodes.append(node(plan, above, text, "on_path" if chosen else "dropped", **more))
             for task in range(1, 4) if chosen else ():
-                bad = task == 2 and iteration == 1
+                bad = (task, above) == (2, "i1")
                 more = {"kind": "task", "label": f"Task {task}", "score": 0.3 if bad else 0.9}
                 more["why"] = {"code": "rejected", "text": "no figure is given"} if bad else None
                 text = "Share of visitors that reach the form, by channel"
@@ -391,8 +246,8 @@ def analysis() -> Document:
     return document(
         nodes,
         questions,
-        title="Why did sign-ups fall in March?",
-        problem="Why did sign-ups fall in March?",
+        title=problem,
+        problem=problem,
         strategy="analysis",
         strategy_title="Analysis",
         answer="Mobile visitors from the newsletter no longer reached the form.",
@@ -406,14 +261,8 @@ def analysis() -> Document:
 
 def rewoo() -> Document:
     """A plan whose steps use the evidence of several earlier ones."""
-    root = node(
-        "root",
-        None,
-        "How much older is the older of the two bridges?",
-        "on_path",
-        kind="problem",
-        label="Problem",
-    )
+    asked = "How much older is the older of the two bridges?"
+    nodes = [node("root", None, asked, "on_path", kind="problem", label="Problem")]
     steps = [
         ("#E1", "root", [], "Search[Forth Bridge opening]"),
         ("#E2", "root", [], "Search[Tower Bridge opening]"),
@@ -422,7 +271,6 @@ def rewoo() -> Document:
         ("#E5", "#E3", ["#E4"], "Calculator[#E4 - #E3]"),
         ("Answer", "#E5", ["#E1"], "4 years"),
     ]
-    nodes = [root]
     for label, parent, merges, text in steps:
         state = "answer" if label == "Answer" else "on_path"
         nodes.append(node(label, parent, text, state, kind="step", label=label, merges=merges))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import reasonry
-from reasonry.surfaces.web.html_page import html_page
 
 ASSETS = Path(reasonry.__file__).parent / "surfaces" / "web" / "assets"
 
@@ -52,25 +51,3 @@ def test_the_template_has_each_mark_once_and_no_handler_or_style_of_its_own() ->
     text = (ASSETS / "page.html").read_text("utf-8")
     assert sorted(re.findall(r"@@(\w+)@@", text)) == ["document", "policy", "script", "style", "title"]
     assert not re.search(r"\son\w+=|\sstyle=", text)
-
-
-def test_every_script_is_used_and_imports_what_it_says() -> None:
-    joined = html_page(None)
-    assert (
-        re.findall(r"^const \$(\w+) = ", joined, re.MULTILINE).sort()
-        == [path.stem for path in SCRIPTS].sort()
-    )
-    exported = {
-        path.stem: set(
-            re.findall(r"^export (?:const|function\*?) (\w+)", path.read_text("utf-8"), re.MULTILINE)
-        )
-        for path in SCRIPTS
-    }
-    for path in SCRIPTS:
-        for names, source in re.findall(
-            r'^import \{ (.*) \} from "\./(\w+)\.js";$', path.read_text("utf-8"), re.MULTILINE
-        ):
-            body = path.read_text("utf-8").split("\n\n", 2)[-1]
-            for name in names.split(", "):
-                assert name in exported[source], (path.name, name)
-                assert re.search(rf"\b{name}\b", body), (path.name, name)

@@ -118,21 +118,6 @@ def test_ids_stay_as_a_run_goes_on(strategy: Strategy[Any, Any], seed: int, even
 
 @each_driven
 @few
-@given(seeds)
-def test_records_that_do_not_say_what_effects_are_about_have_a_page(
-    strategy: Strategy[Any, Any], seed: int
-) -> None:
-    _, record = play(strategy, seed, MAX_EVENTS, "max_calls")
-    older = Record(
-        record.result,
-        record.head,
-        lambda name: () if name in ("effects", "origins") else record.read_list(name),
-    )
-    check_page(run_page(older, None))
-
-
-@each_driven
-@few
 @given(seeds, st.integers(1, 6), st.integers(1, 200))
 def test_a_page_that_was_cut_is_a_page_and_says_what_is_missing(
     strategy: Strategy[Any, Any], seed: int, limit: int, chars: int
