@@ -12,8 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from reasonry.core.strategy import Field, Stage, Strategy
 from reasonry.errors import IllegalTransitionError, UsageError
-from reasonry.guided.lines import Head, decode_record
+from reasonry.guided.lines import Head, ThoughtLine, decode_record, spans
 from reasonry.guided.placement import MAX_PATH, Placed
 from reasonry.strategies import STRATEGIES
 
@@ -23,6 +24,21 @@ BRANCHES = ["a", "b", "__proto__", "цвет", "main"]
 
 Tree = partial(Session, STRATEGIES["tree_of_thoughts"])
 React = partial(Session, STRATEGIES["react"])
+TABLE: Strategy[Any, Any] = Strategy(
+    name="loop",
+    title="Loop",
+    source="test",
+    summary="Goes round until it is enough.",
+    stages=(
+        Stage("start", ("work",)),
+        Stage(
+            "work", ("check",), fields=(Field("action", {"type": "string", "description": "What to do."}),)
+        ),
+        Stage("check", ("work", "end")),
+        Stage("end"),
+    ),
+)
+Loop = partial(Session, TABLE)
 
 
 # -- laws
@@ -427,3 +443,79 @@ def test_refusals_stay_short_with_a_hundred_branches() -> None:
     with pytest.raises(IllegalTransitionError, match=r"main line at problem_reception, 92 more, ") as caught:
         session.think(3, stage="branch_selection")
     assert len(caught.value.message) < 1_500
+
+
+# -- one rule at a time
+
+
+def test_while_no_stage_was_named_any_stage_of_the_table_may_be_the_first() -> None:
+    session = Loop()
+    session.head = Head(ThoughtLine(""))
+    assert session.think(1).record.stage == ""
+    assert not session.head.has_stage
+    assert session.think(2, branch_id="a", branch_from_thought=1).record.stage == ""
+    with pytest.raises(IllegalTransitionError, match=r"nowhere\. loop has no such stage"):
+        session.think(3, stage="nowhere")
+    first = session.think(3, stage="check").record
+    assert (first.stage, first.from_stage) == ("check", None)
+    assert session.head.has_stage
+    # The number after the latest thought of a branch continues that branch.
+    assert (session.head.branches["a"].stage, session.head.main.stage) == ("check", "")
+
+
+def test_naming_a_strategy_alone_puts_a_line_without_a_stage_at_the_first_one() -> None:
+    session = Loop()
+    session.head = Head(ThoughtLine(""))
+    assert session.think(1, strategy="loop").record.stage == "start"
+    session.think(2, stage="work", data={"action": "dig"})
+    assert session.think(3, strategy="loop").record.stage == "work"
+
+
+def test_each_line_stands_by_itself_and_a_stage_that_follows_a_branch_stays_on_it() -> None:
+    session = Loop()
+    session.think(1)
+    session.think(2, branch_from_thought=1, branch_id="a", stage="work", data={"action": "dig"})
+    assert session.head.main.stage == "start"
+    followed = session.think(2, stage="check")
+    assert (followed.branch, followed.record.from_stage, session.head.main.stage) == ("a", "work", "start")
+    assert session.think(2, branch_id="", stage="end").record.from_stage == "check"
+    session.think(3, branch_id="b", branch_from_thought=1)
+    with pytest.raises(IllegalTransitionError, match="from start to check"):
+        session.think(4, branch_id="b", stage="check")
+    assert session.think(4, branch_id="a", stage="end").record.from_stage == "check"
+
+
+def test_a_branch_point_alone_gets_the_next_free_name() -> None:
+    session = Loop()
+    session.think(1)
+    session.think(2, branch_id="branch-2", branch_from_thought=1)
+    assert [session.think(2, branch_from_thought=1).branch for _ in range(3)] == [
+        "branch-1",
+        "branch-3",
+        "branch-4",
+    ]
+
+
+def test_revising_is_marked_with_or_without_a_number() -> None:
+    session = Loop()
+    session.think(1)
+    assert session.think(2, revises_thought=1).record.is_revision
+    assert session.think(3, is_revision=True).record.revises_thought is None
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([2, 1, 2], "1-2"), ([1, 3, 4, 9], "1, 3-4, 9")]
+)
+def test_spans_are_short(numbers: list[int], text: str) -> None:
+    assert spans(numbers) == text
+    assert len(spans(range(1, 5_000, 2))) < 200
+
+
+def test_the_head_stays_small_with_a_hundred_branches() -> None:
+    session = Tree()
+    session.think(1)
+    for count in range(100):
+        session.think(2, branch_id=f"approach-{count}", branch_from_thought=1)
+    encoded = msgspec.json.encode(session.head)
+    assert len(encoded) < 7_600
+    assert msgspec.json.decode(encoded, type=Head) == session.head
