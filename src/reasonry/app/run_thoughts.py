@@ -12,7 +12,6 @@ from ..engine.run import Run
 from ..errors import NotFoundError, StoreError, UsageError
 from ..guided.lines import ThoughtRecord, decode_record, encode
 from ..guided.sessions import Sessions
-from ..guided.stored_sessions import continues_run
 from ..records import ThoughtRow
 from ..text import cut
 from .requests import RunRequest
@@ -102,8 +101,8 @@ async def problem_after(
         raise UsageError(f"session {session_id} has no thoughts to begin with", field="session_id")
     if problem is not None or task:
         return with_quoted(problem or task, quote_thoughts(thoughts)), session_id
-    if continues_run(row):
-        message = f"session {session_id} begins with the thoughts of a run; give the problem in `problem`"
+    if row.run_id is not None:
+        message = f"session {session_id} is the record of a run; give the problem in `problem`"
         raise UsageError(message, field="problem")
     return with_quoted(thoughts[0].text, quote_thoughts(thoughts[1:])), session_id
 

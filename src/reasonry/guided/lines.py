@@ -87,8 +87,6 @@ class Head(Struct, frozen=True, omit_defaults=True):
     """The working directory in which the session began. Never exported."""
     guided: tuple[str, ...] = ()
     """The stages whose guidance was given in a reply."""
-    from_run: int = 0
-    """The number of first thoughts copied from a run, which are not checked for open points."""
     asked: bool = False
     """Whether a reply has asked the questions before the end."""
     verdicts: tuple[ClaimVerdict, ...] = ()

@@ -112,6 +112,13 @@ class Thinker:
 # -- the decision
 
 
+def run_record_error(row: SessionRow) -> ConflictError:
+    """Return the error for thoughts in the session that a run writes."""
+    name, run_id = row.session_id, row.run_id
+    message = f"session {name} is the record of run {run_id}; begin a session of your own, or resume the run"
+    return ConflictError(message, session_id=name, run_id=run_id)
+
+
 @dataclass
 class KnownSession:
     """A session in the store.
@@ -226,12 +233,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
                 f"{show_value(name)} cannot be the id of a session; leave the session id out to begin one",
                 field="session_id",
             )
-        if there is not None and (run_id := there.row.run_id) is not None:
-            raise ConflictError(
-                f"session {name} is the record of run {run_id}; begin a session of your own, or resume the run",
-                session_id=name,
-                run_id=run_id,
-            )
+        if there is not None and there.row.run_id is not None:
+            raise run_record_error(there.row)
 
     def _clear(self, there: KnownSession) -> SessionChoice:
         if not self.archives:

@@ -115,19 +115,18 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Recor
     """List the open points in a line, if any: unused corrections, unmerged branches, unsupported claims.
 
     Args:
-        thoughts: All thoughts of the session, oldest first. Copied thoughts of a run are not checked.
+        thoughts: All thoughts of the session, oldest first.
     """
-    own = thoughts[head.from_run :]
-    refuted = [verdict.number for verdict in _unrevised_refutations(head, own)]
+    refuted = [verdict.number for verdict in _unrevised_refutations(head, thoughts)]
     return "; ".join(
         [
             *_label("not merged", [_short(name) for name, _ in _branches_beside(head)]),
-            *_label("nothing was built on", _unused_corrections(own)),
-            *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, own)]),
-            *(_stands_on(found) for found in consequences(head, own)),
-            *_label("only assumed", _unrevised_assumptions(own)),
+            *_label("nothing was built on", _unused_corrections(thoughts)),
+            *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, thoughts)]),
+            *(_stands_on(found) for found in consequences(head, thoughts)),
+            *_label("only assumed", _unrevised_assumptions(thoughts)),
             *_label("refuted", [str(number) for number in refuted if number]),
-            *_label("plan", [step for steps in _open_steps(own) for step in steps]),
+            *_label("plan", [step for steps in _open_steps(thoughts) for step in steps]),
             *_label("stages", [f"ended at {head.stage}"] * (head.ended and head.stage == strategy.first)),
         ]
     )
@@ -135,22 +134,24 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Recor
 
 def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
     """Return the questions to an agent before it ends its session."""
-    own = thoughts[head.from_run :]
-    open_steps, dropped_steps = _open_steps(own)
+    open_steps, dropped_steps = _open_steps(thoughts)
     parts = [
-        *(f"{verdict.number} was refuted" for verdict in _unrevised_refutations(head, own)),
-        *(_stands_on(found) for found in consequences(head, own)),
+        *(f"{verdict.number} was refuted" for verdict in _unrevised_refutations(head, thoughts)),
+        *(_stands_on(found) for found in consequences(head, thoughts)),
         *(
             f"{row.number}: {fault}"
-            for row, _ in _find_unrevised(own)
+            for row, _ in _find_unrevised(thoughts)
             if "=" in row.text
             for fault in false_claims(row.text)[:1]
         ),
         *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in _branches_beside(head)]),
-        *_label("assumed", _unrevised_assumptions(own)),
+        *_label("assumed", _unrevised_assumptions(thoughts)),
         *dropped_steps,
         *open_steps[:1],
-        *(f'you asked in {number}: "{text}"' for number, text in islice(open_questions(own), _MAX_QUOTED)),
+        *(
+            f'you asked in {number}: "{text}"'
+            for number, text in islice(open_questions(thoughts), _MAX_QUOTED)
+        ),
     ]
     text, room = "", _BEFORE_THE_END - len(_QUESTION)
     for part in parts:
@@ -161,13 +162,12 @@ def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
 
 def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> dict[str, Any]:
     """Summarise a session's thoughts: the decided, open, assumed and refuted points."""
-    own = thoughts[head.from_run :]
     found = {
-        "decided": list(_decisions(own))[-_SHOWN:],
+        "decided": list(_decisions(thoughts))[-_SHOWN:],
         "open": left_open(head, strategy, thoughts),
-        "assumed": "".join(_unrevised_assumptions(own)),
+        "assumed": "".join(_unrevised_assumptions(thoughts)),
         "refuted": [
-            f"{verdict.number or '?'}: {verdict.reason}" for verdict in _unrevised_refutations(head, own)
+            f"{verdict.number or '?'}: {verdict.reason}" for verdict in _unrevised_refutations(head, thoughts)
         ],
     }
     return {name: value for name, value in found.items() if value}

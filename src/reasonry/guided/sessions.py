@@ -7,7 +7,6 @@ Rule 3: nothing runs in the background. Expired sessions are swept, at most once
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import contextlib
 import re
@@ -42,13 +41,13 @@ from . import session_documents as documents
 from .lines import RowsView, ancestry, decode_head, encode, find_thought
 from .placement import with_guidance_given
 from .session_calls import Arguments
-from .session_choice import Thinker
+from .session_choice import Thinker, run_record_error
 from .session_documents import Document
 from .session_settings import SessionSettings
 from .stored_sessions import StoredSessions, Unfinished, begun_here, find_unfinished, list_unfinished
 from .thinking_tool import Notice, ThinkingCall, actions_schema
 from .tool_arguments import name_arguments, position_of, unknown_arguments
-from .transcripts import continuation_id, copy_run, read_session
+from .transcripts import read_session
 from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
 
 MOST_LOOKED_AT = 500
@@ -114,8 +113,8 @@ class Sessions:
                 session.
             exact_id: The only session of this tool, overriding the arguments. Created under this id.
             history: The default number of thoughts shown in the reply; None for all.
-            begins: Whether a new session may replace a named session that is unknown or is the record of a run.
-                Otherwise a session must be named by its complete id.
+            begins: Whether a new session may replace an unknown named session. Otherwise a session must be named by
+                its complete id.
             deduplicates: Whether a repeated call is the same thought rather than another thought.
             refuter: The caller's way to start a refutation of a session.
 
@@ -169,7 +168,7 @@ class Sessions:
         # A new session cannot have what the call refers to; one of this directory may.
         here = await begun_here(self.store, self._directory) if turn.is_lost else []
         try:
-            result = await self._take(turn)
+            result: TurnResult = await self.store.change(turn.target, turn.decide)
         except UsageError as error:
             if not here:
                 raise
@@ -190,66 +189,6 @@ class Sessions:
         with contextlib.suppress(StoreError):
             await self.stored.sweep()
         return documents.reply_document(result)
-
-    async def _take(self, turn: ThinkingTurn) -> TurnResult:
-        try:
-            return await self.store.change(turn.target, turn.decide)
-        except ConflictError as error:
-            if "run_id" not in error.details or turn.exact or not turn.begins:
-                raise
-        # It names the record of a run.
-        if turn.call.clear_session:
-            turn = replace(turn, session_id=None, thinker=Thinker(seen=None), target=self._new_id())
-            return await self.store.change(turn.target, turn.decide)
-        own_id, target = turn.target, continuation_id(turn.target)
-        turn = replace(turn, session_id=target, target=target)
-        notice = await self._continue_run(own_id, turn.decide)
-        result = await self.store.change(target, turn.decide)
-        result.notices.append(notice)
-        if target not in turn.thinker.ids:
-            result.choice = result.choice._replace(session=None)
-        return result
-
-    async def _continue_run(self, own_id: str, check: Callable[[SessionView], object] = id) -> Notice:
-        """Create the session that continues a run, unless it exists, and return the notice about it.
-
-        Args:
-            own_id: The session written by the run.
-            check: Raises if the new session is not acceptable.
-
-        Raises:
-            ConflictError: The run has not ended.
-        """
-        own, target, left_out = await self.store.session(own_id), continuation_id(own_id), 0
-        assert own.run_id is not None, "only sessions of runs are continued here"
-        run = await self.store.run(own.run_id)
-        if run.status == "active":
-            raise ConflictError(
-                f"session {own_id} is the record of run {own.run_id}, which has not ended: continue the run "
-                "(`coach` with `answer` or `resume`) or end it (`coach` with `cancel`) first; or leave the "
-                "session id out to begin a session of your own",
-                session_id=own_id,
-                run_id=own.run_id,
-            )
-        try:
-            await self.store.session(target)
-        except NotFoundError:
-            thoughts, strategy = await self.stored.thoughts(own_id), self.stored.strategy(None)
-            with contextlib.suppress(UsageError):
-                strategy = self.stored.strategy(own.strategy)
-            copy = await asyncio.to_thread(
-                copy_run, own, thoughts, run.answer, strategy, self.stored.settings, self.stored.clock()
-            )
-            left_out = len(thoughts) + bool(run.answer) - len(copy.thoughts)
-            check(RowsView(copy.row, copy.thoughts))
-            # Another call may have begun the session meanwhile.
-            with contextlib.suppress(ConflictError):
-                await self.store.import_session(copy.row, copy.thoughts)
-        message = (
-            f"That session is the record of run {run.run_id}, which has ended and stays as it is; this session "
-            f"continues its thoughts{f' (the first {left_out} left out)' if left_out else ''}."
-        )
-        return Notice("run_continued", message, own_id)
 
     async def think_here(
         self, call: Arguments, *, begins: bool = False, refuter: str = ""
@@ -453,14 +392,12 @@ class Sessions:
             if not found:
                 raise NotFoundError("There is no unfinished session; `list` shows which sessions there are")
             wanted = found[0][0].session_id
-        row, notices = await self.stored.row(wanted), builtins.list[Notice]()
-        session_id = row.session_id
-        if row.run_id is not None:
-            notices.append(await self._continue_run(session_id))
-            session_id = continuation_id(session_id)
+        session_id = (await self.stored.row(wanted)).session_id
 
         def decide(view: SessionView) -> SessionChange:
             row = self.stored.present(view, session_id)
+            if row.run_id is not None:
+                raise run_record_error(row)
             # The next thought without a session id continues an ended session.
             head = with_guidance_given(self.stored.strategy(row.strategy), decode_head(row))
             head = encode(replace(head, ended=False))
@@ -473,7 +410,6 @@ class Sessions:
             **await self.stored.document(row),
             **documents.position_document(row),
             **documents.history_document(cut_history(thoughts, count, chars), row.thoughts),
-            **({"notices": msgspec.to_builtins(notices)} if notices else {}),
         }
 
     # -- taking out and in

@@ -192,11 +192,6 @@ class StoredSessions:
         await self.store.change(session_id, decide)
 
 
-def continues_run(row: SessionRow) -> bool:
-    """Whether a session is the record of a run, or begins with copied thoughts of a run."""
-    return row.run_id is not None or decode_head(row).from_run > 0
-
-
 # -- unfinished sessions
 
 

@@ -1,13 +1,7 @@
-"""Replays thoughts into a session: from an export or from a run.
-
-Rule 1: thoughts are replayed one by one under the rules for new thoughts. An export must follow all of them.
-Rule 2: a run passes through stages without a thought. A path then leads to the stage if the table has one; parts that
-        still break a rule are kept in the thought's `data`.
-"""
+"""Replays the thoughts of an export into a session, one by one under the rules for new thoughts."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -16,24 +10,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.budget import MAX_INT
 from ..core.strategy import Strategy
-from ..errors import IllegalTransitionError, ReasonryError, TooLargeError, UsageError
+from ..errors import ReasonryError, TooLargeError, UsageError
 from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow, WholeSession
 from ..text import show_value
 from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode
-from .placement import shortest_path, submit
+from .placement import submit
 from .session_calls import read_call, read_thought
-from .session_documents import resumed_document, thought_document
+from .session_documents import resumed_document
 from .session_settings import SessionSettings
 from .thinking_tool import ThinkingCall
-from .tool_arguments import plain_json, read_text
+from .tool_arguments import read_text
 from .turn import PURPOSE_CHARS, Find
-
-_REFERENCES = ("revises_thought", "branch_from_thought")
-
 
 # -- replaying
 
@@ -59,33 +49,20 @@ class _Replay:
 
     def add(self, thought: Document) -> None:
         """Add an exported thought. Raises if it breaks a rule."""
-        self._add(self._read(thought), thought.get("at"), thought)
+        call, at_ms = self._read(thought), instant_ms(thought.get("at"), self._now_ms)
+        placed = submit(
+            self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=thought
+        )
+        seq, record = len(self.view.rows) + 1, encode(placed.record)
+        self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
+        self.head = placed.head
 
-    def add_loosely(self, thought: Document) -> None:
-        """Add a thought. Parts that break a rule are kept in its `data`."""
-        known, broken = dict(thought), dict[str, Any]()
-        if thought.get("branch_id") in self.head.branches:
-            known.pop("branch_from_thought", None)
-        for name in _REFERENCES:
-            number = known.get(name)
-            if number is not None and not self.view.with_number(number):
-                broken[name] = known.pop(name)
-        call, at = self._with_data(self._read(known), broken), thought.get("at")
-        try:
-            self._add(call, at)
-        except IllegalTransitionError as error:
-            way = shortest_path(self._strategy, error.details["stage"], str(call.stage))
-            if way is not None:
-                self._add(replace(call, stage=list(way)), at)
-            else:
-                self._add(self._with_data(replace(call, stage=None), {"stage": call.stage}), at)
-
-    def whole(self, *, from_run: int = 0, **members: Any) -> WholeSession:
+    def whole(self, **members: Any) -> WholeSession:
         row = SessionRow(
             strategy=self._strategy.name,
             used_at_ms=self._now_ms,
             thoughts=len(self.view.rows),
-            head=encode(replace(self.head, from_run=from_run)),
+            head=encode(self.head),
             **members,
         )
         return WholeSession(row, tuple(self.view.rows))
@@ -102,20 +79,6 @@ class _Replay:
         read_text("thought", thought.get("thought", ""), self._settings.max_thought_chars)
         call, _ = read_thought(known, self._settings)
         return replace(call, branch_id=call.branch_id or "")
-
-    def _with_data(self, call: ThinkingCall, more: Mapping[str, Any]) -> ThinkingCall:
-        data = plain_json("data", {**(call.data or {}), **more}, self._settings.max_thought_chars)
-        return replace(call, data=data or None)
-
-    def _add(self, call: ThinkingCall, at: Any, recorded: Mapping[str, Any] = {}) -> None:
-        """Add a thought with possibly incomplete fields."""
-        at_ms = instant_ms(at, self._now_ms)
-        placed = submit(
-            self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=recorded
-        )
-        seq, record = len(self.view.rows) + 1, encode(placed.record)
-        self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
-        self.head = placed.head
 
 
 def guidance_after(
@@ -195,59 +158,3 @@ def _document(content: str | bytes | Document) -> Document:
     if not isinstance(document, Mapping) or document.get("kind") != KIND:
         raise UsageError("This is no session: expected a session that was exported as JSON")
     return document
-
-
-# -- runs: what a run wrote stays as it is; a session begins with a copy of its thoughts
-
-
-def continuation_id(session_id: str) -> str:
-    """Return the id of the session that continues the run of `session_id`: a UUIDv7 of the same time.
-
-    It differs in the highest bit of the counter within a millisecond, so that short prefixes of both ids work. All
-    callers who continue the run thus reach the same session, even at the same moment.
-    """
-    return str(uuid.UUID(int=uuid.UUID(session_id).int ^ 1 << 75))
-
-
-def copy_run(
-    own: SessionRow,
-    thoughts: Sequence[ThoughtRow],
-    answer: str | None,
-    strategy: Strategy[Any, Any],
-    settings: SessionSettings,
-    now_ms: int,
-) -> WholeSession:
-    """Copy the thoughts of a run to the beginning of another session.
-
-    Each reachable stage is kept except the last, in which the run's answer follows as a thought. Of a long run, the
-    latest thoughts are copied, up to half of a session's limit.
-
-    Args:
-        own: The session written by the run.
-    """
-    copied, last = _latest_that_fit(thoughts, settings), strategy.stages[-1].name
-    replay = _Replay(strategy, replace(settings, max_thought_chars=MAX_INT), now_ms)
-    for thought in copied:
-        document = thought_document(thought)
-        if document.get("stage") == last:
-            del document["stage"]
-        replay.add_loosely(document)
-    if answer:
-        number = copied[-1].number + 1 if copied else 1
-        replay.add_loosely({"thought": answer, "thought_number": number, "stage": last})
-    return replay.whole(
-        session_id=continuation_id(own.session_id),
-        created_at_ms=now_ms,
-        purpose=own.purpose,
-        from_run=len(replay.view.rows),
-    )
-
-
-def _latest_that_fit(thoughts: Sequence[ThoughtRow], settings: SessionSettings) -> Sequence[ThoughtRow]:
-    branches, count = set[str](), 0
-    for thought in reversed(thoughts[-max(1, settings.max_thoughts // 2) :]):
-        branches |= {thought.branch} if thought.branch else set()
-        if len(branches) > max(1, settings.max_branches // 2):
-            break
-        count += 1
-    return thoughts[len(thoughts) - count :]
