@@ -15,7 +15,6 @@ import pytest
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.records import JobOptions
 from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+HARBOUR = "Where should the harbour have its gate?"
 CHOOSING = Path(__file__).parents[3] / "docs" / "choosing.md"
 HOSTILE = "<img src=x onerror='broken = 1'><script>broken = 2</script> \u202egnp.exe [x](javascript:broken=3)"
 
@@ -55,7 +55,10 @@ def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
 
     with (
         serving(reply) as model,
-        serve_in_thread(str(store), environ={"REASONRY_MODELS": model, "REASONRY_MODEL": model}) as started,
+        serving(grower(2), latency_ms=400, chunk_ms=60) as slow,
+        serve_in_thread(
+            str(store), environ={"REASONRY_MODELS": f"{model},slow={slow}", "REASONRY_MODEL": model}
+        ) as started,
     ):
         yield started
 
@@ -102,7 +105,7 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
 ) -> None:
     page = live.open("#/new")
     page.wait_for_selector("#model option:nth-child(2)", state="attached")
-    page.fill("#problem", "Where should the harbour have its gate?")
+    page.fill("#problem", HARBOUR)
     page.select_option("#strategy", "tree_of_thoughts")
     page.click("text=Options")
     page.fill("#option-max_depth", "400")
@@ -240,6 +243,90 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
     assert page.is_hidden(".asked")
 
 
+def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
+    live: Live, server: Serving
+) -> None:
+    page = live.open()
+    page.evaluate(
+        """() => {
+            window.pieces = [];
+            const note = ({ target }) => target.matches?.(".piece") && window.pieces.push(target.textContent);
+            const watcher = new MutationObserver((changes) => changes.forEach(note));
+            watcher.observe(document, { subtree: true, childList: true });
+        }"""
+    )
+    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": {"max_depth": 1}, "model": "slow"}
+    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    page.goto(f"{server.url}/#/runs/{run_id}")
+    page.locator(".status[data-status='answered']").wait_for()
+    assert page.locator("#waiting").is_hidden()
+    assert any("scores" in piece for piece in page.evaluate("window.pieces"))
+    made = server.client().get(f"/api/runs/{run_id}/page").json()
+    drawn = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
+    assert sorted(drawn) == sorted(node["id"] for node in made["nodes"])
+    assert made["answer"] in page.inner_text("#outcome")
+
+
+def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Live, server: Serving) -> None:
+    page = live.open("#/new")
+    page.locator("#model option", has_text="you answer").wait_for(state="attached")
+    for name in page.locator("#model option").all_inner_texts():
+        assert "//" not in name
+    page.select_option("#model", "coached")
+    page.select_option("#strategy", "chain_of_thought")
+    page.fill("#problem", HARBOUR)
+    page.keyboard.press("Control+Enter")
+    page.locator(".asked :focus").wait_for()
+    assert "at the stage sequential reasoning" in page.inner_text("#outcome")
+    menu = page.locator(".menu summary")
+    remove = page.locator(".menu button", has_text="Delete")
+    menu.click()
+    assert remove.is_hidden(), "it has not ended"
+    menu.click()
+    page.locator("#page-tools button", has_text="Limits").click()
+    page.fill("#limit-calls", "7")
+    page.keyboard.press("Control+Enter")
+    page.locator("dialog[open]").wait_for(state="detached")
+    run_id = page.url.rpartition("/")[2]
+    assert server.client().get(f"/api/runs/{run_id}").json()["budget"]["calls"] == 7
+    page.locator("#page-tools button", has_text="Cancel").click()
+    menu.click()
+    remove.wait_for()
+
+
+def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(
+    live: Live, server: Serving, looked: threading.Event
+) -> None:
+    looked.set()
+    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": {"max_depth": 2}}
+    first = server.client().post("/api/runs", json=order).json()["run_id"]
+    page = live.open(f"#/runs/{first}")
+    page.locator(".status[data-status='answered']").wait_for()
+    made = server.client().get(f"/api/runs/{first}/page").json()
+    chosen = next(one for one in made["questions"] if one["round"] == 3)
+
+    page = live.open(f"#/runs/{first}/{chosen['id']}")
+    page.locator(f"#detail details[data-id='{chosen['id']}'] button", has_text="Fork").click()
+    before = page.input_value("#fork-prompt")
+    page.click("dialog summary:has-text('Limits')")
+    assert "seconds, thoughts and nodes count what is reused" in page.inner_text("dialog details[open]")
+    assert "reused and cost $0" in page.inner_text("dialog .kept")
+    page.fill("#fork-prompt", f"{before}\nThink of the moon.")
+    page.click("dialog button[type=submit]")
+    page.wait_for_url(lambda address: first not in address)
+    page.locator(".status[data-status='answered']").wait_for()
+    assert "Reused for $0: " in page.inner_text("#spend")
+
+    page.locator("#page-tools button", has_text="Compare with parent").wait_for()
+    page.click("#page-tools button:has-text('Compare …')")
+    page.locator("#compare-with option", has_text="forked from").wait_for(state="attached")
+    page.click("dialog button[type=submit]")
+    page.locator(".alignment").wait_for()
+    assert "is a fork of run A" in page.inner_text(".compared")
+    assert "Think of the moon." in page.inner_text(".compared .side:last-child pre")
+    assert page.locator(".aligned[data-parting]").count() == 1
+
+
 def test_a_form_for_people_makes_the_answer_that_a_stage_wants(live: Live, server: Serving) -> None:
     order = {"problem": "Which bridge first?", "mode": "coached", "strategy": "tree_of_thoughts"}
     run_id = server.client().post("/api/runs", json=order).json()["run_id"]
@@ -319,25 +406,14 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
 
     async def wait_here() -> None:
         async with App(store, environ={}) as app:
-            for _ in range(2):
-                order, _ = app.order(
-                    RunRequest(
-                        problem="12 + 30",
-                        strategy="linear",
-                        budget=Budget(),
-                        participants=Participants(model="offline"),
-                    )
-                )
-                await app.for_owner("ben").engine.accept(order, job=JobOptions())
-            order, _ = app.order(
-                RunRequest(
-                    problem="13 + 31",
-                    strategy="linear",
-                    budget=Budget(),
-                    participants=Participants(model="offline"),
-                )
-            )
-            await app.for_owner("ana").engine.accept(order)
+            for problem, owner, job in (
+                ("12 + 30", "ben", JobOptions()),
+                ("12 + 30", "ben", JobOptions()),
+                ("13 + 31", "ana", None),
+            ):
+                offline = Participants(model="offline")
+                order, _ = app.order(RunRequest(problem=problem, strategy="linear", participants=offline))
+                await app.for_owner(owner).engine.accept(order, job=job)
 
     elsewhere(wait_here())
     with serve_in_thread(store, tokens=TOKENS, concurrency=0) as server:
