@@ -84,8 +84,8 @@ def perform(line: str) -> str:
         text, words = " ".join(words[1:place]) + "\n", words[place + 1 :]
     if ">" in words:
         place = words.index(">")
-        assert words[0] == "echo"
-        Path(words[place + 1]).write_text(" ".join(words[1:place]) + "\n", "utf-8")
+        text = " ".join(words[1:place]) + "\n" if words[0] == "echo" else perform(shlex.join(words[:place]))
+        Path(words[place + 1]).write_text(text, "utf-8")
         return ""
     assert words[0] == "reasonry", line
     if words[1] == "mcp":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as json_
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -72,11 +71,10 @@ def answer_(
     answer: str | None = None,
     /,
     *,
-    answers: Path | None = None,
     brief: Brief = False,
     settings: AnswerSettings = AnswerSettings(),
 ) -> int:
-    """Answer questions of a run. Without ANSWER, read the answers from a file or from standard input.
+    """Answer questions of a run. Without ANSWER, read the answers from standard input.
 
     Answer several questions with `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
     answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. A
@@ -86,15 +84,11 @@ def answer_(
 
     Args:
         answer: The answers, in any of these forms.
-        answers: The file with the answers.
     """
-    if answer is not None and answers is not None:
-        raise UsageError("ANSWER and --answers both have answers: give one of them", option="answers")
-    if answer is None and answers is None and sys.stdin.isatty():
+    if answer is None and sys.stdin.isatty():
         print_note("Type the answers; end with Ctrl-D on a line of its own (on Windows Ctrl-Z and Enter).")
-    place = "ANSWER" if answer is not None else str(answers or "standard input")
-    text = read_text(str(answers or "-"), "answers") if answer is None else answer
-    read = _parse_answers(text, place)
+    place = "standard input" if answer is None else "ANSWER"
+    read = _parse_answers(read_text("-", "answers") if answer is None else answer, place)
 
     async def work(app: App) -> dict[str, Any]:
         found = await app.run_id(run_id)

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ...app.app import App
-from ...errors import ConflictError, UsageError
+from ...errors import UsageError
 from ...records import SessionRow
 from ...text import clip
 from .. import present
-from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text, write_text
+from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text
 from .parameters import Cursor, Filters, Limit, SessionId, Text, list_strategies, read_text
 from .settings import Common
 
@@ -118,34 +118,17 @@ def search_(
     )
 
 
-def export_(
-    session_id: SessionId,
-    /,
-    *,
-    format: str = "json",
-    output: Path | None = None,
-    force: bool = False,
-    common: Common = Common(),
-) -> int:
-    """Write a session out.
+def export_(session_id: SessionId, /, *, format: str = "json", common: Common = Common()) -> int:
+    """Write a session to standard output.
 
     Args:
         format: json (can be imported again), markdown or mermaid.
-        output: The file to write; without it, standard output.
-        force: Overwrite an existing file.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
     is_json = format == "json"
-    if output is None:
-        return common.show(
-            document,
-            lambda: print_document(document) if is_json else print_text(document["text"].rstrip("\n")),
-        )
-    if output.exists() and not force:
-        raise ConflictError(f"{output} exists already; --force overwrites it", path=str(output))
-    write_text(output, document if is_json else document["text"])
-    written = {"session_id": session_id, "format": format, "output": str(output)}
-    return common.show(written, lambda: None, f"written to {output}")
+    return common.show(
+        document, lambda: print_document(document) if is_json else print_text(document["text"].rstrip("\n"))
+    )
 
 
 def import_(file: Path, /, *, common: Common = Common()) -> int:
