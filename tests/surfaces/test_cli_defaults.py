@@ -84,22 +84,3 @@ def test_resuming_says_that_it_reopens(shell: Shell) -> None:
     resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
     assert "had ended (stopped: reached the limit of 2 calls). Resuming asks only" in resumed.stderr
     assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr
-
-
-# -- what was typed wrongly
-
-
-@pytest.mark.parametrize(
-    ("arguments", "form"),
-    [
-        (["think"], "reasonry think [OPTIONS] THOUGHT"),
-        (["runs", "show", "last", "--jsn"], "reasonry runs show [OPTIONS] RUN_ID"),
-        (["runs", "shw"], "Did you mean show?"),
-        (["coach"], "Usage: reasonry coach COMMAND"),
-    ],
-)
-def test_a_command_that_is_typed_wrongly_shows_its_form(
-    shell: Shell, arguments: list[str], form: str
-) -> None:
-    done = shell.run(*arguments)
-    assert form in done.stderr + done.stdout

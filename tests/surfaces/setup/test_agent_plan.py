@@ -39,7 +39,7 @@ from reasonry.surfaces.setup.config_file import (
     read_data,
 )
 
-from .fixtures import CLAUDE, CODEX, texts
+from .fixtures import CLAUDE, texts
 
 SYSTEMS = ("Linux", "Darwin", "Windows")
 LAUNCH = Launch("/opt/reasonry tools/bin/reasonry", ("mcp",))
@@ -150,19 +150,6 @@ def test_a_project_has_its_own_file_or_is_refused(agent: Agent, tmp_path: Path) 
 
 
 @ALL
-def test_what_others_write_meanwhile_stays(agent: Agent, tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    path = desk.file(agent)
-    desk.add(agent)
-    other = {"command": "x", "args": []}
-    text = edit_text(agent.format, path.read_bytes().decode(), (*agent.keys, "another"), other)
-    path.write_text(text, "utf-8")
-    desk.take_out(agent)
-    assert desk.entry(agent) is None
-    assert desk.entry(agent, "another") == other
-
-
-@ALL
 def test_an_entry_of_somebody_else_stays_unless_forced(agent: Agent, tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     theirs = Launch("/their/own", ("thing",), {"KEY": "sk-not-to-be-shown"}).entry(agent.shape, "reasonry")
@@ -202,34 +189,6 @@ def test_a_new_place_of_the_program_is_written_without_a_question(agent: Agent, 
     assert read_launch(desk.entry(agent), agent.shape) == structs.replace(moved, env={"MINE": "1"})
     desk.take_out(agent)
     assert desk.entry(agent) is None
-
-
-@pytest.mark.parametrize(
-    ("agent", "text"),
-    [
-        ("cursor", b'{"mcpServers": {'),
-        ("cursor", b"[]"),
-        ("cursor", b'{"mcpServers": []}'),
-        ("cursor", b"\xff\xfe{\x00}\x00"),
-        ("codex", b"model = \n"),
-        ("goose", b"a: [\n"),
-        ("goose", b"extensions: 5\n"),
-    ],
-)
-def test_a_file_that_cannot_be_edited_is_named_and_left(agent: str, text: bytes, tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    path = desk.file(find_agent(agent))
-    path.parent.mkdir(parents=True)
-    path.write_bytes(text)
-    for wanted in (WANTED, GONE):
-        planned = desk.plan(find_agent(agent), wanted)
-        if planned.error is None:
-            assert planned.state == "absent"
-            continue
-        assert isinstance(planned.error, UsageError)
-        assert str(path) in planned.error.message
-    assert desk.plan(find_agent(agent)).error is not None
-    assert path.read_bytes() == text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -453,19 +412,6 @@ def test_an_agent_is_found_by_its_command(tmp_path: Path) -> None:
     for path in programs.iterdir():
         path.chmod(0o755)
     assert [agent.name for agent in Desk(tmp_path, PATH=str(programs)).machine.agents()] == ["codex"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
-def test_the_copy_of_the_earlier_file_is_its_users_alone(tmp_path: Path) -> None:
-    desk, codex = Desk(tmp_path), find_agent("codex")
-    path = desk.file(codex)
-    write(path, CODEX)
-    path.chmod(0o644)
-    desk.add(codex)
-    copy = path.with_name("config.toml.reasonry.bak")
-    assert copy.read_text("utf-8") == CODEX
-    assert copy.stat().st_mode & 0o777 == 0o600
-    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_the_command_of_this_installation_is_one_that_runs_from_anywhere() -> None:

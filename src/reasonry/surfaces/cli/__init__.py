@@ -25,11 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command.
-
-    Returns:
-        The exit code; 0 only if the command succeeded.
-    """
+    """Run a command. Returns the exit code, 0 only if the command succeeded."""
     as_json = "--json" in arguments
     with present.masked_output(os.environ):
         try:

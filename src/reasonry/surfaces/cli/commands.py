@@ -126,11 +126,7 @@ app = _command_line()
 
 
 def call(arguments: list[str]) -> int:
-    """Run a command and return its exit code. Help ends with an example.
-
-    Raises:
-        UsageError: The command is unknown, or its arguments are wrong.
-    """
+    """Run a command and return its exit code. Help ends with an example."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:], "--help"]
     words = [*takewhile(lambda word: word != "--", arguments)]
@@ -147,11 +143,7 @@ def call(arguments: list[str]) -> int:
 
 
 def complete_help(arguments: list[str]) -> str:
-    """Add the whole description in its docstring to a command's help, since lists show only the first sentence.
-
-    Returns:
-        The name of the command.
-    """
+    """Add a command's whole docstring to its help, since lists show only the first sentence, and return its name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
     docstring = re.split(r"\n\n(?:Args:|Parameters\n---)", getdoc(apps[-1].default_command) or "")[0]
     described = docstring.partition("\n\n")[2]

@@ -169,12 +169,7 @@ def _table(rows: Sequence[str]) -> Any:
 
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
-    """Build the tree to draw.
-
-    Args:
-        nodes: The nodes, parents first.
-        limit: The most nodes to draw. The path to the best node is always drawn.
-    """
+    """Build the tree of nodes, parents first: the latest of them, and always the path to the best."""
     shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if _is_on_path(node)}
     places: dict[str | None, Tree] = {}
     for node in nodes:

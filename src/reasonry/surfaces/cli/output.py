@@ -87,11 +87,7 @@ def print_inert_lines(lines: Iterable[str], stream: TextIO | None = None) -> Non
 
 
 def write_text(path: Path, content: Any) -> None:
-    """Write a document as JSON without invisible control characters, or a text unchanged, to a file.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write a document as JSON without invisible control characters, or a text unchanged, to a file."""
     text = content if isinstance(content, str) else _json_text(content) + "\n"
     with _refuse_unwritable(path):
         path.write_text(text, "utf-8", newline="\n")
@@ -108,11 +104,7 @@ def _json_text(document: Any) -> str:
 
 
 def check_writable(path: Path) -> None:
-    """Check that `write_text` can write to a path. Leaves the path unchanged.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Check that `write_text` can write to a path. Leaves the path unchanged."""
     with _refuse_unwritable(path):
         there = path.exists()
         if there and not (path.is_file() or path.is_dir()):
@@ -251,11 +243,7 @@ def columns_of(*names: str) -> list[Column]:
 
 
 def local_time(instant: str, now: datetime | None = None) -> str:
-    """Format an instant for people: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`.
-
-    Args:
-        instant: ISO 8601 text with its offset.
-    """
+    """Format an instant for people: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`."""
     try:
         local = datetime.fromisoformat(instant).astimezone()
     except (ValueError, OverflowError, OSError):

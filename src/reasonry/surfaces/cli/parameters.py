@@ -135,14 +135,7 @@ Cursor = Annotated[str | None, Parameter(help="`next_cursor` of the previous pag
 
 
 def read_pairs(options: Sequence[str], kind: str = "option", form: str = "NAME=VALUE") -> dict[str, str]:
-    """Read `k=v` values into a dictionary.
-
-    Args:
-        kind: The command's option.
-
-    Raises:
-        UsageError: A value has no `=`, or a key is repeated.
-    """
+    """Read `k=v` values of the command's option `kind`. A key that is repeated is an error."""
     values: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -186,9 +179,6 @@ def read_instant(option: str, text: str | None, forms: str) -> int | None:
     Args:
         text: ISO 8601, in local time unless it has an offset.
         forms: The forms of the option, for people.
-
-    Raises:
-        UsageError: The text is not an instant.
     """
     if text is None:
         return None
@@ -223,11 +213,7 @@ class Filters:
     until: str | None = None
 
     def read(self) -> dict[str, Any]:
-        """Return the filters for a list.
-
-        Raises:
-            UsageError: An instant cannot be read.
-        """
+        """Return the filters for a list."""
         return {
             "strategy": self.strategy,
             "query": self.search,

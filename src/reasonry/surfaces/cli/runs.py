@@ -395,11 +395,7 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
 
 
 def _check_named(run_id: str | None, which: RunChoice, model: str | None) -> None:
-    """Check that either a run or a filter is named.
-
-    Raises:
-        UsageError: Neither is named, or both.
-    """
+    """Check that either a run or a filter is named."""
     is_filtered = any(value is not None for value in (*which.read().values(), model))
     if is_filtered == (run_id is not None):
         message = (

@@ -52,11 +52,7 @@ class OutputOptions:
         return self.json or self.field is not None
 
     def show(self, document: Any, text: str | Callable[[], object] | None = None, note: str = "") -> int:
-        """Print a document, for people with `text` or with a member per line, and then a note.
-
-        Returns:
-            The exit code 0.
-        """
+        """Print a document, for people with `text` or a member per line, and then a note. Returns 0."""
         if self.field is not None:
             print_part(document, self.field)
         elif self.json:
@@ -167,11 +163,7 @@ class Listed:
     retention: Annotated[str | None, Parameter(group=Group("Sessions", sort_key=6))] = None
 
     def environ(self) -> dict[str, str]:
-        """Return the environment, overridden by the named options.
-
-        Raises:
-            UsageError: A list has the wrong form.
-        """
+        """Return the environment, overridden by the named options."""
         environ = overlay(os.environ, vars(self))
         try:
             AllowList.from_environ(environ)
@@ -259,9 +251,6 @@ class ProviderRates:
 
         Args:
             models: All models of the run, if known. A limit for any other provider is an error.
-
-        Raises:
-            UsageError: A limit is illegal.
         """
         known = sorted({provider_of(model).partition(":")[0] for model in models})
         return RateLimits(*(self._read(name, known) for name in ProviderRates.__annotations__))
@@ -406,11 +395,7 @@ class RunSettings(CoachSettings):
         return structs.replace(super().policy(), rates=rates)
 
     def refuse_models(self) -> None:
-        """Refuse options about models in a run whose questions the caller answers.
-
-        Raises:
-            UsageError: An option without effect is set.
-        """
+        """Refuse options about models in a run whose questions the caller answers."""
         kept = {*vars(CoachSettings()), "provider_rates"}
         named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
         idle = [name for name, value in named.items() if name not in kept and value != unset[name]]

@@ -97,11 +97,7 @@ def _find_agents(machine: Machine, names: Sequence[str]) -> dict[str, Agent]:
 def server_options(
     store: str | None, model: str | None, models: Sequence[str], folder: Path
 ) -> tuple[str, ...]:
-    """Return the options of `reasonry mcp` for an entry. Paths become absolute.
-
-    Raises:
-        UsageError: The store's name or a listed model is illegal.
-    """
+    """Return the options of `reasonry mcp` for an entry. Paths become absolute."""
     open_store(store)
     Listed(model=model, models=tuple(models)).environ()
     if store not in (None, "memory") and "://" not in store:

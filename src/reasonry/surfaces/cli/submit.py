@@ -71,11 +71,7 @@ class Waiting:
     queue: str | None = None
 
     def read(self, store: RowStore) -> JobOptions:
-        """Return the options in the store's form.
-
-        Raises:
-            UsageError: An option is illegal, or needs workers that this store cannot have.
-        """
+        """Return the options in the store's form."""
         asked = [name for name, value in vars(self).items() if value is not None]
         if not asked:
             return JobOptions()
@@ -204,11 +200,7 @@ async def note_who_drives(app: App, *, here: bool) -> None:
 
 
 async def drive_to_end(app: App, run_ids: Iterable[str]) -> AsyncGenerator[RunRow]:
-    """Yield each of these runs at its end. Runs without a driver are driven here.
-
-    Raises:
-        ReasonryError: A run cannot be driven.
-    """
+    """Yield each of these runs at its end. Runs without a driver are driven here."""
     waiting, driven, store = dict.fromkeys(run_ids), set[Future[Result]](), app.store
     supervisor = Supervisor(app, max_runs=CONCURRENCY)
     try:

@@ -62,7 +62,6 @@ def run_page(
     """Return the page of a run.
 
     Args:
-        strategy: The run's strategy, if still known.
         ended_at_ms: The end of the run, if it has ended; UTC, milliseconds since 1970.
     """
     result, head, document = record.result, record.head, record.result.document()

@@ -20,12 +20,7 @@ Document = Mapping[str, Any]
 def session_page(
     session: Document, strategy: Strategy[Any, Any] | None, bounds: PageBounds = EVERYTHING
 ) -> PageDocument:
-    """Return the page of a session.
-
-    Args:
-        session: The session's document with all `thoughts`.
-        strategy: The session's strategy, if still known.
-    """
+    """Return the page of a session from its document with all `thoughts`."""
     thoughts: Sequence[Document] = session["thoughts"]
     begun, purpose = instant_ms(session["created_at"], 0), session.get("purpose") or ""
     root = PageNode(id=ROOT, parent=None, kind="problem", label="Session", text=purpose, state="on_path")
