@@ -26,7 +26,7 @@ class Shell:
     """A shell with its own store and a clean environment."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = self.cwd = folder
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(folder),
@@ -40,7 +40,7 @@ class Shell:
 
     def run(self, *arguments: str, text: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         given = text.encode() if isinstance(text, str) else text
-        done = call_command(arguments, env=self.environ, cwd=self.folder, text=given)
+        done = call_command(arguments, env=self.environ, cwd=self.cwd, text=given)
         assert "Traceback" not in done.stderr, done.stderr
         return done
 

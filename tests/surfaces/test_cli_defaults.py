@@ -38,9 +38,9 @@ def test_think_goes_on_in_its_directory_and_says_so(shell: Shell) -> None:
 def test_think_elsewhere_or_after_the_end_begins_a_session(shell: Shell, tmp_path: Path) -> None:
     began = shell.json("think", "One.")["session_id"]
     (tmp_path / "elsewhere").mkdir()
-    shell.folder = tmp_path / "elsewhere"
+    shell.cwd = tmp_path / "elsewhere"
     assert shell.json("think", "One elsewhere.")["session_id"] != began
-    shell.folder = tmp_path
+    shell.cwd = tmp_path
     assert shell.json("think", "Last.", "--done")["session_id"] == began
     assert shell.json("think", "Next problem.")["session_id"] != began
 

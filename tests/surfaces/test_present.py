@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ from hypothesis import strategies as st
 
 from reasonry.blocks.plan import STATUSES, PlanStep, format_plan, plan_data
 from reasonry.surfaces.present import thought_lines
-from tests.forked import forking_python
+
+from .test_cli import Shell
 
 SUB = (PlanStep("tens", "Done", "30"), PlanStep("ones", "Verification Needed", mark="carry?"))
 PLAN = (PlanStep("Add", "Pending", sub_steps=SUB), PlanStep("Conclusion", "Pending"))
@@ -80,15 +80,14 @@ def script(tmp_path: Path) -> str:
 
 
 def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, script: str) -> None:
-    def shell(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [forking_python(), "-m", "reasonry", *arguments, "--store", str(tmp_path / "runs.db")]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-
-    solved = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)
+    shell = Shell(tmp_path)
+    solve = ("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)
+    solved = shell.run(*solve)
     told = ["Thought 1 · think: Set up.", *SHOWN, "Thought 2 · think: Evaluation: Right. It is 42."]
     assert "\n".join(told) in solved.stderr
-    run_id = json.loads(shell("runs", "list", "--json").stdout)["runs"][0]["run_id"]
-    shown = shell("runs", "show", run_id)
+    shown = shell.run("runs", "show", "last")
+    recorded = shell.json("runs", "show", "last")["thoughts"][0]
+    assert recorded["text"].endswith(format_plan(PLAN))
     plan_text = format_plan(PLAN).splitlines()
     whole = [
         "Thought 1 · think",
@@ -100,11 +99,9 @@ def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, scri
     ]
     assert "\n".join(whole[:-1]) in shown.stdout
     assert "Path\n  problem_reception → think ×2 → conclude → final_response\n" in shown.stdout
-    in_full = shell("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script, "--full")
+    in_full = shell.run(*solve, "--full")
     assert "\n".join(whole) in in_full.stderr
     assert in_full.stdout.splitlines() == [solved.stdout.strip()]
-    recorded = json.loads(shell("runs", "show", run_id, "--json").stdout)["thoughts"][0]
-    assert recorded["text"].endswith(format_plan(PLAN))
 
 
 def test_the_live_view_shows_the_plan_of_each_thought_above_what_is_spent(

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,8 @@ from reasonry.surfaces.run_report import (
     path_text,
     thought_title,
 )
-from tests.forked import forking_python
 
+from .test_cli import Shell
 from .web.making import page_in
 
 HOSTILE = "<script>alert(1)</script> [x](http://evil) \x1b[31mred"
@@ -46,53 +44,37 @@ def _plan(*queries: str) -> dict[str, Any]:
     return {"tasks": [{"resource_name": "knowledge", "task_query": query} for query in queries]}
 
 
-def script(path: Path) -> str:
-    scores = [("A", 78), ("B", 85), ("C", 72)]
-    task = {"answer": f"Scrapy. {HOSTILE}", "confidence": 0.9}
-    lines: list[tuple[str, Any]] = [
-        (
-            "complexity_analysis",
-            {"complexity_level": "straightforward", "dimensions": ["libraries", "speed"]},
-        ),
-        ("plan_generation", _plan("a", "b")),
-        ("plan_generation", _plan("Python web scraping", "JavaScript web scraping")),
-        ("plan_generation", _plan("c", "d")),
-        (
-            "plan_evaluation",
-            {
-                "evaluations": [
-                    {"plan": name, "reason": "so", "overall_score": score} for name, score in scores
-                ]
-            },
-        ),
-        ("task_execution", task),
-        ("quality_evaluation", {"quality": "ACCEPTED", "reason": "Complete."}),
-        ("task_execution", task),
-        ("quality_evaluation", {"quality": "REJECTED", "reason": "Nothing on Puppeteer."}),
-        ("iteration_decision", {"continue_iterations": False, "quality_summary": "Good coverage"}),
-        (
-            "synthesis",
-            {
-                "answer": "Both can do it.",
-                "key_findings": ["Python: Scrapy"],
-                "final_answer": "Python, unless the rest is JavaScript.",
-                "title": "Python or JavaScript",
-                "headline": "Python is the safer choice",
-            },
-        ),
-        ("focused_answer", {"value": "Python"}),
-    ]
-    path.write_text(
-        "".join(json.dumps({"stage": name, "reply": reply}) + "\n" for name, reply in lines), "utf-8"
-    )
-    return f"scripted:{path}"
-
-
-def shell(folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [forking_python(), "-m", "reasonry", *arguments, "--store", str(folder / "runs.db")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=folder)
-    assert done.returncode == code, done.stderr
-    return done
+SCORES = [
+    {"plan": name, "reason": "so", "overall_score": score}
+    for name, score in {"A": 78, "B": 85, "C": 72}.items()
+]
+TASK = ("task_execution", {"answer": f"Scrapy. {HOSTILE}", "confidence": 0.9})
+SCRIPT: list[tuple[str, Any]] = [
+    (
+        "complexity_analysis",
+        {"complexity_level": "straightforward", "dimensions": ["libraries", "speed"]},
+    ),
+    ("plan_generation", _plan("a", "b")),
+    ("plan_generation", _plan("Python web scraping", "JavaScript web scraping")),
+    ("plan_generation", _plan("c", "d")),
+    ("plan_evaluation", {"evaluations": SCORES}),
+    TASK,
+    ("quality_evaluation", {"quality": "ACCEPTED", "reason": "Complete."}),
+    TASK,
+    ("quality_evaluation", {"quality": "REJECTED", "reason": "Nothing on Puppeteer."}),
+    ("iteration_decision", {"continue_iterations": False, "quality_summary": "Good coverage"}),
+    (
+        "synthesis",
+        {
+            "answer": "Both can do it.",
+            "key_findings": ["Python: Scrapy"],
+            "final_answer": "Python, unless the rest is JavaScript.",
+            "title": "Python or JavaScript",
+            "headline": "Python is the safer choice",
+        },
+    ),
+    ("focused_answer", {"value": "Python"}),
+]
 
 
 TOLD = [
@@ -108,20 +90,17 @@ TOLD = [
 
 
 def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
     options = ["--strategy", "analysis", "--option", "focused_answer_type=choice: Python | JavaScript"]
-    solved = shell(
-        tmp_path, "solve", PROBLEM, *options, "--model", script(tmp_path / "a.jsonl"), "--report", "run.html"
-    )
+    model = shell.script(*({"stage": stage, "reply": reply} for stage, reply in SCRIPT))
+    solved = shell.run("solve", PROBLEM, *options, "--model", model, "--report", "run.html")
     assert solved.stdout == "Python\n", "a pipeline gets the value alone"
-    told = solved.stderr.partition("\nIteration 1\n")[2]
-    places = [told.index(line) for line in TOLD]
-    assert places == sorted(places)
     assert "Thought 8 · plan_evaluation: Selected plan B: 85/100" in solved.stderr
-    run_id = json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"][0]["run_id"]
-    shown = shell(tmp_path, "runs", "show", run_id, "--report", "run.md").stdout
-    told = shown.partition("\nIteration 1\n")[2]
-    places = [told.index(line) for line in TOLD]
-    assert places == sorted(places)
+    shown = shell.run("runs", "show", "last", "--report", "run.md").stdout
+    for printed in (solved.stderr, shown):
+        told = printed.partition("\nIteration 1\n")[2]
+        places = [told.index(line) for line in TOLD]
+        assert places == sorted(places)
     assert shown.endswith("\nAnswer\n  Python\n")
     assert "\x1b" not in shown
 
@@ -130,8 +109,8 @@ def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path)
     assert "<script>alert" not in page
     assert page_in(page)["answer"] == "Python"
     text = (tmp_path / "run.md").read_text("utf-8")
-    assert "- Plan B · 85/100 · selected · so" in text
-    assert "\\<script>" in text
+    for part in ("## Answer", "## Path", "### Thought 1 ", "- Plan B · 85/100 · selected · so", "\\<script>"):
+        assert part in text
     assert "<script>" not in text.replace("\\<script>", "")
 
 
@@ -146,17 +125,10 @@ def test_an_analysis_is_told_in_the_terminal_and_in_both_reports(tmp_path: Path)
 def test_a_report_that_cannot_be_written_is_refused_before_anything_is_asked(
     tmp_path: Path, name: str, reason: str
 ) -> None:
-    solve = ["solve", "Use 1 and 2 to make 3", "--model", "offline", "--report", name]
-    refused = shell(tmp_path, *solve, code=2)
-    assert reason in refused.stderr
-    assert json.loads(shell(tmp_path, "runs", "list", "--json").stdout)["runs"] == []
-
-
-def test_any_strategy_has_a_report(tmp_path: Path) -> None:
-    shell(tmp_path, "solve", "Use 4, 9, 10 and 13 to make 24", "--model", "offline", "--report", "r.md")
-    text = (tmp_path / "r.md").read_text("utf-8")
-    for part in ("## Answer", "## Path", "### Thought 1 ", "tree\\_of\\_thoughts"):
-        assert part in text
+    shell = Shell(tmp_path)
+    refused = shell.run("solve", "Use 1 and 2 to make 3", "--model", "offline", "--report", name)
+    assert (refused.returncode, reason in refused.stderr) == (2, True)
+    assert shell.json("runs", "list")["runs"] == []
 
 
 # -- drawing

@@ -1,57 +1,38 @@
-"""`reasonry setup` and `reasonry doctor` as real processes, in a home of their own."""
+"""`reasonry setup` and `reasonry doctor` in a home of their own."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.forked import forking_python
-
+from ..test_cli import Shell
 from .fixtures import CLAUDE, CODEX, VSCODE
 
 
-class Home:
+class Home(Shell):
     """A user with a home, in which nothing but what a test puts there is installed."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "home"
-        self.project = folder / "project"
+        super().__init__(folder / "home")
+        self.cwd = self.project = folder / "project"
         self.folder.mkdir()
         self.project.mkdir()
-        self.environ = {
+        del self.environ["REASONRY_STORE"]
+        self.environ |= {
             **{name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ},
             "PATH": str(folder / "bin"),
-            "HOME": str(self.folder),
-            "USERPROFILE": str(self.folder),
             "APPDATA": str(self.folder / "AppData" / "Roaming"),
             "LOCALAPPDATA": str(self.folder / "AppData" / "Local"),
             "XDG_CONFIG_HOME": str(self.folder / ".config"),
             "XDG_DATA_HOME": str(self.folder / ".local" / "share"),
             "OLLAMA_HOST": "127.0.0.1:9",
-            "PYTHONPATH": "",
         }
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [forking_python(), "-m", "reasonry", *words],
-            env=self.environ,
-            cwd=self.project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=100,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name
