@@ -35,20 +35,6 @@ VSCODE = """{
 }
 """
 
-ZED = """// Zed settings
-//
-// For information on how to configure Zed, see the Zed
-// documentation: https://zed.dev/docs/configuring-zed
-{
-  "ui_font_size": 16,
-  "theme": {
-    "mode": "system",
-    "light": "One Light"
-  },
-  "lsp": { "rust-analyzer": { "initialization_options": { "check": { "command": "clippy" } } } },
-}
-"""
-
 CODEX = """model = "gpt-6-luna"
 model_reasoning_effort = "high"  # slow but sure
 
@@ -68,14 +54,6 @@ DOCS_KEY = "sk-secret-of-mine-0123456789"
 
 [tui]
 notifications = true
-"""
-
-GEMINI = """{
-    "security": {"auth": {"selectedType": "oauth-personal"}},
-    "ui": {"theme": "GitHub"},
-    "mcpServers": {
-    }
-}
 """
 
 GOOSE = """GOOSE_PROVIDER: anthropic
@@ -103,24 +81,13 @@ extensions:
 GOOSE_MODE: smart_approve
 """
 
-OPENCODE = """{
-  "$schema": "https://opencode.ai/config.json",
-  "provider": {},
-  // "mcp": {"old": {}}
-  "mcp": {"context7": {"type": "remote", "url": "https://mcp.context7.com/mcp", "enabled": false}}
-}
-"""
-
 CURSOR = '{"mcpServers":{"linear":{"url":"https://mcp.linear.app/sse"}}}'
 
 OWN = {
     "claude": CLAUDE,
     "vscode": VSCODE,
-    "zed": ZED,
     "codex": CODEX,
-    "gemini": GEMINI,
     "goose": GOOSE,
-    "opencode": OPENCODE,
     "cursor": CURSOR,
 }
 """By agent; the others have the form of one of these."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from reasonry.surfaces.web.page import PageCost, PageDocument, PageNode, PageNote, PageQuestion
+
+from .making import a_session
 
 Document = dict[str, Any]
 
@@ -259,82 +263,11 @@ def analysis() -> Document:
     )
 
 
-def rewoo() -> Document:
-    """A plan whose steps use the evidence of several earlier ones."""
-    asked = "How much older is the older of the two bridges?"
-    nodes = [node("root", None, asked, "on_path", kind="problem", label="Problem")]
-    steps = [
-        ("#E1", "root", [], "Search[Forth Bridge opening]"),
-        ("#E2", "root", [], "Search[Tower Bridge opening]"),
-        ("#E3", "#E1", [], "LLM[year in #E1]"),
-        ("#E4", "#E2", [], "LLM[year in #E2]"),
-        ("#E5", "#E3", ["#E4"], "Calculator[#E4 - #E3]"),
-        ("Answer", "#E5", ["#E1"], "4 years"),
-    ]
-    for label, parent, merges, text in steps:
-        state = "answer" if label == "Answer" else "on_path"
-        nodes.append(node(label, parent, text, state, kind="step", label=label, merges=merges))
-    calls = [
-        {
-            "id": f"c{index}",
-            "node": label,
-            "kind": "tool",
-            "name": "search",
-            "begun_at_ms": 1000 + 100 * index,
-        }
-        | {"ended_at_ms": 2200 + 300 * index, "text": "bridge", "result": "1890", "error": None}
-        for index, label in enumerate(["#E1", "#E2"])
-    ]
-    questions = [
-        question("e1", "root", 0, 900),
-        question("e2", "#E3", 2700, 3500),
-        question("e3", "#E4", 2700, 3900),
-    ]
-    return document(nodes, questions, calls=calls, strategy="rewoo", strategy_title="ReWOO", answer="4 years")
-
-
 def session() -> Document:
     """A guided session: main line, two branches, a revision, a merge."""
-    rows: list[tuple[str, str, str, dict[str, Any]]] = [
-        ("t1", "root", "", {"text": "The build takes 14 minutes; where does the time go?"}),
-        ("t2", "t1", "", {"text": "Most of it is in the tests, 9 minutes."}),
-        ("t3", "t2", "cache", {"text": "What if the environment were cached?"}),
-        ("t4", "t2", "", {"text": "Run the tests in parallel: 2 workers."}),
-        ("t5", "t3", "cache", {"text": "Caching saves 2 minutes at most."}),
-        ("t6", "t4", "", {"text": "With 2 workers the tests take 5 minutes.", "revises": "t2"}),
-        (
-            "t7",
-            "t4",
-            "skip",
-            {"text": "Skip slow tests?", "state": "dropped", "why": {"code": "abandoned", "text": "left"}},
-        ),
-        ("t8", "t6", "", {"text": "Take both: workers and cache.", "merges": ["t5"]}),
-        ("t9", "t8", "", {"text": "7 minutes. Good enough.", "state": "answer"}),
-    ]
-    nodes = [node("root", None, "Why is the build slow?", kind="problem", label="Session")]
-    for number, (id, parent, branch, more) in enumerate(rows, 1):
-        fields = {
-            "label": f"Thought {number}",
-            "number": number,
-            "branch": branch,
-            "stage": "analysis",
-        } | more
-        nodes.append(node(id, parent, fields.pop("text"), fields.pop("state", "expanded"), **fields))
-    return document(
-        nodes,
-        [],
-        kind="session",
-        title="Why is the build slow?",
-        problem="Why is the build slow?",
-        strategy="",
-        strategy_title="",
-        mode="guided",
-        model="",
-        status="active",
-        answer=None,
-        termination={},
-        texts=[],
-    )
+    # The browser has an event loop in this thread.
+    with ThreadPoolExecutor(1) as pool:
+        return msgspec.to_builtins(pool.submit(asyncio.run, a_session("memory")).result())
 
 
 def large(count: int = 1000, seed: int = 7) -> Document:
@@ -387,7 +320,6 @@ EVERY = {
     "failed": failed,
     "vote": vote,
     "analysis": analysis,
-    "rewoo": rewoo,
     "session": session,
     "large": large,
     "hostile": hostile,
