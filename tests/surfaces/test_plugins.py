@@ -243,17 +243,6 @@ async def test_python_programs_name_them_too(script: str) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-async def test_a_verifier_that_is_named_proves_candidates_wrong() -> None:
-    verifier, options = f"{PACKAGE}/between:1..20", {"samples": 2, "verify": True}
-    terms: dict[str, Any] = {"verifier": verifier, "options": options, "store": "memory"}
-    right = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:20", **terms)
-    wrong = await reasonry.solve("x", strategy="self_consistency", model=f"{PACKAGE}/fixed:21", **terms)
-    assert right.answer == "20"
-    why = 'The answer "21" was checked and is wrong. it is not between 1 and 20'
-    assert (wrong.answer, wrong.termination.detail) == (None, f"all 2 answers were proved wrong; {why}")
-
-
-@pytest.mark.usefixtures("installed")
 def test_names_are_whole_and_spelled_as_one_likes() -> None:
     known = installed_strategies({})
     assert resolve("Reasonry_Example_Plugin/Least-To-Most", known).name == STRATEGY

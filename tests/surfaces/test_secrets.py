@@ -42,25 +42,6 @@ def found_of(text: str) -> list[str]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "key_in_reason", None])
-async def test_nothing_of_the_key_is_stored(
-    kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("REASONRY_API_KEY", KEY)
-    faults = [Fault(kind=kind)] if kind else []
-    said = json.dumps({"thought": WAYS[3], "answer": "it is " + " | ".join(WAYS)})
-    with ModelServer(faults=faults, replies=[said] * 3) as server:
-        async with App(str(tmp_path / "s.db"), ONCE) as app:
-            participants = Participants(model=server.model, record=str(tmp_path / "record.jsonl"))
-            result = await order_and_solve(app, "Which key?", "react", participants=participants)
-    assert result.status == ("failed" if kind else "done")
-    assert not found_in(tmp_path)
-    if kind is None:
-        assert result.answer is not None
-        assert "***" in result.answer
-
-
-@pytest.mark.anyio
 async def test_nothing_of_the_key_that_a_tool_or_a_verifier_gives_away_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +97,7 @@ async def test_nothing_of_the_key_that_a_user_or_an_agent_writes_is_stored(tmp_p
 
 @pytest.mark.parametrize("kind", ["key_in_error", "key_in_200", "key_in_event", "key_in_reason", None])
 @pytest.mark.parametrize("json_wanted", [False, True])
-def test_nothing_of_the_key_is_printed(
+def test_nothing_of_the_key_is_printed_or_stored(
     kind: Any,
     json_wanted: bool,
     tmp_path: Path,
@@ -135,6 +116,8 @@ def test_nothing_of_the_key_is_printed(
                 "react",
                 "--model",
                 server.model,
+                "--record",
+                str(tmp_path / "record.jsonl"),
                 *store,
                 *(["--json"] * json_wanted),
             ]
@@ -144,6 +127,7 @@ def test_nothing_of_the_key_is_printed(
     assert (code, runs) == (0 if kind is None else 8, 0)
     assert not found_of(printed.out + printed.err)
     assert "***" in printed.out + printed.err
+    assert not found_in(tmp_path)
 
 
 def test_what_nobody_foresaw_is_masked_on_its_way_out(
