@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.app.installed import read_strategies
-from reasonry.app.strategy_table import describe, read_tables
-from reasonry.core.strategy import Strategy
+from reasonry.app.strategy_table import describe, diagram, read_tables
+from reasonry.core.registry import resolve
+from reasonry.core.strategy import Stage, Strategy
 from reasonry.errors import InvalidStrategyError, TooLargeError, UsageError
 from reasonry.stages import to_mapping
 from reasonry.strategies import STRATEGIES
@@ -182,3 +184,35 @@ def test_a_folder_of_too_many_tables_is_refused_before_any_is_read(
     (tmp_path / "2.json").write_text("no table", "utf-8")
     with pytest.raises(TooLargeError, match="has 3 tables of strategies; the limit is 2"):
         read_strategies(str(tmp_path), STRATEGIES)
+
+
+# -- drawn
+
+
+def test_the_diagram_has_every_stage_once_and_every_edge_once() -> None:
+    strategy = resolve("tree_of_thoughts", STRATEGIES)
+    lines = diagram(strategy).splitlines()
+    assert lines[0] == "flowchart TD"
+    arrows = [tuple(line.strip().split(" --> ")) for line in lines if "-->" in line]
+    assert arrows == list(strategy.edges)
+    assert len(lines) == 1 + len(strategy.stages) + len(strategy.edges)
+
+
+def test_ends_are_round_and_decisions_are_rhombi() -> None:
+    drawn = diagram(resolve("tree-of-thoughts", STRATEGIES))
+    assert 'problem_reception(["problem_reception"])' in drawn
+    assert 'final_response(["final_response"])' in drawn
+    assert 'continuation_decision{"continuation_decision"}' in drawn
+    assert 'branch_selection["branch_selection"]' in drawn
+
+
+def test_names_that_mermaid_would_misread_get_ids_of_their_own() -> None:
+    odd = Strategy(
+        "odd", "Odd", "", "", (Stage("graph", ('say "x" -->',)), Stage('say "x" -->', ("end",)), Stage("end"))
+    )
+    drawn = diagram(odd)
+    assert re.findall(r"^    (\S+) --> (\S+)$", drawn, re.MULTILINE) == [
+        ("stage_1", "stage_2"),
+        ("stage_2", "stage_3"),
+    ]
+    assert '["say #quot;x#quot; -->"]' in drawn

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import msgspec
@@ -309,3 +311,34 @@ async def test_the_thinking_tool_goes_into_pydantic_ai_as_it_is() -> None:
     (tool,) = model.last_model_request_parameters.function_tools  # pyright: ignore[reportOptionalMemberAccess]
     assert tool.name == "sequentialthinking"
     assert {"thought", "thoughtNumber", "sessionId"} <= set(tool.parameters_json_schema["properties"])
+
+
+# -- what is refused, and what is taken up
+
+
+async def test_an_output_type_that_is_no_data_is_refused() -> None:
+    for kind in (object(), object, {"type": "x"}):
+        with pytest.raises(UsageError):
+            await reasonry.solve("x", output_type=kind, model="offline", store="memory")  # pyright: ignore
+
+
+@pytest.mark.parametrize("name", ["tools", "mcp", "context"])
+async def test_a_text_or_a_number_where_a_list_is_wanted_is_refused(name: str) -> None:
+    for value in ("one text", 5):
+        with pytest.raises(UsageError, match=f"{name} must be a list"):
+            await reasonry.solve("x", model="offline", store="memory", **{name: value})  # pyright: ignore
+
+
+async def test_a_run_is_taken_up_with_its_own_strategy_and_verifier(tmp_path: Path) -> None:
+    store, own = str(tmp_path / "s.db"), replace(reasonry.STRATEGIES["scratchpad"], name="my_own", aliases=())
+    given: dict[str, Any] = {"store": store, "verifier": lambda problem, path: True}
+    async with await reasonry.coach("x", strategy=own, **given) as coaching:
+        document = coaching.document
+    run_id = document["run_id"]
+    async with await reasonry.coach(run_id=run_id, strategy=own, **given) as coaching:
+        assert coaching.document == document
+    with pytest.raises(UsageError, match="pass it again"):
+        await reasonry.coach(run_id=run_id, strategy=own, store=store)
+    for kept in ({"strategy": "react"}, {"options": {"max_steps": 2}}):
+        with pytest.raises(UsageError, match="keeps its strategy and options"):
+            await reasonry.coach(run_id=run_id, **kept, **given)  # pyright: ignore

@@ -65,6 +65,17 @@ def wait_until(holds: Callable[[], bool]) -> None:
 # -- begun and followed
 
 
+def test_a_misspelled_member_is_refused_with_the_nearest_name(serving: Serving) -> None:
+    error = serving.client().post("/api/runs", json={"problm": "x"}).json()["error"]
+    assert (error["code"], error["field"]) == ("invalid_request", "problm")
+    assert error["message"] == "there is no member 'problm'. Did you mean problem?"
+
+
+def test_a_server_of_one_machine_drives_its_jobs_itself(serving: Serving) -> None:
+    client = serving.client()
+    wait_until(lambda: client.get("/api/queue").json() == {"depth": 0, "oldest_s": 0.0, "workers": 1})
+
+
 def test_a_run_is_followed_from_any_event_on_without_loss_or_repetition(serving: Serving) -> None:
     client = serving.client()
     run_id = started(client)["run_id"]

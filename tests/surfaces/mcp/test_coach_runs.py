@@ -1,4 +1,4 @@
-"""Runs over MCP: listed, read, resumed, forked; and which run is meant where none is named."""
+"""Runs over MCP: answered, listed, read, resumed, forked; and which run is meant where none is named."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from .raw import Raw, thought
 
@@ -43,6 +44,31 @@ def answered(raw: Raw, shown: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 def error(raw: Raw, **arguments: Any) -> dict[str, Any]:
     return raw.call("coach", **arguments)["error"]
+
+
+# -- from the first question to the result
+
+
+def test_a_coached_run_goes_from_questions_to_the_result_and_survives_the_server(tmp_path: Path) -> None:
+    with Raw(tmp_path / "s.db") as raw:
+        shown = start(raw)
+        assert set(shown["questions"][0]) == {"id", "stage", "prompt", "answer_schema"}
+    with Raw(tmp_path / "s.db") as raw:
+        assert raw.call("coach", action="status", run_id=shown["run_id"]) == shown
+        done = answered(raw, shown, run_id=shown["run_id"])
+        assert (done["result"]["answer"], done["status"]) == ("42", "done")
+
+
+def test_the_schema_of_the_tool_has_an_answer_that_is_refused_and_answers_may_be_a_text(raw: Raw) -> None:
+    run_id = start(raw, "6 * 7", "self_consistency")["run_id"]
+    answers = {"e1": 42, "e2": "No idea,\nsorry."}
+    document = raw.call("coach", action="answer", run_id=run_id, answers=answers)
+    assert document["error"]["code"] == "answer_refused"
+    tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}
+    assert set(tools) == {"sequentialthinking", "sessions", "coach", "show"}, "no model, no `solve`"
+    Draft202012Validator(tools["coach"]["outputSchema"]).validate(document)
+    text = json.dumps([{"id": "e2", "answer": "42"}])
+    assert "error" not in raw.call("coach", action="answer", run_id=run_id, answers=text)
 
 
 # -- which run is meant
