@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from reasonry.stores import open_store
 
 from ...engine.playing import LOOP
 from ...servers.model_server import ModelServer
-from .serving import Serving, script_model, serve_in_thread
+from .serving import Serving, eventually, script_model, serve_in_thread
 
 GAME = {"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
 SUM = {"problem": "What is 17 + 25?", "strategy": "chain_of_thought", "mode": "coached"}
@@ -55,13 +55,6 @@ def ended(client: httpx2.Client, **more: Any) -> Document:
     return client.get(f"/api/runs/{run_id}").json()
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 5
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 # -- begun and followed
 
 
@@ -73,7 +66,7 @@ def test_a_misspelled_member_is_refused_with_the_nearest_name(serving: Serving) 
 
 def test_a_server_of_one_machine_drives_its_jobs_itself(serving: Serving) -> None:
     client = serving.client()
-    wait_until(lambda: client.get("/api/queue").json() == {"depth": 0, "oldest_s": 0.0, "workers": 1})
+    assert eventually(lambda: client.get("/api/queue").json() == {"depth": 0, "oldest_s": 0.0, "workers": 1})
 
 
 def test_a_run_is_followed_from_any_event_on_without_loss_or_repetition(serving: Serving) -> None:
@@ -106,8 +99,8 @@ def test_who_hangs_up_leaves_no_reader_and_no_stream_behind(serving: Serving) ->
     with serving.client().stream("GET", f"/api/runs/{run_id}/events") as stream:
         lines = stream.iter_lines()
         assert next(lines)
-        wait_until(lambda: open_streams() == "1.0")
-    wait_until(lambda: open_streams() == "0.0")
+        assert eventually(lambda: open_streams() == "1.0")
+    assert eventually(lambda: open_streams() == "0.0")
 
 
 def test_the_same_request_with_the_same_key_begins_one_run(serving: Serving) -> None:
@@ -159,7 +152,7 @@ def test_a_stream_that_the_end_of_the_server_closes_says_so() -> None:
         ]
         for each in following:
             each.start()
-        wait_until(lambda: "reasonry_streams_open 2.0" in client.get("/metrics").text)
+        assert eventually(lambda: "reasonry_streams_open 2.0" in client.get("/metrics").text)
         server.stop()
         for each in following:
             each.join(5)
@@ -210,7 +203,7 @@ def test_a_run_stands_still_while_paused_and_heeds_limits_that_are_set_while_it_
         def calls() -> int:
             return client.get(address).json()["usage"]["calls"]
 
-        wait_until(lambda: calls() > 3)
+        assert eventually(lambda: calls() > 3)
         assert client.post(f"{address}/pause").json()["paused"] is True
         assert client.post(f"{address}/pause").status_code == 409
         still = calls()
@@ -220,7 +213,7 @@ def test_a_run_stands_still_while_paused_and_heeds_limits_that_are_set_while_it_
         assert (paused["paused"], paused["status"]) == (True, "active")
         assert client.get("/api/runs").json()["runs"][0]["paused"] is True
         assert client.post(f"{address}/resume").json()["paused"] is False
-        wait_until(lambda: calls() > still + 3)
+        assert eventually(lambda: calls() > still + 3)
         changed = client.patch(
             f"{address}/budget", json={"calls": 4_500, "seconds": None, "usd": None}
         ).json()

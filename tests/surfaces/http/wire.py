@@ -38,28 +38,15 @@ class Wire:
 
     def answer(self) -> tuple[int, Any]:
         """Return the status of the next response, and its JSON if it is that; (0, None): there is none."""
-        head, body = self.response()
-        is_json = b"application/json" in head
-        return (int(head.split()[1]), msgspec.json.decode(body) if is_json else None) if head else (0, None)
-
-    def response(self, *, has_body: bool = True) -> tuple[bytes, bytes]:
-        """Return the head of the next response, and its body; nothing where there is none.
-
-        Args:
-            has_body: False: it is the answer to a HEAD.
-        """
         if not (head := self.head()):
-            return b"", b""
-        length = next(
-            int(line.split(b":")[1])
-            for line in head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        length = length if has_body else 0
+            return 0, None
+        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+        length = int(lengths[0].split(b":")[1])
         while len(self._received) < length and (more := self._receive()):
             self._received += more
         body, self._received = self._received[:length], self._received[length:]
-        return head, body
+        is_json = b"application/json" in head
+        return int(head.split()[1]), msgspec.json.decode(body) if is_json else None
 
     def head(self) -> bytes:
         """Return the head of the next response; nothing where there is none."""
