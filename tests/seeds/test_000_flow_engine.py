@@ -106,29 +106,6 @@ def test_base_sequential_is_the_name_of_linear_in_the_headings() -> None:
     assert resolve("Base-Sequential", STRATEGIES).name == "linear"
 
 
-@pytest.mark.parametrize(
-    ("name", "point", "backs"),
-    [
-        ("linear", "continuation_decision", ["thought_adjustment"]),
-        ("react", "evaluation_checkpoint", ["action_planning"]),
-        ("scratchpad", "continuation_decision", ["iterative_calculation"]),
-        ("self_ask", "completion_check", ["sub_question_formulation"]),
-        ("tree_of_thoughts", "continuation_decision", ["branch_development", "branch_creation"]),
-    ],
-)
-def test_strategy_specific_iteration_points(name: str, point: str, backs: list[str]) -> None:
-    strategy = STRATEGIES[name]
-    for back in backs:
-        strategy.check_move(point, back)
-        seen, waiting = set(), [back]
-        while waiting:
-            here = waiting.pop()
-            if here not in seen:
-                seen.add(here)
-                waiting += strategy.by_name[here].to
-        assert point in seen, "the way round leads back to the point where it began"
-
-
 def test_automatic_adjustment_of_the_total_if_the_number_passes_it() -> None:
     session = Session(STRATEGIES["linear"])
     for number in range(1, 6):

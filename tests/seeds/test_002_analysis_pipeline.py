@@ -109,10 +109,6 @@ def test_the_stages_come_in_the_order_of_the_overview() -> None:
     ]
 
 
-def test_analyze_the_incoming_query_to_understand_its_complexity_before_generating_plans() -> None:
-    assert [one.stage for one in seed_example().performed][:2] == ["complexity_analysis", "plan_generation"]
-
-
 @pytest.mark.parametrize(
     ("level", "tasks"),
     [("straightforward", (2, 3)), ("moderate", (3, 4)), ("complex", (4, 5)), ("highly_complex", (5, 6))],
@@ -142,15 +138,6 @@ def test_generate_multiple_candidate_plans_1_to_5_default_3() -> None:
     assert len(asked(seed_example(), "plan_generation")) == 3
     schema = {one.name: one for one in msgspec.structs.fields(PIPELINE.options)}
     assert schema["candidate_plans"].default == 3
-
-
-def test_every_task_specifies_resource_name_and_task_query() -> None:
-    document = seed_example().conclusion.document
-    for task in [task for one in document["plans"] for task in one["tasks"]]:
-        assert set(task) == {"resource_name", "task_query"}
-    for task in document["tasks"]:
-        assert task["resource_name"]
-        assert task["task_query"]
 
 
 def test_maximum_tasks_24_per_plan_safety_limit() -> None:
@@ -323,14 +310,6 @@ def test_synthesis_has_query_context_all_accepted_results_complexity_and_feedbac
     ]
     for part in [*expected, *(f"finding {n}" for n in range(4))]:
         assert part in prompt
-
-
-def test_outputs_generated() -> None:
-    document = analyse().conclusion.document
-    assert document["synthesis"]["answer"]
-    assert document["synthesis"]["key_findings"]
-    for name in ("final_answer", "title", "headline"):
-        assert document[name]
 
 
 def test_image_caption_if_image_generation_is_enabled() -> None:

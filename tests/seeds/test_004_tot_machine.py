@@ -19,7 +19,6 @@ from reasonry.core.options import read_options, with_coached_defaults
 from reasonry.errors import ConflictError
 from reasonry.machine import Answered, Failed
 from reasonry.models.scripted import ScriptedModel
-from reasonry.strategies.tree_of_thoughts import State
 from reasonry.tree_machine import parse_scores, parse_thoughts
 
 from ..playing import advance
@@ -106,21 +105,6 @@ def test_error_is_the_status_and_the_reason_of_a_run_that_failed_and_the_prompt_
 
 
 # "The tree is stored as a map of nodes", "id, parent_id, content, score, children, depth"
-
-
-def test_the_tree_is_a_map_of_nodes() -> None:
-    state: State = search_as_seed(World({"b": 0.7}), max_depth=1).snapshot.state
-    assert list(state.nodes) == ["node_1", "node_2", "node_3", "node_4"]
-    root, second = state.nodes["node_1"], state.nodes["node_3"]
-    assert (root.parent, root.content, root.score, root.depth) == (None, "P", None, 0)
-    assert root.children == ("node_2", "node_3", "node_4")
-    assert (second.parent, second.content, second.score, second.depth, second.children) == (
-        "node_1",
-        "b",
-        0.7,
-        1,
-        (),
-    )
 
 
 def test_the_map_of_nodes_is_in_the_result_with_the_names_of_the_seed() -> None:
@@ -291,7 +275,6 @@ def test_on_threshold_the_best_qualifying_child_wins_not_the_first() -> None:
     assert walked.conclusion.reason == "threshold"
     assert best(walked) == "c"
     assert walked.asks[-1].facts["path"] == ["c"]
-    assert diagnostics(walked)["best_node_id"] == walked.conclusion.document["best"]["node_id"]
     assert texts(walked)[0] == "c"
 
 

@@ -109,10 +109,6 @@ class Options(AnswerOptions, frozen=True):
     image: Annotated[bool, Meta(description="Ask for the caption of an image.")] = False
     context: Annotated[str, Meta(max_length=400_000, description="Context for the query.")] = ""
     max_result_chars: Annotated[int, Meta(ge=100, description="Characters shown of a result.")] = 8_000
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=2)] | None,
-        Meta(description="Temperature of all questions; none: the model's own."),
-    ] = None
     tools: Annotated[tuple[ToolCard, ...], Meta(description="Tools besides the built-in resources.")] = ()
 
     def __post_init__(self) -> None:
@@ -353,7 +349,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
             SYSTEM,
             task=task,
             facts={"kind": kind, "problem": self.problem, "iteration": self.number, **(facts or {})},
-            temperature=self.options.temperature,
             about=about or iteration_id(self.number),
             **parts,
         )

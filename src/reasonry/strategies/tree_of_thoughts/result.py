@@ -88,7 +88,7 @@ def _document(state: State) -> dict[str, Any]:
             "depth_reached": max(node.depth for node in state.nodes.values()),
             "node_count": len(state.nodes),
         },
-        "diagnostics": _diagnostics(state, chosen),
+        "diagnostics": _diagnostics(state),
     } | ({"unchecked": state.unchecked} if state.unchecked else {})
 
 
@@ -142,7 +142,7 @@ def _node_status(node: Node, waiting: Collection[str]) -> str:
     return "open" if node.id in waiting else "leaf"
 
 
-def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
+def _diagnostics(state: State) -> dict[str, Any]:
     options, nodes = state.options, state.nodes.values()
     unvalued = [
         node
@@ -160,6 +160,4 @@ def _diagnostics(state: State, chosen: Node | None) -> dict[str, Any]:
         },
         "unscored": [node.id for node in nodes if node.guessed] + [node.id for node in unvalued],
         "pruned": [node.id for node in (*nodes, *state.fresh) if node.refuted],
-        "best_node_id": None if chosen is None else chosen.id,
-        "depth_reached": max(node.depth for node in nodes),
     }
