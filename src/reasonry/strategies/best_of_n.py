@@ -21,7 +21,7 @@ no less often right with fewer calls (`bench/selection.py`); a round ends once t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import compress
 from typing import Annotated, Any, Literal
 
@@ -231,7 +231,10 @@ def distinguish(s: State) -> Body:
     has_sandbox = any(card.name == SANDBOX_TOOL for card in s.options.tools)
     if len(programs) < 2 or not has_sandbox:
         return go(s, "comparison")
-    (reply,) = yield request(s, _inputs_question(s, programs.values()), give_failures=True)
+    shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs.values(), 1)]
+    prompt, task = "\n\n".join([f"Problem: {s.problem}", *shown]), DISTINGUISH.format(count=MAX_CALLS)
+    question = Ask(prompt, task=task, facts={"kind": "inputs"}, by="judge")
+    (reply,) = yield request(s, question, give_failures=True)
     if not isinstance(reply, Reply):
         return go(s, "comparison")
     inputs = reply.value.calls[:MAX_CALLS]
@@ -247,12 +250,6 @@ def distinguish(s: State) -> Body:
     lines = "\n".join(f"Draft {number}: {', '.join(run)}" for number, run in brought.items())
     thoughts = [Thought(lines, data={"inputs": list(inputs)})] if inputs else []
     return go(replace(s, inputs=inputs, outputs=brought), "comparison", *thoughts)
-
-
-def _inputs_question(s: State, programs: Iterable[str]) -> Ask:
-    shown = [f"Program {place}:\n{code}" for place, code in enumerate(programs, 1)]
-    prompt = "\n\n".join([f"Problem: {s.problem}", *shown])
-    return Ask(prompt, task=DISTINGUISH.format(count=MAX_CALLS), facts={"kind": "inputs"}, by="judge")
 
 
 def _trial(program: str, inputs: Sequence[str]) -> str:

@@ -194,17 +194,13 @@ def act(s: State) -> Body:
             continue
         text = f"Error: {call.reason}" if isinstance(call, Unreadable) else brought[key]
         observations.append(text + (REPEATED.format(turn=earlier[key]) if key in earlier else ""))
-    if observations:
-        observations[-1] += _turns_left(s)
+    # The last call is reserved for the answer.
+    calls = s.options.max_steps if s.calls_left is None else s.calls_left - 1
+    left = min(s.options.max_steps - len(s.turns), calls)
+    if observations and 0 < left <= FEW:
+        observations[-1] += FEW_LEFT.format(count=left)
     s = _add_observations(s, *observations)
     return go(replace(s, tool_calls=s.tool_calls + len(results)), "observation_reception")
-
-
-def _turns_left(s: State) -> str:
-    """Describe the remaining turns if they are few. The last call is reserved for the answer."""
-    turns = [s.options.max_steps - len(s.turns)]
-    turns += [] if s.calls_left is None else [s.calls_left - 1]
-    return FEW_LEFT.format(count=min(turns)) if 0 < min(turns) <= FEW else ""
 
 
 def record_observations(s: State) -> Move:

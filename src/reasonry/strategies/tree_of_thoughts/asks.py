@@ -160,7 +160,10 @@ def read_thoughts(
         is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
         return ([], "json") if is_over else Unreadable(NOTHING_YET, in_part=([], "json"))
     if state.options.proposes_scores:
-        scored, mode = _scored_thoughts(state, texts[-1])
+        proposed, mode = parse_scored_thoughts(texts[-1])
+        by_text = {normal(each.thought): each.score for each in reversed(proposed)}
+        thoughts = distinct(each.thought for each in proposed)[: state.options.branching_factor]
+        scored = [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts]
         if not scored:
             return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
         found: tuple[list[str | ScoredThought], str] = [*scored], mode
@@ -178,13 +181,6 @@ def _proposes_nothing(text: str) -> bool:
     last = values[-1] if values else None
     lists = [item for item in last.values() if isinstance(item, list)] if isinstance(last, dict) else [last]
     return lists == [[]]
-
-
-def _scored_thoughts(state: State, text: str) -> tuple[list[ScoredThought], str]:
-    proposed, mode = parse_scored_thoughts(text)
-    by_text = {normal(each.thought): each.score for each in reversed(proposed)}
-    thoughts = distinct(each.thought for each in proposed)[: state.options.branching_factor]
-    return [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts], mode
 
 
 # -- V(p, S)

@@ -209,8 +209,9 @@ class State(Struct, frozen=True, omit_defaults=True):
         return tuple(step.content for step in path_to(self.nodes, node_id)[1:])
 
     def branch(self, node_id: str) -> str | None:
-        """Return the branch of a node, or None for the root."""
-        return lineage(self.nodes, node_id) or None
+        """Return the branch of a node: `2.1` is the first child of the second step. None for the root."""
+        path = path_to(self.nodes, node_id)
+        return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path)) or None
 
 
 def note_replies(state: State, phase: str, answers: tuple[Any, ...]) -> State:
@@ -266,18 +267,11 @@ def grow(tree: Tree, fresh: Sequence[Node]) -> dict[str, Node]:
     return nodes
 
 
-Refutation = Literal["dead_end", "no_answer", "hopeless"]
-
-
-def refute(tree: Tree, node_id: str, why: str, how: Refutation) -> dict[str, Node]:
+def refute(
+    tree: Tree, node_id: str, why: str, how: Literal["dead_end", "no_answer", "hopeless"]
+) -> dict[str, Node]:
     """Mark a node as a dead end."""
     return {**tree, node_id: replace(tree[node_id], refuted=True, why=why, dropped=how)}
-
-
-def lineage(tree: Tree, node_id: str) -> str:
-    """Return the positions of a node and its ancestors among siblings: `2.1` is the first child of the second."""
-    path = path_to(tree, node_id)
-    return ".".join(str(above.children.index(child.id) + 1) for above, child in pairwise(path))
 
 
 def candidate_document(tree: Tree, candidate: Node) -> dict[str, Any]:
