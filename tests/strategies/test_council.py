@@ -44,6 +44,13 @@ class Member:
         """Nothing is open."""
 
 
+class Down(Member):
+    """A model that cannot be reached."""
+
+    async def answer(self, question: Any, on_text: Any = None) -> Answered:
+        raise ModelError("the line is dead")
+
+
 async def convene(monkeypatch: pytest.MonkeyPatch, *members: Member, **options: Any) -> tuple[Any, Member]:
     by_name = {member.name: member for member in members}
     monkeypatch.setattr("reasonry.models.choose.open_model", lambda spec, *_, **__: by_name[spec])
@@ -118,10 +125,6 @@ async def test_without_a_synthesis_the_best_ranked_answer_is_given(monkeypatch: 
 
 
 async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Down(Member):
-        async def answer(self, question: Any, on_text: Any = None) -> Answered:
-            raise ModelError("the line is dead")
-
     others = [Member(f"vendor-{number}", "birch") for number in (1, 2)]
     result, _ = await convene(monkeypatch, Down("vendor-0", ""), *others)
     assert (result.answer, result.details["agreed"]) == ("birch", False)
@@ -131,10 +134,6 @@ async def test_a_seat_whose_model_fails_is_said_and_the_others_go_on(monkeypatch
 async def test_where_one_seat_of_three_replies_the_first_line_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Down(Member):
-        async def answer(self, question: Any, on_text: Any = None) -> Answered:
-            raise ModelError("the line is dead")
-
     words = ("amber", "birch", "", "", "")
     members = [(Member if word else Down)(f"vendor-{at}", word) for at, word in enumerate(words)]
     result, _ = await convene(monkeypatch, *members)

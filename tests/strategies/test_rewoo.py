@@ -33,30 +33,6 @@ def plan(*calls: tuple[str, str, Any]) -> dict:
     }
 
 
-def test_the_planner_is_told_to_distil_passages_and_the_solver_reasons_first() -> None:
-    given = plan(
-        ("#E1", "Wikipedia", "The Hennchata"),
-        ("#E2", "LLM", "What is its spirit? Give the name alone. Given context: #E1"),
-        ("#E3", "Wikipedia", "#E2"),
-    )
-    passage = "The Hennchata is a cocktail of Hennessy cognac and Mexican rice horchata. " * 9
-    replies = in_order(
-        given,
-        ToolReturned(passage),
-        {"thought": "It names the cognac.", "result": "Hennessy"},
-        ToolReturned("A house founded in 1765."),
-        {"reasoning": "2026 - 1765 = 261", "answer": "261"},
-    )
-    walked = walk(REWOO, "How old is the house?", replies, TOOLS)
-    assert "an LLM call takes the fact out of it" in walked.asks[0].text
-    assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "Hennessy"})
-    assert (walked.conclusion.answer, walked.thoughts[-1].text) == ("261", "2026 - 1765 = 261")
-    for stage, first in (("solving_phase", "reasoning"), ("working_phase", "thought")):
-        form = REWOO.by_name[stage].form
-        assert form is not None
-        assert next(iter(form["properties"])) == first
-
-
 def test_independent_calls_go_out_together_and_dependent_ones_as_soon_as_they_can() -> None:
     given = plan(
         ("#E1", "Wikipedia", "a"),

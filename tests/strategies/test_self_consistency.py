@@ -51,19 +51,6 @@ def test_samples_come_from_any_other_strategy() -> None:
     assert {one.round for one in walked.performed} == {1}
 
 
-def test_a_strategy_run_for_a_sample_that_ends_without_an_answer_is_dropped() -> None:
-    def answer(one: Pending):
-        return (
-            Failed("provider_error", "down")
-            if one.id.startswith("e1/")
-            else reply({"thought": "", "answer": "A"})
-        )
-
-    walked = walk(SELF_CONSISTENCY, "p", answer, {"over": "react", "samples": 2, "stop": "full"})
-    assert votes(walked) == [("A", 1)]
-    assert walked.conclusion.document["samples_failed"] == 1
-
-
 def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
     def effect(options: Options) -> Effect:
         return begin(SELF_CONSISTENCY, "p", options, strategies=STRATEGIES).snapshot.pending[0].effect
@@ -71,18 +58,6 @@ def test_chain_of_thought_is_one_call_unless_it_is_given_options() -> None:
     assert isinstance(effect(Options(samples=1)), Ask)
     run = effect(Options(samples=1, over="chain-of-thought", over_options={"max_repairs": 0}))
     assert run == RunStrategy("chain_of_thought", "p", {"max_repairs": 0}, 0, "sample-1")
-
-
-def test_an_answer_proved_wrong_loses_its_votes() -> None:
-    def answer(one: Pending):
-        if isinstance(one.effect, Verify):
-            return Verified("wrong" if one.effect.path == ("A",) else "unknown")
-        assert isinstance(one.effect, Ask)
-        return reply(sample("A" if one.effect.sample % 3 else "B"))
-
-    walked = walk(SELF_CONSISTENCY, "p", answer, {"verify": True, "samples": 9, "stop": "full"})
-    assert walked.conclusion.answer == "B"
-    assert votes(walked) == [("B", 3)]
 
 
 def test_each_different_answer_is_verified_once() -> None:

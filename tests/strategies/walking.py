@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,14 +72,6 @@ def in_order(*events: Any) -> Callable[[Pending], Event]:
         return event if isinstance(event, msgspec.Struct) else reply(event)
 
     return answer
-
-
-_CHOICE = re.compile(r'(?<=: )(?:(?:"[^"]*"|true|number|as above|\d+) (?:or|to) (?:"[^"]*"|\w+)|number\b)')
-
-
-def shown_form(question: str) -> dict[str, Any]:
-    """Return the form that a question ends with; where it leaves a choice (`number`, `0 to 1`), None."""
-    return json.loads(_CHOICE.sub("null", question.splitlines()[-1]))
 
 
 def stopped_after(strategy: Strategy[Any, Any], problem: str, *replies: Any) -> Conclusion:
