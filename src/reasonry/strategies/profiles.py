@@ -179,24 +179,19 @@ class Profile(Struct, frozen=True):
     def _names(self) -> list[str]:
         return [*self.rows, "final_response"]
 
-    @property
-    def _parts(self) -> list[dict[str, Any]]:
-        """The functions of the stages, and the forms of their replies, in order."""
+    def define(self, **parts: Any) -> Strategy[State, Options]:
+        """Build the strategy of the profile. `parts` are further members of `Strategy`."""
+        names = self._names
         answered = {"reply": ReasonedAnswer, "example": {"answer": "12 boats"}}
         fields = (Field.optional("entries", "texts", "The entries of the list.", minItems=1),)
         example = {"entries": ["How many rowers are there?", "How many fit into a boat?"]}
-        parts = [
+        members: list[dict[str, Any]] = [
             {"body": self.write_draft, **answered},
             {"body": self.list_entries, "reply": Entries, "example": example, "fields": fields},
             {"body": self.work, "reply": WorkedOut, "example": {"text": "48 rowers"}},
             {"body": self.give_answer, **answered},
         ]
-        return parts[-len(self.rows) :]
-
-    def define(self, **parts: Any) -> Strategy[State, Options]:
-        """Build the strategy of the profile. `parts` are further members of `Strategy`."""
-        names = self._names
-        stages = zip(self.rows.items(), names[1:], self._parts, strict=True)
+        stages = zip(self.rows.items(), names[1:], members[-len(self.rows) :], strict=True)
         return Strategy(
             **parts,
             version=2,

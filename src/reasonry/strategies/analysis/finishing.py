@@ -19,7 +19,7 @@ from ...core.strategy import AnswerDetails
 from ...reading.form import read_form
 from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
-from .state import COST_LIMIT, Iteration, Plan, State, iteration_id, plan_id
+from .state import COST_LIMIT, Iteration, State, iteration_id, plan_id
 from .tasks import setbacks
 
 # Stage 5, iteration decision.
@@ -197,13 +197,25 @@ def focus(s: State) -> Body:
     """One allowed value ← Focus(answer), then verified. Without a value the run fails."""
     if s.is_broke:
         return fail(s, "focused_answer_failed", COST_LIMIT)
-    s, (answer,) = yield from s.ask(_focus(s), closes=True)
+    wanted, made = s.focus, s.synthesis
+    assert wanted is not None, "asked only where one is wanted"
+    assert made is not None, "the stage before brings it"
+    whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
+    question = s.question(
+        "focus",
+        FOCUS,
+        FOUND.format(answer=f"{whole}{made.final_answer}"),
+        *s.final.objections,
+        with_history=False,
+        form=wanted.form,
+        mark=VALUE.format(rule=wanted.rule),
+        wants_value=True,
+    )
+    s, (answer,) = yield from s.ask(question, closes=True)
     if isinstance(answer, Failed):
         # A final answer that is itself unchecked says nothing of the value.
         is_unread = answer.code == UNREADABLE and not s.unchecked
-        value = (
-            s.focus.value(str(s.synthesis.final_answer)) if is_unread and s.focus and s.synthesis else None
-        )
+        value = wanted.value(str(made.final_answer)) if is_unread else None
         why = f"the value is the final answer's; no reply could be read: {answer.message}"
         final = None if value is None else s.final.fall_back(str(value), why)
         if final is None:
@@ -214,28 +226,10 @@ def focus(s: State) -> Body:
         value = answer.value
         s = _propose(replace(s, focused=value), str(value))
     thought = Thought(str(value), data={"value": value})
-    reasoning = str(s.synthesis.answer) if s.synthesis else ""
-    s, thoughts = yield from s.verify_answer((reasoning,), thought, give_failures=True)
+    s, thoughts = yield from s.verify_answer((str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
         return replace(s, focused=None).repair_or_fail(can_ask=s.room >= 0)
     return go(s, "final_response", *thoughts)
-
-
-def _focus(state: State) -> Ask:
-    assert state.focus is not None, "asked only where one is wanted"
-    assert state.synthesis is not None, "the stage before brings it"
-    made = state.synthesis
-    whole = "" if str(made.answer) == str(made.final_answer) else f"{made.answer}\n\n"
-    return state.question(
-        "focus",
-        FOCUS,
-        FOUND.format(answer=f"{whole}{made.final_answer}"),
-        *state.final.objections,
-        with_history=False,
-        form=state.focus.form,
-        mark=VALUE.format(rule=state.focus.rule),
-        wants_value=True,
-    )
 
 
 def read_focus(state: State, _: Ask, replies: Sequence[str]) -> tuple[str | int | float, str] | Unreadable:
@@ -342,20 +336,21 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
         "id": iteration_id(number),
         "iteration": number,
         "complexity": found and {**_data(found), "suggested_tasks": found.suggested_tasks},
-        "plans": [_plan(number, plan) for plan in iteration.plans],
+        "plans": [
+            {
+                "id": plan_id(number, plan.name),
+                "plan": plan.name,
+                "tasks": [
+                    {"resource_name": task.resource_name, "task_query": task.task_query}
+                    for task in plan.tasks
+                ],
+                "overall_score": plan.score,
+                "reason": plan.reason,
+            }
+            for plan in iteration.plans
+        ],
         "selected_plan": None if iteration.selected is None else iteration.plans[iteration.selected].name,
         "decision": decision and {"continue_iterations": decision.continue_iterations, **_data(decision)},
-    }
-
-
-def _plan(iteration: int, plan: Plan) -> dict[str, Any]:
-    tasks = [{"resource_name": task.resource_name, "task_query": task.task_query} for task in plan.tasks]
-    return {
-        "id": plan_id(iteration, plan.name),
-        "plan": plan.name,
-        "tasks": tasks,
-        "overall_score": plan.score,
-        "reason": plan.reason,
     }
 
 
