@@ -24,6 +24,7 @@ from .engine.running import accept
 pytestmark = pytest.mark.anyio
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+OFFLINE = Participants(model="offline")
 
 
 async def test_auto_runs_the_strategy_the_rule_names_and_the_result_says_why() -> None:
@@ -43,14 +44,7 @@ async def test_a_strategy_that_was_named_needs_no_reason() -> None:
 
 async def test_the_reason_is_kept_with_the_run() -> None:
     async with App("memory") as app:
-        order, _ = app.order(
-            RunRequest(
-                problem=PUZZLE,
-                strategy="auto",
-                budget=Budget(),
-                participants=Participants(model="offline"),
-            )
-        )
+        order, _ = app.order(RunRequest(problem=PUZZLE, participants=OFFLINE))
         run_id = await accept(app.engine, order)
         run = (await app.engine.read(run_id)).run
     assert run.begun.why == order.why != ""
@@ -63,29 +57,14 @@ async def test_tools_lead_to_a_strategy_that_calls_them() -> None:
 
     async with App("memory") as app:
         participants = Participants(model=ScriptedModel.of(), tools=[look_up])
-        order, _ = app.order(
-            RunRequest(
-                problem="In which county is Steventon?",
-                strategy="auto",
-                budget=Budget(),
-                participants=participants,
-            )
-        )
+        order, _ = app.order(RunRequest(problem="In which county?", participants=participants))
         assert order.strategy == "react"
 
 
 async def test_an_option_that_the_chosen_strategy_has_not_is_refused_by_its_name() -> None:
     async with App("memory") as app:
         with pytest.raises(UsageError, match="tree_of_thoughts has no option 'samples'"):
-            app.order(
-                RunRequest(
-                    problem=PUZZLE,
-                    strategy="auto",
-                    options={"samples": 3},
-                    budget=Budget(),
-                    participants=Participants(model="offline"),
-                )
-            )
+            app.order(RunRequest(problem=PUZZLE, options={"samples": 3}, participants=OFFLINE))
 
 
 QUESTION = "Fix this:\n```python\ndef mean(xs):\n    return sum(xs) / len(xs) + 1\n```"
@@ -172,9 +151,8 @@ async def test_where_drafts_are_checked_the_strategy_for_documents_writes_them(t
 async def test_a_number_is_computed_by_a_program() -> None:
     async with App("memory") as app:
         form = {"type": "number"}
-        request = RunRequest(
-            problem="17 * 3?", form=form, participants=Participants(model=ScriptedModel.of())
-        )
+        named = Participants(model=ScriptedModel.of())
+        request = RunRequest(problem="17 * 3?", form=form, participants=named)
         assert app.order(request)[0].strategy == "program_of_thought"
 
 
@@ -194,12 +172,8 @@ async def test_the_tree_of_a_puzzle_has_the_exact_verifier_whatever_the_model() 
 )
 async def test_the_offline_model_solves_a_puzzle_in_one_reply(strategy: str) -> None:
     async with App("memory") as app:
-        request = RunRequest(
-            problem=PUZZLE,
-            strategy=strategy,
-            budget=Budget(calls=10),
-            participants=Participants(model="offline"),
-        )
+        budget = Budget(calls=10)
+        request = RunRequest(problem=PUZZLE, strategy=strategy, budget=budget, participants=OFFLINE)
         result = await app.solve(*app.order(request))
     assert (result.outcome, result.answer) == ("solved", "(9 - (13 - 10)) * 4 = 24")
 
