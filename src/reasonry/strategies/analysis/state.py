@@ -20,7 +20,7 @@ from ...core.bodies import Request, Thought, request
 from ...core.effects import Ask, Effect, Turn
 from ...core.events import Failed, Reply
 from .focus import Focus, focus_of
-from .forms import Complexity, DecisionReply, PlannedTask, QualityReply, SynthesisReply, data_text
+from .forms import Complexity, DecisionReply, PlannedTask, QualityReply, SynthesisReply
 
 SYSTEM = "You do one step of an analysis at a time, and never invent results, sources or figures."
 """The system message. Prompts are defined beside their stages."""
@@ -161,14 +161,6 @@ class Task(Struct, frozen=True, omit_defaults=True):
     def title(self) -> str:
         """The number and the resource."""
         return f"Task {self.number} ({self.resource_name})"
-
-    @property
-    def text(self) -> str:
-        """The input for its resource."""
-        query = self.tool_input.get("query")
-        if isinstance(query, str):
-            return query
-        return data_text(self.tool_input) if self.tool_input else self.task_query
 
     @property
     def id(self) -> str:

@@ -167,8 +167,6 @@ def convert(s: State) -> Body:
     """X ← t as the input of its resource. An unreadable input is asked for again within the limit."""
     tasks = _tasks_at(s, "query_conversion")
     tasks = tasks[: s.affordable(len(tasks))]
-    if not tasks:
-        return move_on(s, "query_conversion")
     s, answers = yield from s.ask(*(_conversion(s, task) for task in tasks))
     changed = [
         _book_failure(s, task, answer)
@@ -255,7 +253,7 @@ def _answer(state: State, task: Task) -> Attempt:
     """Find passages in the user's documents (small documents are shown whole), and ask the model for its knowledge."""
     passages: Any = state.overview.passages
     if passages is None and RETRIEVER in state.tool_names:
-        found = yield from _require(CallTool(RETRIEVER, {"query": task.text}, about=task.id))
+        found = yield from _require(CallTool(RETRIEVER, {"query": task.task_query}, about=task.id))
         passages = (found.get("passages", found) if isinstance(found, dict) else found) or []
     passages = list(passages) if isinstance(passages, tuple) else passages
     result = yield from _require(_performance(state, task, passages))
@@ -326,11 +324,14 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
         verdict=VERDICT_FIELDS if state.options.judge_own_results else "",
     )
     material = (
-        NEXT_TASK.format(resource=task.resource_name, text=task.text),
+        NEXT_TASK.format(resource=task.resource_name, text=task.task_query),
         "" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         _errors(task),
     )
-    facts, form = {"resource": task.resource_name, "task": task.text}, _reply_form(state, task.resource_name)
+    facts, form = (
+        {"resource": task.resource_name, "task": task.task_query},
+        _reply_form(state, task.resource_name),
+    )
     return state.question("perform", text, *material, form=inlined_schema(form), facts=facts, about=task.id)
 
 
