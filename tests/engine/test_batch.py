@@ -91,6 +91,13 @@ async def test_runs_inside_the_run_draw_samples_of_an_equal_question_from_one_re
     assert (model.sizes, [one.usage.calls for one in answers]) == ([3], [1, 0, 0])
 
 
+async def test_equal_samples_are_still_one() -> None:
+    model = Sampler()
+    answers = await draw(calls(model), *samples(2), *samples(2))
+    assert model.sizes == [2]
+    assert sum(one.usage.calls for one in answers) == 1
+
+
 async def test_a_single_question_waits_one_turn_of_the_loop_at_most() -> None:
     model = Sampler()
     task = asyncio.create_task(calls(model).ask(Pending("e1", "stage", Ask("?"), 1), Ask("?")))

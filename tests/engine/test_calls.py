@@ -1,4 +1,4 @@
-"""Calls to models: attempts, a warm cache first, spans."""
+"""Calls to models: attempts, one flight for equal questions, a warm cache first, spans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reasonry.core.budget import Budget, Ledger
 from reasonry.core.effects import Ask, CallTool, Verify
 from reasonry.core.events import Answered, Failed, Usage, Verified
 from reasonry.core.machine import Pending
-from reasonry.engine.budget_guard import BudgetGuard
+from reasonry.engine.budget_guard import BudgetExhausted, BudgetGuard
 from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
@@ -51,11 +51,58 @@ async def ask(desk: Calls, *asks: Ask | tuple[str, Ask]) -> list[Any]:
     return await asyncio.gather(*(desk.ask(*one) for one in pending), return_exceptions=True)
 
 
+# -- one flight
+
+
+async def test_equal_questions_asked_at_once_share_one_call_which_is_paid_once() -> None:
+    model = CountingModel(latency_s=0.01, usage=Usage(input_tokens=5))
+    answers = await ask(calls(model), Ask("same"), Ask("same"), Ask("same"))
+    assert model.calls == 1
+    assert [one.text for one in answers] == ["same of e1"] * 3
+    assert [one.usage.calls for one in answers] == [1, 0, 0]
+    assert [one.usage.input_tokens for one in answers] == [5, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Ask("same", sample=1),
+        Ask("same", temperature=0.1),
+        Ask("same", system="be brief"),
+        Ask("same", max_output_tokens=5),
+        Ask("same", form={"type": "object"}),
+        Ask("same", facts={"n": 1}),
+        ("e9/e1", Ask("same")),
+    ],
+)
+async def test_questions_that_differ_in_anything_are_asked_each(other: Any) -> None:
+    model = CountingModel(latency_s=0.005)
+    await ask(calls(model), Ask("same"), other)
+    assert model.calls == 2
+
+
 async def test_another_model_is_another_call() -> None:
     model, judge = CountingModel(latency_s=0.005), CountingModel(latency_s=0.005)
     judge.name = "judge"
     await ask(calls(model, judge=judge), Ask("same"), Ask("same", by="judge"))
     assert (model.calls, judge.calls) == (1, 1)
+
+
+async def test_a_question_asked_again_later_is_a_call_of_its_own() -> None:
+    model = CountingModel()
+    desk = calls(model)
+    await ask(desk, Ask("same"))
+    await ask(desk, Ask("same"))
+    assert model.calls == 2
+
+
+async def test_those_who_share_a_call_share_its_failure() -> None:
+    model = CountingModel(latency_s=0.005, fault=lambda n: ModelError("no key", code="provider_auth"))
+    answers = await ask(calls(model), Ask("same"), Ask("same"))
+    assert [type(one) for one in answers] == [Failed, Failed]
+    assert [one.usage.calls for one in answers] == [1, 0]
+    refused = await ask(calls(model, budget=Budget(calls=1)), Ask("a"), Ask("b"), Ask("b"))
+    assert [type(one) for one in refused] == [Failed, BudgetExhausted, BudgetExhausted]
 
 
 # -- a warm cache

@@ -1,8 +1,8 @@
 """Perform the effects of a run on the outside world; every failure comes back as an event.
 
-A call to a model passes through layers, one function each, which call each other from the outside in: samples,
-warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes the call
-down. A layer takes and returns values. This module retries only transport: overload, resets, time-outs, unusable
+A call to a model passes through layers, one function each, which call each other from the outside in: single flight,
+samples, warm cache, retries, and then `_send`, which waits for a slot, room in the budget and the rate, and writes the
+call down. A layer takes and returns values. This module retries only transport: overload, resets, time-outs, unusable
 bodies. The machine judges the text of an answer and asks again itself, so that every paid reply is in the journal.
 """
 
@@ -142,6 +142,7 @@ class Calls:
         """The known usage of the requests sent for each unanswered effect."""
         self.slowest_s = 0.0
         """Seconds that the slowest answered request took."""
+        self._flights: dict[object, asyncio.Future[Answered | Failed]] = {}
         self._warmings: dict[object, asyncio.Event] = {}
         self._batch = Batch()
 
@@ -172,17 +173,40 @@ class Calls:
             max_output_tokens=self.policy.output_limit(pending, ask, model),
         )
         question = Question(pending.id, pending.stage, put, timeout_s=self.policy.call_timeout_s)
-        draw = functools.partial(self._warm_cache, model, question)
-        if takes_samples(model):
-            # The samples of one question go out as one request.
-            key = model.name, msgspec.json.encode(replace(put, sample=0, about=""))
-            came = await self._batch.ask(key, model, draw)
-        else:
-            came = _first(await draw(1))
+        came = await self._share_flight(model, question)
         self.in_flight.pop(pending.id, None)
         return came
 
-    # -- the next layers, outermost first
+    # -- the layers, outermost first
+
+    async def _share_flight(self, model: Model, question: Question) -> Answered | Failed:
+        """Let simultaneous equal questions share one call, for which the first question pays."""
+        # Equal questions have the same model, text, form, sample and inner run.
+        inside = question.id.rpartition("/")[0]
+        key = inside, model.name, msgspec.json.encode(replace(question.ask, about=""))
+        flight = self._flights.get(key)
+        if flight is not None:
+            return replace(await asyncio.shield(flight), usage=NOTHING)
+        flight = self._flights[key] = asyncio.get_running_loop().create_future()
+        try:
+            came = await self._draw(model, question)
+        except BaseException as error:
+            flight.set_exception(error)
+            flight.exception()
+            raise
+        else:
+            flight.set_result(came)
+            return came
+        finally:
+            del self._flights[key]
+
+    async def _draw(self, model: Model, question: Question) -> Answered | Failed:
+        """Draw a sample; the samples of one question go out as one request, if the model supports that."""
+        draw = functools.partial(self._warm_cache, model, question)
+        if not takes_samples(model):
+            return _first(await draw(1))
+        key = model.name, msgspec.json.encode(replace(question.ask, sample=0, about=""))
+        return await self._batch.ask(key, model, draw)
 
     async def _warm_cache(
         self, model: Model, question: Question, samples: int
@@ -194,10 +218,11 @@ class Calls:
             wanted = getattr(model, "caches_prompts", False)
         if not wanted or len(head) < WARM_PREFIX_CHARS:
             return await self._retry(model, question, samples)
-        is_first = (model.name, head) not in self._warmings
-        warming = self._warmings.setdefault((model.name, head), asyncio.Event())
-        if not is_first:
+        warming = self._warmings.get((model.name, head))
+        if warming is not None:
             await warming.wait()
+            return await self._retry(model, question, samples)
+        warming = self._warmings[model.name, head] = asyncio.Event()
         try:
             return await self._retry(model, question, samples)
         finally:
@@ -299,12 +324,7 @@ class Calls:
                 async with AsyncExitStack() as held:
                     counted = await self._wait_for_rate(model, question, estimates[0].tokens, held)
                     check_gate()
-                    before = self.in_flight.get(question.id, NOTHING)
-                    self.halt.check()
-                    if self._writes_down:
-                        await self.intend(question.id, False)
-                    self.in_flight[question.id] = before + Usage()
-                    began = time.monotonic()
+                    before, began = await self._write_down(question.id), time.monotonic()
                     sent = await self._request(model, question, samples)
                     self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 spent = sent.spent
@@ -334,6 +354,15 @@ class Calls:
             place = rates.shared(provider, self.policy.call_timeout_s, pausing)
             await self.halt.cut_short(held.enter_async_context(place))
         return counted
+
+    async def _write_down(self, effect_id: str) -> Usage:
+        """Note a request, durably where a limit must survive a crash; return the effect's usage so far."""
+        before = self.in_flight.get(effect_id, NOTHING)
+        self.halt.check()
+        if self._writes_down:
+            await self.intend(effect_id, False)
+        self.in_flight[effect_id] = before + Usage()
+        return before
 
     # -- the request
 
