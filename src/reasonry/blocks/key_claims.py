@@ -87,7 +87,9 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
     weighed: list[tuple[int, int, str, int]] = []
     known, last = set[str](), len(thoughts) - 1
     revised = {thought.revises for thought in thoughts}
-    beside = [_is_beside(each, thoughts[last]) for each in thoughts]
+    # On a branch that the last thought neither belongs to nor merges.
+    own = {*thoughts[last].branches} if thoughts else set[str]()
+    beside = [bool(own and each.branches) and own.isdisjoint(each.branches) for each in thoughts]
     named = [
         frozenset[str]() if is_beside else frozenset(_figures(each.text))
         for each, is_beside in zip(thoughts, beside, strict=True)
@@ -110,11 +112,6 @@ def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple
             shown |= figures
             taken.append((clause, number))
     return taken
-
-
-def _is_beside(thought: QuotedThought, last: QuotedThought) -> bool:
-    """Whether a thought is on a branch that the last thought neither belongs to nor merges."""
-    return bool(last.branches and thought.branches) and not {*last.branches} & {*thought.branches}
 
 
 def _weigh_clauses(text: str, known: Set[str], later: Set[str]) -> list[tuple[str, int]]:

@@ -255,12 +255,13 @@ def begin(
     over = getattr(chosen, "over", "")
     if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
+    state: Any = strategy.begin(problem, chosen) if strategy.begin else None
     snapshot = Snapshot(
         strategy=strategy.name,
         problem=problem,
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
-        state=strategy.first_state(problem, chosen),
+        state=strategy.state(problem=problem, options=chosen) if state is None else state,
         by=by,
         prompts=dict(prompts or {}),
         rounds=rounds,

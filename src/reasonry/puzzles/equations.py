@@ -49,10 +49,10 @@ _POWER: Final = lazy_pattern(
     r"(?P<base>\d+(?:\.\d+)?)\s?(?:\^\s?(?P<power>\d{1,2})(?![\d.])|(?P<raised>[²³]))"
 )
 _TEX: Final = lazy_pattern(r"\\(?P<command>[A-Za-z]+|.)[ \t]*", re.DOTALL)
-_TEX_SIGNS: Final = {"times": "*", "cdot": "*", "div": "/", "$": "$", "quad": " ", "qquad": " ", "n": "\n"}
-_TEX_SPACES: Final = frozenset(
-    {",", ";", "!", ":", " ", "(", ")", "[", "]", "left", "right", "text", "mathrm", "boxed"}
-)
+_TEX_SIGNS: Final = {
+    **{"times": "*", "cdot": "*", "div": "/", "$": "$", "n": "\n"},
+    **dict.fromkeys([*",;!: ()[]", "quad", "qquad", "left", "right", "text", "mathrm", "boxed"], " "),
+}
 _FRACTION: Final = lazy_pattern(r"\\[dt]?frac\s*(?:\{([\d.,]+)\}\s*\{([\d.,]+)\}|(\d)(\d))")
 _FENCE: Final = lazy_pattern(r"```(?!json|text|math)\w+\n.*?(?:```|\Z)", re.DOTALL)
 _BULLET: Final = lazy_pattern(r"^[ \t]*(?:[*+•][ \t]+|\d{1,3}[.)][ \t]+)", re.MULTILINE)
@@ -97,15 +97,10 @@ def plain_text(text: str) -> str:
     text = _FENCE.sub("\n", text).replace("<<", " ; ").replace(">>", " ; ").replace("{,}", ",")
     text = re.sub(r"(?<=[A-Za-z])_\{[^{}\n]*\}", "_n", text)
     text = _FRACTION.sub(lambda match: "({}/{})".format(*[part for part in match.groups() if part]), text)
-    text = _TEX.sub(_replace_command, text)
+    text = _TEX.sub(lambda tex: _TEX_SIGNS.get(tex["command"], " § "), text)
     text = re.sub(r"(?<=[\d)])(?:\*\*| \*\* )(?=\d)", "^", _BULLET.sub("", text)).replace("**", " ")
     text = re.sub(r"\^\{(\d{1,2})\}", r"^\1", text).replace("{", " ").replace("}", " ").replace("`", " ")
     return _TIMES.sub(r"\1*\2", plain_signs(text))
-
-
-def _replace_command(match: re.Match[str]) -> str:
-    command = match["command"]
-    return _TEX_SIGNS.get(command) or (" " if command in _TEX_SPACES else " § ")
 
 
 def _equations(text: str) -> Iterator[tuple[str, str]]:
