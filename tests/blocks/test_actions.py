@@ -279,31 +279,9 @@ def test_a_tool_whose_arguments_nobody_knows_is_given_all() -> None:
     assert resolve_action(cards, Action("more", {"a": 1, "x": 1})) == Action("more", {"a": 1, "x": 1})
 
 
-MARKS = (
-    *(
-        "Action:",
-        "search[",
-        "]",
-        "(",
-        "\n",
-        "<tool_call>",
-        "</tool_call>",
-        "<function=search>",
-        "<parameter=words>",
-    ),
-    *(
-        "[TOOL_CALLS]",
-        "[ARGS]",
-        "<arg_key>",
-        "<answer>",
-        "</answer>",
-        '{"tool": "search"',
-        "}",
-        "Observation:",
-        "x",
-    ),
-)
-pieces = st.sampled_from(MARKS)
+MARKS = "Action: search[ ] ( <tool_call> </tool_call> <function=search> <parameter=words> [TOOL_CALLS] [ARGS] <arg_key>"
+MARKS += " <answer> </answer> } Observation: x"
+pieces = st.sampled_from([*MARKS.split(), '{"tool": "search"', "\n"])
 
 
 @pytest.mark.parametrize(
@@ -318,24 +296,15 @@ def test_an_answer_may_talk_about_calls(answer: str) -> None:
     assert found == (TurnRead("So it is.", answer=answer), "json")
 
 
+CALL = '<tool_call>{"name": "search"}</tool_call>'
+
+
 @pytest.mark.parametrize(
-    "call",
-    [
-        '<tool_call>{"name": "search", "arguments": {"words": "x"}}</tool_call>',
-        'I look it up: <tool_call>{"name": "search"}</tool_call>',
-        '<invoke name="search"><parameter name="words">x</parameter></invoke>',
-        "search(x)",
-        "<search>x</search>",
-        "Action: search[x]",
-    ],
+    ("before", "answer"),
+    [("<tool_call>search", "7"), ("I use <tool_call> tags.", "7"), ("search(x)", "7"), ("", f"See: {CALL}")],
 )
-def test_a_call_is_no_answer(call: str) -> None:
-    assert isinstance(read_turn(CARDS, [f"So it is.\n<answer>{call}</answer>"]), Unreadable)
-
-
-@pytest.mark.parametrize("before", ["<tool_call>search", "I use <tool_call> tags.", "search(x)"])
-def test_what_seems_to_call_outside_the_mark_is_asked_again(before: str) -> None:
-    assert isinstance(read_turn(CARDS, [f"{before}\n<answer>7</answer>"]), Unreadable)
+def test_what_seems_to_call_outside_the_mark_or_calls_in_it_is_asked_again(before: str, answer: str) -> None:
+    assert isinstance(read_turn(CARDS, [f"{before}\n<answer>{answer}</answer>"]), Unreadable)
 
 
 @given(st.text(max_size=200) | st.lists(pieces, max_size=12).map("".join))
