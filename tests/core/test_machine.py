@@ -126,17 +126,11 @@ def test_beginning_walks_to_the_first_stage_that_asks() -> None:
     assert one.effect.max_output_tokens == small.by_name["ask"].max_output_tokens == LONG_REPLY
 
 
-def test_a_stage_that_wants_nothing_is_passed_through() -> None:
+def test_a_stage_that_wants_nothing_is_passed_through_and_a_run_without_an_answer_has_failed() -> None:
     step = begin(strategy(), "P")
-    assert step.snapshot.stage == "end"
+    assert (step.snapshot.stage, step.snapshot.status) == ("end", "failed")
     assert step.edges == (("start", "ask"), ("ask", "end"))
     assert step.thoughts == (Thought("heard", stage="ask"),)
-
-
-def test_a_run_without_an_answer_has_failed_and_one_with_an_answer_is_done() -> None:
-    assert begin(strategy(), "P").snapshot.status == "failed"
-    step = begin(strategy(Ask("?")), "P")
-    assert advance(strategy(Ask("?")), step.snapshot, "e1", said("yes")).snapshot.status == "done"
 
 
 def test_a_strategy_for_guided_use_is_not_driven() -> None:
@@ -204,7 +198,7 @@ def test_an_event_of_the_wrong_kind_is_refused(effect: Effect, event: Event) -> 
 def test_a_run_that_has_ended_takes_no_more_events() -> None:
     small = strategy(Ask("?"))
     ended = advance(small, begin(small, "P").snapshot, "e1", said("yes")).snapshot
-    assert open_effects(ended) == ()
+    assert (ended.status, open_effects(ended)) == ("done", ())
     for event in (said("late"), Stopped("cancelled")):
         with pytest.raises(ConflictError, match="has ended"):
             advance(small, ended, "e1", event)
@@ -351,19 +345,10 @@ def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
         Conclusion("so far", "max_calls", "limit", certainty="best_so_far"),
         8,
     )
-    without = advance(small, begin(small, "P").snapshot, None, Stopped("max_calls")).snapshot
-    assert (without.status, without.conclusion) == (
-        "failed",
-        Conclusion(None, "max_calls", certainty="best_so_far"),
-    )
-
-
-def test_a_cancelled_run_has_no_answer() -> None:
-    small = strategy(Ask("?"))
-    ended = advance(small, begin(small, "P").snapshot, None, Stopped("cancelled", usage=Usage())).snapshot
-    assert ended.status == "cancelled"
-    assert ended.conclusion == Conclusion(None, "cancelled", certainty="best_so_far")
-    assert open_effects(ended) == ()
+    for reason, status in (("max_calls", "failed"), ("cancelled", "cancelled")):
+        ended = advance(small, begin(small, "P").snapshot, None, Stopped(reason, usage=Usage())).snapshot
+        assert (ended.status, open_effects(ended)) == (status, ())
+        assert ended.conclusion == Conclusion(None, reason, certainty="best_so_far")
 
 
 # -- walking

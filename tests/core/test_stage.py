@@ -80,11 +80,13 @@ def three_questions(state: Log) -> Body:
 # -- yields
 
 
-def test_a_stage_of_several_yields_goes_on_from_answer_to_answer() -> None:
+def test_a_stage_of_several_yields_goes_on_from_answer_to_answer_and_records_each_thought_once() -> None:
     steps = playing(thinking(three_questions), *map(ToolReturned, "abc"))
     assert [ids(step) for step in steps] == [["e1"], ["e2"], ["e3"], []]
     assert [step.edges for step in steps] == [(), (), (), (("think", "end"),)]
     assert steps[-1].snapshot.conclusion == Conclusion("a b c")
+    assert [told(step) for step in steps] == [["before 0"], ["before 1"], ["before 2"], ["done"]]
+    assert {thought.stage for step in steps for thought in step.thoughts} == {"think"}
 
 
 def test_conclusion_and_readers_see_the_state_of_the_last_yield() -> None:
@@ -103,12 +105,6 @@ def test_conclusion_and_readers_see_the_state_of_the_last_yield() -> None:
     steps = playing(thinking(ask, read=read), Answered("a"), Answered("b"))
     assert [step.snapshot.state.heard for step in steps] == [(), ("a",), ("a", "b")]
     assert seen == [(), ("a",)]
-
-
-def test_thoughts_are_recorded_once_when_their_yield_is_reached() -> None:
-    steps = playing(thinking(three_questions), *map(ToolReturned, "abc"))
-    assert [told(step) for step in steps] == [["before 0"], ["before 1"], ["before 2"], ["done"]]
-    assert {thought.stage for step in steps for thought in step.thoughts} == {"think"}
 
 
 def test_thoughts_before_a_failure_stay() -> None:

@@ -54,10 +54,15 @@ async def ask(desk: Calls, *asks: Ask | tuple[str, Ask]) -> list[Any]:
 # -- one flight
 
 
-async def test_equal_questions_asked_at_once_share_one_call_which_is_paid_once() -> None:
+async def test_equal_questions_asked_at_once_share_one_call_which_is_paid_once_and_one_asked_later_does_not() -> (
+    None
+):
     model = CountingModel(latency_s=0.01, usage=Usage(input_tokens=5))
-    answers = await ask(calls(model), Ask("same"), Ask("same"), Ask("same"))
+    desk = calls(model)
+    answers = await ask(desk, Ask("same"), Ask("same"), Ask("same"))
     assert model.calls == 1
+    await ask(desk, Ask("same"))
+    assert model.calls == 2
     assert [one.text for one in answers] == ["same of e1"] * 3
     assert [one.usage.calls for one in answers] == [1, 0, 0]
     assert [one.usage.input_tokens for one in answers] == [5, 0, 0]
@@ -86,14 +91,6 @@ async def test_another_model_is_another_call() -> None:
     judge.name = "judge"
     await ask(calls(model, judge=judge), Ask("same"), Ask("same", by="judge"))
     assert (model.calls, judge.calls) == (1, 1)
-
-
-async def test_a_question_asked_again_later_is_a_call_of_its_own() -> None:
-    model = CountingModel()
-    desk = calls(model)
-    await ask(desk, Ask("same"))
-    await ask(desk, Ask("same"))
-    assert model.calls == 2
 
 
 async def test_those_who_share_a_call_share_its_failure() -> None:

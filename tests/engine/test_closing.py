@@ -263,15 +263,6 @@ def turns_told(asked: list[str]) -> list[str]:
     return [text.rpartition("Turns left before the answer is due: ")[2][:1] for text in asked]
 
 
-async def test_a_turn_is_told_how_many_are_left_by_the_calls() -> None:
-    model = Noting()
-    await reacted(Budget(calls=4), model=model)
-    first, second, third, last = model.told
-    assert "Turns left" not in first
-    assert turns_told([second, third]) == ["2", "1"]
-    assert LAST_QUESTION in last
-
-
 async def test_a_fork_is_told_how_many_calls_it_has_itself() -> None:
     model, engines, chosen = Noting(), engine(), read_options(REACT, {"tools": [CARD], "max_steps": 1000})
     run_id = await accept(engines, order(REACT, chosen, Budget(calls=6)))

@@ -94,14 +94,6 @@ async def test_several_lines_without_a_field_are_not_taken_for_the_answer() -> N
     assert await coached.status(shown["run_id"]) == shown
 
 
-async def test_part_of_a_round_may_be_answered_and_status_says_what_is_left() -> None:
-    coached = coach()
-    shown = await coached.start(order(steps=1, width=2), NOBODY)
-    shown = await coached.answer(shown["run_id"], [{"id": "e2", "answer": "two"}], by(NOBODY))
-    assert [one["id"] for one in shown["questions"]] == ["e1"]
-    assert await coached.status(shown["run_id"]) == shown
-
-
 @pytest.mark.parametrize(
     ("answers", "error"),
     [

@@ -41,13 +41,6 @@ def test_prompts_are_restored_as_they_were(asked: list[tuple[str, str]]) -> None
         assert restoring.restore(effect_id, *shortening.shorten(effect_id, prompt)) == prompt
 
 
-def test_a_prompt_that_adds_to_the_one_before_is_kept_as_what_it_adds() -> None:
-    log, text = PromptLog(), ""
-    for number in range(100):
-        text += f"{number:02}."
-        assert log.shorten(f"e{number + 1}", text) == (3 * number, f"{number:02}.")
-
-
 THREADS: set[int] = set()
 
 

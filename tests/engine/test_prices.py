@@ -199,20 +199,17 @@ async def test_a_comparison_takes_no_limit_on_dollars_without_a_price(
         for price in ((), "1/2")
     )
     problems = ProblemSet("sums", [Item("one", "1 + 1?", "2")])
+    unjudged = RunRequest(
+        participants=Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2"), budget=budget
+    )
     async with App("memory") as app:
+        with pytest.raises(UsageError, match=r"needs the price of .*llama"):
+            Comparison(app, problems, ["self_consistency"], unjudged, **terms, judge="model")
         with pytest.raises(UsageError, match="needs the price") as caught:
             Comparison(app, problems, ["self_consistency"], unknown, **terms)
         assert caught.value.code == "price_unknown"
         assert await app.store.runs() == []
         Comparison(app, problems, ["self_consistency"], priced, **terms)
-
-
-async def test_the_judge_of_a_comparison_needs_a_price_too() -> None:
-    problems, terms = ProblemSet("sums", [Item("one", "1 + 1?", "2")]), {"total_usd": 1.0, "judge": "model"}
-    async with App("memory") as app:
-        participants = Participants(model=SOLD, judge_model=UNKNOWN, price=f"{SOLD.name}=1/2")
-        with pytest.raises(UsageError, match=r"needs the price of .*llama"):
-            Comparison(app, problems, ["self_consistency"], RunRequest(participants=participants), **terms)
 
 
 async def test_a_price_alone_runs_no_comparison_anew() -> None:

@@ -27,9 +27,6 @@ from reasonry.reading.verdicts import read_score
         ('```\n["a", "b"]\n```', ["a", "b"], "fenced"),
         ('I propose {"thoughts": ["a"]}.', ["a"], "embedded"),
         ("{'thoughts': ['a']}", ["a"], "repaired"),
-        ("1. a\n2. b", ["a", "b"], "list"),
-        ("1) a\n2) b", ["a", "b"], "list"),
-        ("1: a\n2: b", ["a", "b"], "list"),
         ("Here you go:\n1. a\n   goes on\n2. b\n\nI hope this helps!", ["a\ngoes on", "b"], "list"),
         ("1. a\n\nand why\n\n2. b", ["a\nand why", "b"], "list"),
         ("1. a\n- with a part\n2. b", ["a\n- with a part", "b"], "list"),
@@ -275,10 +272,3 @@ def test_no_text_makes_it_raise_and_every_score_is_from_0_to_1(text: str) -> Non
     assert all(0 <= score <= 1 for score in scores.values())
     assert set(scores) <= {"t1", "t2", "t3"}
     assert (mode == "none") == (not scores)
-
-
-@given(st.lists(st.floats(0, 1).map(lambda x: round(x, 3)), min_size=1, max_size=8))
-def test_scores_by_position_come_back_as_given(scores: list[float]) -> None:
-    thoughts = [f"thought number {n}" for n in range(len(scores))]
-    text = json.dumps({"scores": {str(n): score for n, score in enumerate(scores, start=1)}})
-    assert list(parse_scores(text, thoughts)[0].values()) == scores
