@@ -104,7 +104,6 @@ def test_a_base_installation_thinks_coaches_and_solves(called: Any) -> None:
             ["coach", "start", "What is 6 * 7?", "--strategy", "step_back"],
             ["runs", "replay", "last"],
             ["strategies"],
-            ["tools", "list"],
             ["doctor"],
         )
     assert [code for code, _ in documents] == [0] * len(documents), documents
@@ -127,7 +126,6 @@ def test_what_is_missing_is_named_with_what_needs_it_and_nothing_is_begun(
     called: Any, tmp_path: Path
 ) -> None:
     (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7\n")
-    (tmp_path / "code.py").write_text("6 * 7", "utf-8")
     offline = ["--model", "offline"]
     wanted = {
         "anthropic": ["solve", "P", "--model", "anthropic:claude-haiku-5-5"],
@@ -143,14 +141,10 @@ def test_what_is_missing_is_named_with_what_needs_it_and_nothing_is_begun(
             str(tmp_path / "paper.pdf"),
             *offline,
         ],
-        "sandbox": ["tools", "run", "py_executor", "--code", str(tmp_path / "code.py"), "--sandbox", "monty"],
     }
     *failed, (_, listed) = called(*wanted.values(), ["runs", "list"])
     for (extra, words), (code, document) in zip(wanted.items(), failed, strict=True):
-        sandbox = extra == "sandbox"
-        assert (code, document["error"]["code"]) == (
-            (9, "sandbox_unavailable") if sandbox else (2, "extra_missing")
-        ), words
+        assert (code, document["error"]["code"]) == (2, "extra_missing"), words
         assert document["error"]["extra"] == extra
         assert install_hint(extra) in document["error"]["message"]
     assert listed["runs"] == []

@@ -105,7 +105,7 @@ def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     assert unknown["code"] == "not_found"
     assert "`sessions list`" in unknown["message"]
     refused = raw.call("sequentialthinking", **{**thought(1), "sessionId": shown["session_id"]})["error"]
-    assert "`coach` with `cancel`" in refused["message"]
+    assert "`coach` with `answer`" in refused["message"]
     assert "reasonry" not in refused["message"]
 
 

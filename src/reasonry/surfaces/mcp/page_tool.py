@@ -67,7 +67,6 @@ def page_tool(app: App) -> McpTool:
         **dict.fromkeys(("kind", "id", "title", "status", "path", "url", "note"), text),
         "answer": {"type": ["string", "null"]},
         "nodes": {"type": "object"},
-        "spend": {"type": "object"},
         "page": {"type": "object"},
     }
     return McpTool(
