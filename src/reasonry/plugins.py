@@ -60,13 +60,11 @@ class Plugins:
         self._lock = threading.RLock()
 
     @cached_property
-    def _points(self) -> dict[tuple[str, str], list[EntryPoint]]:
-        """The entry points by kind and full name, sorted. Entry points that share a name are ambiguous."""
-        points: dict[tuple[str, str], list[EntryPoint]] = {}
-        for point in self._find():
-            kind = point.group.removeprefix("reasonry.")
-            points.setdefault((kind, f"{_distribution(point)[0]}/{point.name}"), []).append(point)
-        return dict(sorted(points.items(), key=lambda entry: entry[0][::-1]))
+    def _points(self) -> dict[tuple[str, str], EntryPoint]:
+        """The entry points by kind and full name, sorted by name."""
+        found = [(f"{_distribution(point)[0]}/{point.name}", point) for point in self._find()]
+        found.sort(key=lambda entry: (entry[0], entry[1].group))
+        return {(point.group.removeprefix("reasonry."), name): point for name, point in found}
 
     def describe(self) -> list[dict[str, str]]:
         """Return a row for each entry point, by package and name. Loads nothing.
@@ -77,21 +75,13 @@ class Plugins:
         columns = ("kind", "name", "package", "version", "place")
         return [
             dict(zip(columns, (*key, *_distribution(point), point.value), strict=True))
-            for key, points in self._points.items()
-            for point in points
+            for key, point in self._points.items()
         ]
 
     def names(self, kind: str) -> list[str]:
-        """Return the unambiguous full names of a kind."""
-        return [name for each, name in self._points if each == kind and not self._naming_fault(each, name)]
-
-    def _naming_fault(self, kind: str, name: str) -> str:
-        points = self._points.get((kind, name), ())
-        if len(points) > 1:
-            return f"{len(points)} entry points of the package have this name"
-        if points and not (_NAME.fullmatch(points[0].name) and _WHOLE.fullmatch(name)):
-            return "its name may have letters, digits, `_`, `.` and `-`, at most 64"
-        return ""
+        """Return the legal full names of a kind."""
+        points = self._points.items()
+        return [name for (each, name), point in points if each == kind and _NAME.fullmatch(point.name)]
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
         """Load a part by its name.
@@ -107,10 +97,7 @@ class Plugins:
             raise self._unknown(*key)
         with self._lock:
             if key not in self._loaded:
-                fault = self._naming_fault(*key)
-                self._loaded[key] = (
-                    (None, fault) if fault else _attempt(lambda: read(key[1], self._points[key][0].load()))
-                )
+                self._loaded[key] = _attempt(lambda: read(key[1], _load(self._points[key])))
         loaded, fault = self._loaded[key]
         if fault:
             raise _failure(*key, fault)
@@ -206,6 +193,12 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     name = point.dist.name if point.dist is not None else ""
     version = point.dist.version if point.dist is not None else ""
     return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version
+
+
+def _load(point: EntryPoint) -> Any:
+    if not _NAME.fullmatch(point.name):
+        raise UsageError("its name may have letters, digits, `_`, `.` and `-`, at most 64")
+    return point.load()
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:

@@ -70,8 +70,6 @@ def install_faulty(target: Path) -> None:
         f"reasonry.{kind}": {"number": "faulty_number:VALUE"} for kind in ("verifiers", "models", "tools")
     }
     lay_out(target, "Faulty_Parts", "0.1", {"reasonry.strategies": {**strategies, "a b": "x:y"}, **others})
-    points = target / "faulty_parts-0.1.dist-info" / "entry_points.txt"
-    points.write_text(points.read_text("utf-8") + "[reasonry.models]\ntwice = a:b\ntwice = c:d\n", "utf-8")
 
 
 def lay_out(target: Path, name: str, version: str, points: Mapping[str, Mapping[str, str]]) -> None:

@@ -109,7 +109,6 @@ def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tm
     for name, reason in reasons.items():
         assert reason in why[name], name
     assert why["form"]
-    assert "2 entry points" in rows["models", "faulty-parts/twice"]["why"]
     assert "callable" in rows["verifiers", "faulty-parts/number"]["why"]
     assert "neither a tool nor a callable" in rows["tools", "faulty-parts/number"]["why"]
     assert rows["strategies", STRATEGY]["version"] == "1.0.0"
@@ -261,7 +260,6 @@ def test_names_are_whole_and_spelled_as_one_likes() -> None:
     [
         ({"model": f"{PACKAGE}/fixed"}, "plugin_failed", "say what to answer"),
         ({"model": f"{PACKAGE}/fixd:1"}, "invalid_request", f"Did you mean {PACKAGE}/fixed?"),
-        ({"model": "faulty-parts/twice"}, "plugin_failed", "2 entry points"),
         ({"model": "no-package/x:1"}, "invalid_request", "there is no model"),
         ({"verifier": f"{PACKAGE}/between:x"}, "plugin_failed", "LOW..HIGH"),
         ({"verifier": "no-package/x"}, "invalid_request", "there is no verifier"),
