@@ -1,20 +1,4 @@
-"""Every exception of Reasonry, drawn as a tree.
-
-    ReasonryError
-    ├── UsageError                the caller broke a rule; nothing has changed
-    │   ├── InvalidStrategyError  a strategy's table does not hold together
-    │   ├── IllegalTransitionError  the table has no such edge
-    │   ├── NotFoundError         nothing has that name or id
-    │   ├── ConflictError         it exists, but not in a state that allows this
-    │   ├── MissingExtraError     an optional part of the installation is not there
-    │   ├── AnswerRefusedError    unreadable answers to a coached run; the other answers were accepted
-    │   └── TooLargeError         an input is over its limit
-    └── WorldError                the world answered badly; may be worth another try
-        ├── ModelError            a provider, a script or a recording
-        ├── ToolError             a tool, here or on another server
-        ├── SandboxError          code that could not be run safely
-        ├── StoreError            the store of runs and sessions
-        └── OverloadedError       this process is at its limit
+"""Every exception of Reasonry: the caller breaks a rule (`UsageError`), or the world fails (`WorldError`).
 
 Every exception has a stable `code`, a message that says what to do, and `details`, which hold the legal choices.
 Failures of the world that reach a run do so as `Failed` events, never as exceptions.

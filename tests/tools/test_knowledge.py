@@ -109,7 +109,7 @@ def test_of_a_pdf_the_page_is_cited(tmp_path: Path) -> None:
     with Library.open([path]) as library:
         best = library.passages("what is the moon made of")[0]
     assert (best.page, best.line, "cheese" in best.text) == (2, None, True)
-    assert best.citation == "report.pdf, page 2"
+    assert best.source == "report.pdf"
     assert best.document()["page"] == 2
 
 

@@ -18,11 +18,10 @@ from ..engine.prices import PriceOf, no_price
 from ..engine.usage import Stated, meter
 from ..errors import ModelError
 from ..system import Output, bare_environment, run_child, split_command
+from .http_session import DEFAULT_TIMEOUT_S
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-TIMEOUT_S = 600.0
-"""The time limit of a question without its own."""
 
 _TEXTS = ("result", "response", "text")
 _AROUND = ("type", "session_id", "stats", "usage")
@@ -54,7 +53,7 @@ class CommandModel(Model):
             BrokenReplyError: The output is empty or too long.
         """
         asked, reply, printed = question.ask.text, Output(MAX_REPLY_BYTES), Output(MAX_ERROR_BYTES)
-        limit_s = question.timeout_s or TIMEOUT_S
+        limit_s = question.timeout_s or DEFAULT_TIMEOUT_S
         with tempfile.TemporaryDirectory(prefix="reasonry-", ignore_cleanup_errors=True) as folder:
             try:
                 ended = await run_child(

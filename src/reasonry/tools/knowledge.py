@@ -61,11 +61,6 @@ class Passage(Struct, frozen=True, omit_defaults=True):
     line: int | None = None
     page: int | None = None
 
-    @property
-    def citation(self) -> str:
-        """The place of the passage, as text."""
-        return f"{self.source}, page {self.page}" if self.page else f"{self.source}, line {self.line}"
-
     def document(self) -> dict[str, Any]:
         """Return it as JSON data."""
         return msgspec.to_builtins(self)
