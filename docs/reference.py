@@ -254,7 +254,7 @@ def _bounds(schema: Schema) -> str:
 # -- Python
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Solving": ("solve", "solve_sync", "select", "stream", "Retry", "Result", "Termination", "Usage"),
+    "Solving": ("solve", "solve_sync", "select", "stream", "Result", "Termination", "Usage"),
     "Limits": ("Budget", "Policy", "RateLimits"),
     "Coached runs": ("coach", "Coaching"),
     "Guided thinking": (

@@ -15,9 +15,9 @@ def population(city: str) -> int:
     return {"Rome": 2_750_000}[city]
 
 
-def in_digits(problem: str, path: list[str], final: bool) -> reasonry.Retry | None:
+def in_digits(problem: str, path: list[str], final: bool) -> str | None:
     """Refute an answer that is no number in digits."""
-    return reasonry.Retry("Give the number in digits.") if final and not path[-1].isdigit() else None
+    return "Give the number in digits." if final and not path[-1].isdigit() else None
 
 
 async def model(messages: list[dict[str, str]]) -> str:

@@ -203,8 +203,8 @@ async def test_a_verifier_has_a_short_strategy_ask_again_with_its_reason(
     async def model(messages: list[dict[str, str]]) -> str:
         return "second" if reason and messages[-1]["content"].endswith(reason) else "first"
 
-    def check(problem: str, path: list[str]) -> reasonry.Retry | None:
-        return reasonry.Retry(reason) if reason and path[-1] == "first" else None
+    def check(problem: str, path: list[str]) -> str | None:
+        return reason if reason and path[-1] == "first" else None
 
     result = await reasonry.solve("a poem", strategy=one, model=model, verifier=check, store="memory")
     assert (result.answer, result.outcome) == (answer, "answered")

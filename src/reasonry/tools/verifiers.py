@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from msgspec import Struct
-
 from ..blocks.answer_form import OUTPUT
 from ..blocks.data_types import read_as
 from ..core.effects import Verify
@@ -167,23 +165,12 @@ class TypeVerifier:
         return Verified("unknown", "it fits the type")
 
 
-class Retry(Struct, frozen=True):
-    """A verifier's verdict that refutes a candidate and has the model try again.
-
-    Args:
-        reason: The fault, worded for the model.
-    """
-
-    reason: str
-
-
 class CallableVerifier:
     """Asks a Python callable `(problem, path)`, with an optional third parameter `final`.
 
     The callable checks every candidate, intermediate steps included; `final` says whether the candidate claims to be
-    the answer. `True` (or `"right"`) proves it right and ends the run; `False` (or `"wrong"`) drops it;
-    `Retry(REASON)`, or a text from a file's `verify`, drops it with a reason; `None` (or `"unknown"`) decides nothing.
-    A `Verified` is used unchanged. Any other value is a failure of the callable.
+    the answer. `True` proves it right and ends the run; `False` drops it; a text drops it with this reason; `None`
+    decides nothing. A `Verified` is used unchanged. Any other value is a failure of the callable.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -249,10 +236,6 @@ def _verdict(verdict: Any) -> Verified:
             return Verified("right")
         case False:
             return Verified("wrong", "the verifier says so")
-        case Retry(reason=reason):
-            return Verified("wrong", reason[:500])
-        case "right" | "wrong" | "unknown":
-            return Verified(verdict)
         case str():
             return Verified("wrong", verdict[:500])
         case None:

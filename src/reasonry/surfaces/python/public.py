@@ -10,7 +10,6 @@ from ...engine.rate_limits import RateLimits as RateLimits
 from ...engine.result import Result as Result, Termination as Termination
 from ...errors import ReasonryError as ReasonryError, UsageError as UsageError, WorldError as WorldError
 from ...strategies import STRATEGIES as STRATEGIES
-from ...tools.verifiers import Retry as Retry
 from ..sequential_thinking import loop_limit as loop_limit
 from .solving import Coaching as Coaching, coach as coach, select as select, solve as solve
 from .solving import solve_sync as solve_sync

@@ -69,8 +69,8 @@ async def solve(
         budget: Hard limits. A run ends with an answer before it exceeds a limit. Defaults to 30 calls; `Budget()` sets
             no limit.
         store: A value of `--store`, or a store. Defaults to `REASONRY_STORE`, else the user's data folder.
-        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | Retry | None`, which may take
-            `final`, whether the candidate claims to be the answer, as a third parameter.
+        verifier: A value of `--verifier`, or a callable `(problem, path) -> bool | str | None`, whose text is the
+            fault. It may take `final`, whether the candidate claims to be the answer, as a third parameter.
         judge_model: The model that scores thoughts. Defaults to `model`.
         draft_model: The model that proposes thoughts. Defaults to `model`.
         tools: Python callables, or objects of the `Tool` port.
