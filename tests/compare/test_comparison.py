@@ -13,11 +13,11 @@ from reasonry.compare.comparison import Comparison
 from reasonry.compare.grading import Item
 from reasonry.compare.problem_set import ProblemSet
 from reasonry.core.events import Answered, Usage
-from reasonry.engine.ports import OnText, Question
+from reasonry.engine.ports import Model, OnText, Question
 from reasonry.errors import UsageError
 
 
-class Cashier:
+class Cashier(Model):
     """Takes a dollar a sample; the last sample of a long problem is never answered while short ones come in."""
 
     name = "cashier"
@@ -33,11 +33,8 @@ class Cashier:
             await asyncio.sleep(0.1)
         return Answered('{"reasoning": "", "answer": "4"}', usage=Usage(usd=1.0))
 
-    async def close(self) -> None:
-        pass
 
-
-class Speaker:
+class Speaker(Model):
     """Says the same to everything, once it may, and keeps what it was asked."""
 
     def __init__(self, name: str, says: str) -> None:
@@ -50,9 +47,6 @@ class Speaker:
         self.asked.set()
         await self.free.wait()
         return Answered(f'{{"reasoning": "", "answer": "{self.says}"}}')
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.mark.anyio

@@ -19,6 +19,7 @@ from reasonry.compare.problem_set import ProblemSet, open_dataset
 from reasonry.compare.recorded_table import recorded_table, score_again
 from reasonry.compare.standings import Report
 from reasonry.core.budget import Budget
+from reasonry.engine.ports import Model
 from reasonry.errors import ConflictError, ModelError, UsageError
 from reasonry.models.scripted import RecordedModel, ScriptedModel
 from reasonry.strategies import STRATEGIES
@@ -27,7 +28,7 @@ SCOREBOARD = sorted((Path(__file__).parents[2] / "scoreboard").glob("*.jsonl"))
 STRATEGY_NAMES = ["direct", "self_consistency(samples=3, stop=full)", "react"]
 
 
-class Uneven:
+class Uneven(Model):
     """Breaks down at times, forgets its form at others, and else counts its calls."""
 
     name = "uneven"
@@ -52,9 +53,6 @@ class Uneven:
             }
         )
         return await script.answer(question)
-
-    async def close(self) -> None:
-        pass
 
 
 async def recorded(path: Path, problems: ProblemSet) -> Report:

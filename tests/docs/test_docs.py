@@ -195,10 +195,6 @@ def test_no_generated_part_is_stale() -> None:
     assert checked.returncode == 0, f"run: uv run python docs/generate.py\n{checked.stdout}{checked.stderr}"
 
 
-def test_generating_twice_gives_the_same() -> None:
-    assert generator().picture() == generator().picture()
-
-
 def test_markers_that_are_missing_are_an_error() -> None:
     with pytest.raises(ValueError, match="markers of 'help'"):
         generator().filled("# A page\n", "help", "text")

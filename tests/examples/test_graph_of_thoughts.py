@@ -12,14 +12,14 @@ import pytest
 from reasonry import solve
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
-from reasonry.engine.ports import OnText, Question
+from reasonry.engine.ports import Model, OnText, Question
 
 pytestmark = pytest.mark.anyio
 
 FOLDER = Path(__file__).parents[2] / "examples/reasonry-example-plugin/src"
 
 
-class Careless:
+class Careless(Model):
     """Sorts all numbers it is shown, and loses one now and then."""
 
     name = "careless"
@@ -37,9 +37,6 @@ class Careless:
         if chance.random() < self.carelessness:
             numbers.pop(chance.randrange(len(numbers)))
         return Answered(json.dumps({"numbers": numbers}))
-
-    async def close(self) -> None:
-        pass
 
 
 async def sort(model: Careless, numbers: list[int], monkeypatch: pytest.MonkeyPatch, **options: int) -> str:

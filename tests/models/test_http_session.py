@@ -6,6 +6,7 @@ import asyncio
 import datetime
 import gc
 import ssl
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
@@ -254,7 +255,8 @@ async def test_a_long_prompt_is_sent_whole() -> None:
 
 
 def test_a_loop_that_ends_takes_its_connections_with_it(caplog: pytest.LogCaptureFixture) -> None:
-    with ModelServer() as server:
+    with ModelServer() as server, warnings.catch_warnings():
+        warnings.simplefilter("error")
         model = OpenAICompatibleModel(server.url, "m")
         for _ in range(2):
             assert asyncio.run(model.answer(question())).text

@@ -242,8 +242,3 @@ async def test_other_ways_to_search_solve_it_too(options: dict[str, Any]) -> Non
         assert puzzle is not None
         outcome = await solve(problem, **options)
         assert check(outcome.answer or "", puzzle) == (True, "")
-
-
-def test_it_says_what_it_serves() -> None:
-    assert read_puzzle("Write a poem about 24") is None
-    assert read_puzzle(PROBLEM) == Puzzle(tuple(map(Fraction, (4, 9, 10, 13))), Fraction(24))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import warnings
 
 import msgspec
 import pytest
@@ -60,21 +58,6 @@ async def test_a_connection_the_server_has_closed_is_not_used_again() -> None:
         await model.close()
 
 
-def test_one_model_serves_loop_after_loop() -> None:
-    with ModelServer() as server, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = OpenAICompatibleModel(server.url, "a")
-
-        async def once(close: bool) -> str:
-            answer = await model.answer(question())
-            if close:
-                await model.close()
-            return answer.text
-
-        assert asyncio.run(once(True)) == asyncio.run(once(True))
-        gc.collect()
-
-
 @pytest.mark.anyio
 async def test_a_packed_reply_is_unpacked() -> None:
     with ModelServer(faults=[Fault(kind="gzip")], replies=["packed"]) as server:
@@ -89,14 +72,6 @@ async def test_no_server_at_all_is_worth_another_try() -> None:
         await model.answer(question())
     assert caught.value.retryable
     await model.close()
-
-
-@pytest.mark.anyio
-async def test_a_redirect_is_not_followed() -> None:
-    with ModelServer(faults=[Fault(kind="redirect")]) as server:
-        async with model_over(server) as model:
-            with pytest.raises(ModelError, match="redirect"):
-                await model.answer(question())
 
 
 @pytest.mark.parametrize(

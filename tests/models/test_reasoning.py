@@ -10,7 +10,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Usage
 from reasonry.engine.engine import Engine
 from reasonry.engine.policy import Performers
-from reasonry.engine.ports import OnText, Question
+from reasonry.engine.ports import Model, OnText, Question
 from reasonry.models.choose import open_model
 from reasonry.models.known import SETTING, reasons_by_itself
 from reasonry.stores import open_store
@@ -67,7 +67,7 @@ def test_the_setting_takes_the_name_alone() -> None:
     assert getattr(open_model("openai-compatible:http://127.0.0.1:1/v1#mine", {}), "reasons", None) is False
 
 
-class Listening:
+class Listening(Model):
     """Stands where a paid model would; keeps what it is asked."""
 
     name = "listening"
@@ -79,9 +79,6 @@ class Listening:
     async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
         self.asked.append(question.ask)
         return Answered("3 + 4 = 7. <answer>7</answer>", usage=Usage())
-
-    async def close(self) -> None:
-        pass
 
 
 @pytest.mark.anyio

@@ -140,14 +140,3 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     for path in (str(tmp_path), str(tmp_path / "no" / "such.jsonl"), "a\0b"):
         with pytest.raises(UsageError, match="cannot be written"):
             Recorder(ScriptedModel.of(), path)
-
-
-@pytest.mark.parametrize(
-    "line", ["{", "[]", '{"stage": "a"}', '{"stage":"a","digest":"x","sample":0,"reply":5}']
-)
-def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "answers.jsonl"
-    path.write_text(line, "utf-8")
-    with pytest.raises(UsageError, match="line 1 of the recording") as error:
-        RecordedModel(str(path))
-    assert error.value.details["line"] == 1

@@ -2,9 +2,9 @@
 
 Each kind is one way to answer `tools/list` or `tools/call`; all else is answered as a good server would. The kind
 `named A,B` lists tools of those names; `changes its list` offers others once it was called; `hangs FILE` writes into
-the file that it was called, and never answers; `slow FILE HOW SECONDS` writes its process id into the file, and `opens`
-or `closes` only after so long, whoever asks it to end, or is `well`. What a tool returns begins with `owned`, except
-where it serves well before it does harm.
+the file that it was called, and never answers; `waits FILE HOW SECONDS` writes its process id into the file, and
+`opens` or `closes` only after so long, whoever asks it to end, or is `well`. What a tool returns begins with `owned`,
+except where it serves well before it does harm.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def calling(kind: str, id: Any, name: str, count: int) -> None:
 def serve(kind: str) -> None:
     """Read requests until there are no more."""
     counts, seconds = itertools.count(1), {"opens": 0.0, "closes": 0.0}
-    if kind.startswith("slow "):
+    if kind.startswith("waits "):
         _, pid_file, how, wait = kind.split()
         seconds[how] = float(wait)
         signal.signal(signal.SIGTERM, signal.SIG_IGN if seconds["closes"] else signal.SIG_DFL)

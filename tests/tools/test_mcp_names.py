@@ -114,15 +114,6 @@ async def test_a_list_that_changes_later_changes_nothing() -> None:
             await catalog.call("knowledge", {})
 
 
-async def test_a_list_that_has_changed_when_it_is_opened_again_keeps_to_the_rule() -> None:
-    for kind, names in (
-        ("named climate", ["climate"]),
-        ("named climate,py_executor", ["climate", "python.py_executor"]),
-    ):
-        async with catalog_of(kind) as catalog:
-            assert list(catalog.tools) == names
-
-
 async def test_two_servers_of_one_name_keep_all_tools_apart() -> None:
     async with catalog_of("named climate,knowledge", "named climate,wind") as catalog:
         assert list(catalog.tools) == ["python1.climate", "python1.knowledge", "python2.climate", "wind"]

@@ -8,6 +8,7 @@ import pytest
 
 from reasonry import solve
 from reasonry.models.scripted import ScriptedModel
+from reasonry.tools.catalog import built_in
 
 pytestmark = pytest.mark.anyio
 
@@ -58,3 +59,14 @@ async def test_self_ask_looks_its_questions_up_in_the_documents(document: str) -
     result = await solve("How tall?", strategy="self_ask", model=model, context=[document], store="memory")
     assert result.answer == "122 cm"
     assert "122 cm" in result.details["sub_questions"][0]["answer"]
+
+
+async def test_a_strategy_gets_what_it_names(document: str) -> None:
+    names = ["py_executor", "check_claim", "search_documents"]
+    executor, claims, search = built_in(names, documents=[document])
+    assert (await executor.call({"code": "6 * 7"}))["value"] == 42
+    assert claims.name == "check_claim"
+    assert "122 cm" in str(await search.call({"query": "penguin"}))
+    search.close()  # pyright: ignore[reportAttributeAccessIssue]
+    assert built_in([]) == []
+    assert built_in(["search_documents"]) == []
