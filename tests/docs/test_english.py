@@ -122,18 +122,9 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_help_errors_and_other_messages_are_in_plain_english(room: str) -> None:
-    found = {
-        path.name: [fault for text in texts_of(path) for fault in faults_in(text)] for path in files(room)
-    }
-    assert {name: faults for name, faults in found.items() if faults} == {}
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_docstrings_and_comments_are_in_plain_english(room: str) -> None:
-    found = {
-        path.name: [fault for text in notes_of(path) for fault in faults_in(text)] for path in files(room)
-    }
+def test_messages_docstrings_and_comments_are_in_plain_english(room: str) -> None:
+    texts = {path.name: (*texts_of(path), *notes_of(path)) for path in files(room)}
+    found = {name: [fault for text in each for fault in faults_in(text)] for name, each in texts.items()}
     assert {name: faults for name, faults in found.items() if faults} == {}
 
 

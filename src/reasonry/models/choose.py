@@ -294,11 +294,7 @@ def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, 
     ]
     names, others = installed_models(environ), has_extra("providers")
     local = f"at {ollama_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
-    key = (
-        "REASONRY_API_KEY is set"
-        if environ.get("REASONRY_API_KEY")
-        else "REASONRY_API_KEY, if it wants a key"
-    )
+    key = f"REASONRY_API_KEY{' is set' if environ.get('REASONRY_API_KEY') else ', if it wants a key'}"
     rows += [
         ("ollama:NAME", bool(names), local),
         ("PROVIDER:NAME", others, "any that pydantic-ai knows" if others else install_hint("providers")),
