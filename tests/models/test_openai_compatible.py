@@ -32,28 +32,20 @@ from .asking import FORM, KEY, TRANSPORTS, model_over, question
 
 
 @pytest.mark.anyio
-async def test_connections_are_kept_and_given_back() -> None:
+async def test_connections_are_kept_until_a_side_closes_them() -> None:
     with ModelServer() as server:
         model = OpenAICompatibleModel(server.url, "a")
         for _ in range(3):
             await model.answer(question())
             await model.answer(question(), lambda text: None)
         assert server.connections == 1
+        server.drop_connections()
+        await asyncio.sleep(0.05)
+        assert (await model.answer(question())).text
         await model.close()
         await model.close()
         while server.connections:
             await asyncio.sleep(0.005)
-        assert (await model.answer(question())).text
-        await model.close()
-
-
-@pytest.mark.anyio
-async def test_a_connection_the_server_has_closed_is_not_used_again() -> None:
-    with ModelServer() as server:
-        model = OpenAICompatibleModel(server.url, "a")
-        await model.answer(question())
-        server.drop_connections()
-        await asyncio.sleep(0.05)
         assert (await model.answer(question())).text
         await model.close()
 
