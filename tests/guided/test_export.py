@@ -1,4 +1,4 @@
-"""Taking sessions out, as JSON, Markdown and Mermaid, and taking them in again."""
+"""Taking sessions out, as JSON and Markdown, and taking them in again."""
 
 from __future__ import annotations
 
@@ -82,7 +82,6 @@ async def test_an_empty_session_goes_out_and_in(at: Desk) -> None:
         (("thoughts", 0, "thought"), "\ud800", "lone surrogate"),
         (("thoughts", 0, "thought_number"), -1, "at least 1"),
         (("thoughts", 0, "data"), [], "data must be an object"),
-        (("session_id",), "", "session id is empty"),
         (("kind",), "else", "This is no session"),
     ],
 )
@@ -116,7 +115,7 @@ async def test_an_import_keeps_to_the_limits(tmp_path: Path) -> None:
             assert await small.store.sessions() == []
 
 
-# -- Markdown and Mermaid
+# -- Markdown
 
 
 async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Desk) -> None:
@@ -133,25 +132,5 @@ async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Des
     assert text.count("### Thought") == 8
 
 
-async def test_mermaid_has_a_box_a_thought_and_nothing_leaves_its_label(at: Desk) -> None:
-    exported = await at.sessions.export({"session_id": await thought_through(at), "format": "mermaid"})
-    lines = exported["text"].splitlines()
-    assert lines[0] == "flowchart TD"
-    box = re.compile(r'    t\d+\["\d+ [a-z_]+<br/>[\w ,.;:!?()+*/=%#…-]*"\]')
-    arrow = re.compile(r'    t\d+ (-->|-\.->\|(revises|merges|"[\w ,.;:!?()+*/=%#-]+")\|) t\d+')
-    assert [line for line in lines[1:] if not box.fullmatch(line) and not arrow.fullmatch(line)] == []
-    assert sum(bool(box.fullmatch(line)) for line in lines) == 8
-    assert '    t2 -.->|"#93; --#62; x"| t4' in lines
-    assert "    t5 -.->|revises| t2" in lines
-    assert "    t4 -.->|merges| t8" in lines
-    assert "    t3 --> t5" in lines
-
-
-async def test_long_thoughts_are_cut_in_mermaid_only(at: Desk) -> None:
-    sid = (await at.think(1, "word " * 500))["session_id"]
-    assert len((await at.sessions.export({"session_id": sid, "format": "mermaid"}))["text"]) < 200
-    assert "word " * 499 in (await at.sessions.export({"session_id": sid, "format": "markdown"}))["text"]
-
-
 def test_the_formats_are_these() -> None:
-    assert get_args(export.Format) == ("json", "markdown", "mermaid")
+    assert get_args(export.Format) == ("json", "markdown")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from reasonry.guided.export import markdown, mermaid
+from reasonry.guided.export import markdown
 from reasonry.surfaces.cli.output import write_text
 from reasonry.text import escaped_json, inert
 
@@ -176,15 +176,6 @@ def test_fenced_code_is_shown_as_it_was_written(fence: str, code: list[str]) -> 
     page = markdown(session(thought("\n".join(["Run:", f"{fence}python", *code, fence, "Done."]))))
     (block,) = [token for token in PARSERS[0].parse(page) if token.type == "fence"]
     assert (block.info, block.content) == ("python", "".join(f"{line}\n" for line in code))
-
-
-@given(hostile)
-def test_a_mermaid_export_holds_nothing_that_leaves_a_label(text: str) -> None:
-    drawn = mermaid(everywhere(text))
-    assert_nothing_unseen(drawn)
-    assert not set(drawn) & set("<'`\\&{}") - {"<"}
-    assert drawn.count("<") == drawn.count("<br/>") == 2
-    assert drawn.count("\n") == 4
 
 
 # -- JSON

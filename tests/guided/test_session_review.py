@@ -13,10 +13,8 @@ from reasonry.app.agent_calls import RefuteClaims
 from reasonry.app.app import App
 from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_answer, coach_start
-from reasonry.guided.lines import ThoughtRecord, encode
 from reasonry.guided.session_choice import Thinker
-from reasonry.guided.session_review import false_claims, open_questions, with_records
-from reasonry.records import ThoughtRow
+from reasonry.guided.session_review import false_claims
 
 from .desk import Desk, desk
 
@@ -55,7 +53,6 @@ async def test_one_reply_asks_before_the_end_names_what_is_open_and_comes_once()
     assert len(asked) == 1
     assert "before_you_end" in replies[4], "a call before the end"
     assert asked[0].startswith("2-3 stand on 1, which 4 revised. Open: b 0.40. Assumed: 2.")
-    assert 'You asked in 2: "Do other caches share that key?"' in asked[0]
     assert asked[0].endswith("tries to refute the session.")
     assert len(asked[0]) / 4 <= 100
 
@@ -91,11 +88,7 @@ async def test_a_concluding_stage_on_offer_is_the_end_too() -> None:
 
 
 async def test_many_open_matters_stay_within_100_tokens() -> None:
-    question = "Who holds the strings that the clients of region {} connect with?"
-    steps = [
-        {"thought": question.format(n), "branch_id": f"way number {n}", "branch_from_thought": 1}
-        for n in range(30)
-    ]
+    steps = [{"branch_id": f"way number {n}", "branch_from_thought": 1} for n in range(30)]
     replies = await think_all({"thought": "Start."}, *steps, {"branch_id": ""}, total=32)
     asked = [reply["before_you_end"] for reply in replies if "before_you_end" in reply]
     assert [len(text) / 4 <= 100 for text in asked] == [True]
@@ -175,7 +168,7 @@ async def test_scores_show_their_history() -> None:
     assert replies[-1]["scores"] == "L 0.80 → 0.85"
 
 
-async def test_evidence_and_confidence_are_kept_and_the_digest_begins_a_resumed_session() -> None:
+async def test_evidence_and_confidence_are_kept_and_resuming_names_what_is_open() -> None:
     async with desk("memory", Path()) as at:
         first = await at.think(1, "Is the cache stale?", evidence="Assumed", confidence="70%")
         session = first["session_id"]
@@ -185,8 +178,7 @@ async def test_evidence_and_confidence_are_kept_and_the_digest_begins_a_resumed_
         kept = await at.sessions.get({"session_id": session})
         assert kept["thoughts"][0]["data"] == {"evidence": "assumed", "confidence": 0.7}
         resumed = await at.sessions.resume({"session_id": session})
-        assert resumed["digest"]["decided"] == ["7: The paths differ."]
-        assert resumed["digest"]["assumed"] == "1"
+        assert resumed["left_open"] == "only assumed: 1"
         assert [one["thought_number"] for one in resumed["thought_history"]] == [5, 6, 7]
 
 
@@ -236,21 +228,6 @@ async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -
         answer = {"thoughts": [{"thought": step, "score": score} for step, score in steps]}
         reply = await coach_answer(app, run["run_id"], {run["questions"][0]["id"]: answer}, brief=True)
         assert reply["refuted"] == [{"thought": steps[1][0], "reason": "5 + 5 is 10, not 11"}]
-
-
-def test_a_question_of_two_parts_is_open_while_one_is() -> None:
-    asked = "What decides: does the application do DDL in those 20 h, and are there large objects?"
-    texts = [asked, "A list of sequences and large objects comes first.", "DDL is frozen."]
-
-    def open_in(*texts: str) -> list[int]:
-        rows = [
-            ThoughtRow(place, place, text, None, encode(ThoughtRecord()))
-            for place, text in enumerate(texts, 1)
-        ]
-        return [number for number, _ in open_questions(with_records(rows))]
-
-    assert open_in("Plan it.", *texts) == [2]
-    assert open_in("Plan it.", *texts[:2], "The application does no DDL then.") == []
 
 
 async def test_a_session_that_never_leaves_the_first_stage_of_its_strategy_says_so_at_its_end(

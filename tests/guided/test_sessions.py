@@ -106,7 +106,7 @@ REFUSED = [
     ({"stage": "final_response"}, "Invalid transition from problem_reception to final_response"),
     ({"strategy": "rewoo"}, "thinks by react"),
     ({"strategy": "no_such"}, "there is no strategy 'no_such'"),
-    ({"data": "text"}, "data must be an object with the stage's fields"),
+    ({"data": "text"}, "data must be an object, not 'text'"),
     ({"data": {"x": float("nan")}}, "plain JSON"),
     ({"data": {"x": complex(1, 1)}}, "plain JSON"),
     ({"data": {"x": "\ud800"}}, "valid Unicode text"),

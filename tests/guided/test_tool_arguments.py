@@ -143,17 +143,9 @@ def test_what_fills_an_argument_without_saying_anything_counts_as_left_out(name:
         assert read_thought({**THINKING, name: filler}, SessionSettings()) == (plain, {}), filler
 
 
-def test_an_empty_branch_means_the_main_line_only_where_the_reader_says_so() -> None:
-    arguments = {**SESSION, "branch_id": ""}
-    assert read_call(GetSession, arguments).branch_id is None
-    assert read_call(GetSession, arguments, keep_empty=("branch_id",)).branch_id == ""
-    with pytest.raises(UsageError, match="session id is empty"):
-        read_call(GetSession, {"sessionId": ""})
-
-
 def test_arguments_that_the_tool_does_not_have_are_handed_on_but_for_blank_ones() -> None:
-    call, others = read_thought({**THINKING, "score": 0.5, "note": None, "data": [1]}, SessionSettings())
-    assert (call.data, others) == (None, {"score": 0.5, "data": [1]})
+    _, others = read_thought({**THINKING, "score": 0.5, "note": None}, SessionSettings())
+    assert others == {"score": 0.5}
 
 
 def test_an_argument_in_two_spellings_must_say_the_same() -> None:

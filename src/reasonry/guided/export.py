@@ -1,8 +1,7 @@
-"""Exports a whole session as importable JSON data, as Markdown, or as a Mermaid diagram.
+"""Exports a whole session as importable JSON data, or as Markdown.
 
 Thoughts are foreign text. In Markdown they keep lists, headings, emphasis and fenced code, but no links, images or
-tags; in Mermaid they cannot leave their label; in both, invisible control characters are escaped. JSON keeps a session
-unchanged.
+tags, and invisible control characters are escaped. JSON keeps a session unchanged.
 """
 
 from __future__ import annotations
@@ -10,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from ..text import clip, inert, inline_text, lazy_pattern, prose_lines
+from ..text import inline_text, lazy_pattern, prose_lines
 
-Format = Literal["json", "markdown", "mermaid"]
+Format = Literal["json", "markdown"]
 KIND = "reasonry.session"
 VERSION = 1
-_LABEL_CHARS = 60
 
 Document = Mapping[str, Any]
 
 _WORD = lazy_pattern(r"[\w.:-]+")
-_LABEL_UNSAFE = lazy_pattern(r"[^\w ,.;:!?()+*/=%-]")
 
 
 def export(session: Document, form: Format) -> dict[str, Any]:
@@ -31,8 +28,7 @@ def export(session: Document, form: Format) -> dict[str, Any]:
     """
     if form == "json":
         return {"kind": KIND, "version": VERSION, "format": form, **session}
-    text = markdown(session) if form == "markdown" else mermaid(session)
-    return {"session_id": session["session_id"], "format": form, "text": text}
+    return {"session_id": session["session_id"], "format": form, "text": markdown(session)}
 
 
 # -- Markdown
@@ -95,43 +91,9 @@ def _code(text: str) -> str:
     return f"`{text}`" if _WORD.fullmatch(text) else inline_text(text)
 
 
-# -- Mermaid
-
-
-def mermaid(session: Document) -> str:
-    """Return a session as a Mermaid flowchart: thoughts are boxes, branches begin with dashed arrows."""
-    lines = ["flowchart TD"]
-    ends: dict[str | None, str] = {}
-    for thought in session["thoughts"]:
-        node, branch = f"t{thought['seq']}", thought.get("branch_id")
-        stages = _safe(" → ".join(stages_of(thought)))
-        label = f"{thought['thought_number']}{stages and f' {stages}'}"
-        lines.append(f'    {node}["{label}<br/>{_safe(clip(thought["thought"], _LABEL_CHARS))}"]')
-        lines += _arrows(thought, node, ends)
-        ends[branch] = node
-    return "\n".join(lines) + "\n"
-
-
-def _arrows(thought: Document, node: str, ends: Mapping[Any, str]) -> Iterator[str]:
-    branch, merged = thought.get("branch_id"), thought.get("merge_branch")
-    if branch in ends:
-        yield f"    {ends[branch]} --> {node}"
-    elif "branch_from_seq" in thought:
-        yield f'    t{thought["branch_from_seq"]} -.->|"{_safe(branch or "")}"| {node}'
-    if "revises_seq" in thought:
-        yield f"    {node} -.->|revises| t{thought['revises_seq']}"
-    if merged is not None and merged in ends:
-        yield f"    {ends[merged]} -.->|merges| {node}"
-
-
 def stages_of(thought: Document) -> Sequence[str]:
     """Return the stages of a thought: none, one, or a path."""
     return thought.get("stages") or [*filter(None, [thought.get("stage")])]
-
-
-def _safe(text: str) -> str:
-    """Escape everything that Mermaid or a page could read as markup."""
-    return _LABEL_UNSAFE.sub(lambda match: f"#{ord(match[0])};", inert(text))
 
 
 # -- data: items with semicolons, members with colons, no brackets or quotes

@@ -21,7 +21,7 @@ from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..reading.coerce import Misfit, fit_value
 from ..reading.json_in_text import json_value
-from ..text import find_name, find_named, lazy_pattern, show_value
+from ..text import find_name, find_named, lazy_pattern
 from .thinking_tool import EVIDENCE, ThinkingCall
 from .tool_arguments import not_a_choice, plain_json, truth, unknown_arguments
 
@@ -69,7 +69,7 @@ def settle_fields(
         The call, and a sentence for each dropped argument.
 
     Raises:
-        UsageError: A field is not plain JSON data, or `data` is a bare value that fits no single field.
+        UsageError: A field is not plain JSON data.
         TooLargeError: `data` is too long.
     """
     if call.stage is None and call.data is None and not others:
@@ -78,7 +78,7 @@ def settle_fields(
     stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
     fields = _unambiguous_fields(stages if names else strategy.stages)
     data = _read_groups(call.data or {}, stages)
-    dropped = _add_arguments(data, others, fields, is_named=bool(names))
+    dropped = _add_arguments(data, others, fields)
     data = read_data(data, [*fields, *_OF_ANY_STAGE])
     if others:
         data = plain_json("data", data, max_chars)
@@ -86,17 +86,11 @@ def settle_fields(
     return replace(call, stage=stage, data=data if data or call.data is not None else None), dropped
 
 
-def _add_arguments(
-    data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field], *, is_named: bool
-) -> list[str]:
+def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
     """Add the arguments that are fields to `data`, and return a sentence for each other argument."""
     unknown, dropped = list[str](), list[str]()
     for name, value in others.items():
-        field = find_field(name, _OF_ANY_STAGE)
-        if field is None and name == "data":
-            field = _field_of_bare_data(value, fields, is_named=is_named)
-        elif field is None:
-            field = find_field(name, fields)
+        field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)
         if field is None:
             unknown.append(name)
         elif field.name == "evidence" and find_name(str(value), EVIDENCE) is None:
@@ -129,24 +123,6 @@ def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
         for field in stage.fields:
             by_name.setdefault(field.name, []).append(field)
     return [found[0] for found in by_name.values() if all(field.schema == found[0].schema for field in found)]
-
-
-def _field_of_bare_data(value: Any, fields: Sequence[Field], *, is_named: bool) -> Field:
-    """Return the only field, or the only required field.
-
-    Args:
-        is_named: Whether the call names the stages.
-    """
-    candidates = fields if len(fields) == 1 else [field for field in fields if field.required]
-    if is_named and len(candidates) == 1:
-        return candidates[0]
-    names = [field.name for field in fields] if is_named else []
-    listed = f": {', '.join(names)}" if names else ""
-    raise UsageError(
-        f"data must be an object with the stage's fields{listed}; not {show_value(value)}",
-        field="data",
-        choices=names,
-    )
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

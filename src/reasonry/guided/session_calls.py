@@ -6,7 +6,7 @@ The tool's schema and its reader are made from these Structs. A member's name me
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -15,7 +15,6 @@ from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
 from ..masking import SECRETS
-from ..reading.json_in_text import json_value
 from .export import Format
 from .lines import MAIN, Head
 from .session_settings import SessionSettings
@@ -60,7 +59,7 @@ class GetSession(OneSession, frozen=True, kw_only=True):
         default=None, name="from"
     )
     last: Annotated[ThoughtNumber | None, Meta(description="get")] = field(default=None, name="to")
-    branch_id: Annotated[str | None, Meta(description="get; empty: main line")] = None
+    branch_id: Annotated[str | None, Meta(description="get; main: main line")] = None
     limit: Limit = PAGE
     cursor: str | None = None
 
@@ -111,8 +110,7 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
     """Read the arguments of the thinking tool, with keys masked.
 
     Returns:
-        The call, and the unknown arguments, which may be fields of the thought's stage. `data` is among them if it is
-        neither an object nor the text of an object.
+        The call, and the unknown arguments, which may be fields of the thought's stage.
 
     Raises:
         UsageError: An argument is missing or has the wrong type; `field` names it.
@@ -124,12 +122,6 @@ def read_thought(arguments: Arguments, settings: SessionSettings) -> tuple[Think
     except RecursionError:
         raise UsageError("the arguments are nested too deeply") from None
     others = {name: value for name, value in named.items() if name not in schema["properties"]}
-    if isinstance(data := named.get("data"), str):
-        data = json_value(data)
-    if isinstance(data, dict):
-        named["data"] = data
-    elif "data" in named:
-        others["data"] = named.pop("data")
     limits = dict.fromkeys(schema["properties"], MAX_NAME_CHARS)
     limits |= dict.fromkeys(("thought", "data"), settings.max_thought_chars)
     return read_form(ThinkingCall, named, limits), others
@@ -177,17 +169,11 @@ def read_action(forms: Mapping[str, type[Struct]], named: Arguments) -> str:
     return read_argument("action", named["action"], {"type": "string", "enum": choices})
 
 
-def read_call(
-    form: type[T],
-    arguments: Arguments | T,
-    *,
-    keep_empty: Collection[str] = (),
-) -> T:
+def read_call(form: type[T], arguments: Arguments | T) -> T:
     """Convert arguments to a Struct. Unknown arguments are ignored.
 
     Args:
         arguments: The raw arguments, or the Struct if they were read before.
-        keep_empty: The arguments for which an empty text has a meaning.
 
     Raises:
         UsageError: An argument is missing or has the wrong type; `field` names it.
@@ -196,7 +182,7 @@ def read_call(
     if isinstance(arguments, form):
         return arguments
     assert isinstance(arguments, Mapping), "arguments of one action are not those of another"
-    return read_form(form, name_arguments(tool_schema(form), arguments, keep_empty))
+    return read_form(form, name_arguments(tool_schema(form), arguments))
 
 
 def read_form(form: type[T], named: Arguments, max_chars: Mapping[str, int] | None = None) -> T:

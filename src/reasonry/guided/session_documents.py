@@ -14,7 +14,7 @@ from ..records import SessionRow, ThoughtRow
 from .fields import required_fields
 from .lines import Head, decode_head, decode_record
 from .placement import guidance_due
-from .session_review import digest, scoreboard, with_records
+from .session_review import left_open, scoreboard, with_records
 from .thinking_tool import NextStage, ShownThought, ThinkingReply
 from .turn import TurnResult
 
@@ -109,8 +109,8 @@ def _shown_thought(thought: ThoughtRow) -> ShownThought:
 
 
 def resumed_document(strategy: Strategy[Any, Any], head: Head, thoughts: Sequence[ThoughtRow]) -> Document:
-    """Return the facts an agent needs to continue: the results of the thoughts, and the stage, if named."""
-    members: Document = {"digest": digest(head, strategy, with_records(thoughts))}
+    """Return the facts an agent needs to continue: the open points, and the stage, if named."""
+    members: Document = {"left_open": left_open(head, strategy, with_records(thoughts))}
     if head.stage in strategy.by_name:
         members |= _stage_members(strategy, head, head.stage)
     return {name: value for name, value in msgspec.to_builtins(members).items() if value not in ("", {})}

@@ -1,14 +1,11 @@
-"""Findings about the thoughts of a session, without a model.
+"""Findings about the thoughts of a session from its record, without a model.
 
-Rule 1: assertions rest on the record: dependents of revised thoughts, assumptions, open branches, false equations.
-Rule 2: a finding from prose, such as a question that seems unanswered, is quoted.
+They are dependents of revised thoughts, assumptions, open branches, open steps of plans, and false equations.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -16,7 +13,7 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
-from ..text import clip, first_words, lazy_pattern
+from ..text import clip, first_words
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
 
 _BEFORE_THE_END: Final = 340
@@ -24,26 +21,9 @@ _BEFORE_THE_END: Final = 340
 _QUESTION: Final = "Which step is most likely wrong, and what was not checked?"
 _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
-_QUOTED_CHARS: Final = 60
-_DECIDED_CHARS: Final = 150
-_MAX_QUOTED: Final = 2
+_CLAIM_CHARS: Final = 150
 _MOST_VERDICTS: Final = 12
 _MAX_EQUATIONS: Final = 3
-
-_SENTENCE: Final = lazy_pattern(r"[^.?!;\n]*(?:[.](?=\w)[^.?!;\n]*)*[.?!;\n]?")
-_ANSWERS: Final = lazy_pattern(
-    r"\A\W*(?:it|that|because|not|since|so|by|both|neither)\b|\b(?:yes|no)\b", re.IGNORECASE
-)
-_IS_PROBLEM: Final = lazy_pattern(r"\s*(?:question|problem|task|asked)\b", re.IGNORECASE)
-_WORD: Final = lazy_pattern(r"[^\W\d]{4,}|\w*[\d_]\w{3,}|\b[A-Z]{2,3}\b")
-_AND_ASKED: Final = lazy_pattern(
-    r",?\s(?:and|or)\s(?=(?:is|are|was|do|does|did|can|could|will|would|should|has|have|how|what|which|who|why|when|where)\b)"
-)
-_EMPTY: Final = """
-what which where when does will would should could there here this that then than have with from into only also each
-they them their those these about because after before thought thoughts step still really just more some such
-"""
-_EMPTY_WORDS: Final = frozenset(_EMPTY.split())
 
 
 class RecordedThought(NamedTuple):
@@ -112,7 +92,7 @@ def _find_unrevised(thoughts: Sequence[RecordedThought]) -> list[RecordedThought
 
 
 def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> str:
-    """List the open points in a line, if any: unused corrections, unmerged branches, unsupported claims.
+    """List the open points in a line, if any: unmerged branches, unsupported claims.
 
     Args:
         thoughts: All thoughts of the session, oldest first.
@@ -121,7 +101,6 @@ def left_open(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[Recor
     return "; ".join(
         [
             *_label("not merged", [_short(name) for name, _ in _branches_beside(head)]),
-            *_label("nothing was built on", _unused_corrections(thoughts)),
             *_label("not tested", [f"thought {number}" for number in _untested_claims(strategy, thoughts)]),
             *(_stands_on(found) for found in consequences(head, thoughts)),
             *_label("only assumed", _unrevised_assumptions(thoughts)),
@@ -148,44 +127,12 @@ def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
         *_label("assumed", _unrevised_assumptions(thoughts)),
         *dropped_steps,
         *open_steps[:1],
-        *(
-            f'you asked in {number}: "{text}"'
-            for number, text in islice(open_questions(thoughts), _MAX_QUOTED)
-        ),
     ]
     text, room = "", _BEFORE_THE_END - len(_QUESTION)
     for part in parts:
         sentence = f"{part[:1].upper()}{part[1:].rstrip('.')}. "
         text += sentence if len(text) + len(sentence) <= room else ""
     return text + _QUESTION
-
-
-def digest(head: Head, strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> dict[str, Any]:
-    """Summarise a session's thoughts: the decided, open, assumed and refuted points."""
-    found = {
-        "decided": list(_decisions(thoughts))[-_SHOWN:],
-        "open": left_open(head, strategy, thoughts),
-        "assumed": "".join(_unrevised_assumptions(thoughts)),
-        "refuted": [
-            f"{verdict.number or '?'}: {verdict.reason}" for verdict in _unrevised_refutations(head, thoughts)
-        ],
-    }
-    return {name: value for name, value in found.items() if value}
-
-
-def _decisions(thoughts: Sequence[RecordedThought]) -> Iterator[str]:
-    hypothesis = ""
-    for row, record in thoughts:
-        data = record.facts
-        hypothesis = str(data.get("hypothesis") or hypothesis)
-        if isinstance(data.get("selected"), str):
-            yield f"{row.number}: {_short(data['selected'])} was selected"
-        elif record.merge_branch:
-            yield f"{row.number}: {_short(record.merge_branch)} was taken in"
-        if data.get("holds") is True and hypothesis:
-            yield f"{row.number}: {first_words(hypothesis, _DECIDED_CHARS)} (tested)"
-        if not record.next_thought_needed:
-            yield f"{row.number}: {first_words(row.text, _DECIDED_CHARS)}"
 
 
 def _label(label: str, items: Sequence[str]) -> list[str]:
@@ -207,27 +154,6 @@ def _branches_beside(head: Head) -> list[tuple[str, ThoughtLine]]:
         for name, line in head.branches.items()
         if not (line.merged or line.passed_over or name in followed)
     ]
-
-
-def _unused_corrections(thoughts: Sequence[RecordedThought]) -> list[str]:
-    """Return the corrections whose line did not continue."""
-    return [
-        f"revision {row.number}" + (f" of {record.revises_thought}" if record.revises_thought else "")
-        for place, (row, record) in enumerate(thoughts, 1)
-        if record.is_revision
-        and not any(_follows(later, thoughts[place - 1]) for later in islice(thoughts, place, None))
-    ]
-
-
-def _follows(thought: RecordedThought, correction: RecordedThought) -> bool:
-    """Whether a later thought continues from a correction, or corrects it again."""
-    record = thought.record
-    if record.is_revision:
-        revised = record.revises_seq
-        return revised is not None and revised in (correction.row.seq, correction.record.revises_seq)
-    if correction.row.branch in (thought.row.branch, record.merge_branch or thought.row.branch):
-        return True
-    return record.branch_from_seq is not None and record.branch_from_seq >= correction.row.seq
 
 
 def _untested_claims(strategy: Strategy[Any, Any], thoughts: Sequence[RecordedThought]) -> list[int]:
@@ -264,8 +190,8 @@ def with_verdicts(head: Head, claims: Iterable[Mapping[str, Any]]) -> Head:
         ClaimVerdict(
             claim["thought"],
             claim["verdict"],
-            first_words(claim["claim"], _DECIDED_CHARS),
-            first_words(claim["reason"], 2 * _DECIDED_CHARS),
+            first_words(claim["claim"], _CLAIM_CHARS),
+            first_words(claim["reason"], 2 * _CLAIM_CHARS),
             is_new=True,
         )
         for claim in claims
@@ -305,38 +231,6 @@ def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[st
 def false_claims(text: str, about: str = "") -> list[str]:
     """Return a sentence with the right value for each false equation of numbers in a text."""
     return false_equations(text, about=about)[:_MAX_EQUATIONS]
-
-
-def open_questions(thoughts: Sequence[RecordedThought]) -> Iterator[tuple[int, str]]:
-    """Yield the agent's own questions that no later thought seems to answer, latest first."""
-    later: list[set[str]] = []
-    for place in reversed(range(len(thoughts))):
-        row = thoughts[place].row
-        sentences = [match[0].strip() for match in _SENTENCE.finditer(row.text) if match[0].strip()]
-        for index in reversed(range(len(sentences))):
-            sentence = sentences[index]
-            is_problem = place == 0 and (index == 0 or _IS_PROBLEM.match(row.text))
-            if not sentence.endswith("?") or is_problem:
-                continue
-            question = sentence.rpartition(": ")[2]
-            following = "".join(sentences[index + 1 : index + 2])
-            if _ANSWERS.search(following) or _words_of(question) & _words_of(following):
-                continue
-            known = [_words_of(" ".join(sentences[index + 2 :])), *later]
-            if any(_is_open(_words_of(part), known) for part in _AND_ASKED.split(question)):
-                cut = f"…{question[-_QUOTED_CHARS:].partition(' ')[2]}"
-                yield row.number, question if len(question) <= _QUOTED_CHARS else cut
-        later.append(_words_of(row.text))
-
-
-def _is_open(words: set[str], known: Sequence[set[str]]) -> bool:
-    """Whether no later text has at least half of a question's words, and at least two."""
-    needed = max(2, (len(words) + 1) // 2)
-    return bool(words) and not any(len(words & others) >= needed for others in known)
-
-
-def _words_of(text: str) -> set[str]:
-    return {word.lower() for word in _WORD.findall(text)} - _EMPTY_WORDS
 
 
 # -- scores: the valued lines, best first: `B 0.90 · L 0.80 → 0.70`

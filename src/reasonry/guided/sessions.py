@@ -38,7 +38,7 @@ from ..text import show_value
 from . import export
 from . import session_calls as calls
 from . import session_documents as documents
-from .lines import RowsView, ancestry, decode_head, encode, find_thought
+from .lines import MAIN, RowsView, ancestry, decode_head, encode, find_thought
 from .placement import with_guidance_given
 from .session_calls import Arguments
 from .session_choice import Thinker, run_record_error
@@ -54,9 +54,6 @@ MOST_LOOKED_AT = 500
 """The most sessions read for a page."""
 RESUMED = 3
 """The default number of latest thoughts in `resume`."""
-_MAIN_LINE = ("branch_id",)
-"""The argument of `get` whose empty text means the main line."""
-_MAIN_LINE_ONLY = "An empty branch_id means the main line; leave it out for the thoughts of the branches too."
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
 """Arguments with which a revision may be on another line than the revised thought."""
 _ID = re.compile("[0-9a-fA-F-]+")
@@ -268,7 +265,7 @@ class Sessions:
             thinker: The caller whose current session is the default.
         """
         thinker, schema = thinker or Thinker(seen=None), actions_schema(calls.ACTIONS)
-        named = name_arguments(schema, arguments, keep_empty=_MAIN_LINE)
+        named = name_arguments(schema, arguments)
         action = calls.read_action(calls.ACTIONS, named)
         unknown = unknown_arguments("sessions", named, schema["properties"])
         if unknown and action in _CHANGING:
@@ -283,8 +280,6 @@ class Sessions:
         if action == "delete":
             thinker.forget(document["session_id"])
         notices = [{"reason": "unknown_argument", "message": sentence} for sentence in unknown]
-        if action == "get" and named.get("branch_id") == "" and document.get("branches"):
-            notices.append({"reason": "main_line_only", "message": _MAIN_LINE_ONLY})
         return {**document, "notices": [*document.get("notices", []), *notices]} if notices else document
 
     async def list(
@@ -325,8 +320,8 @@ class Sessions:
         return {"sessions": shown, "next_cursor": more}
 
     async def get(self, arguments: Arguments | calls.GetSession) -> Document:
-        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` ("": main line)."""
-        call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
+        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` (main: the main line)."""
+        call = calls.read_call(calls.GetSession, arguments)
         document, rows = await self._select(call, call.limit + 1)
         return {
             **document,
@@ -336,7 +331,7 @@ class Sessions:
 
     async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
         """Return a session, and an iterator over all its thoughts from `cursor` on."""
-        call = calls.read_call(calls.GetSession, arguments, keep_empty=_MAIN_LINE)
+        call = calls.read_call(calls.GetSession, arguments)
         document, rows = await self._select(call)
         return document, map(documents.thought_document, rows)
 
@@ -344,14 +339,16 @@ class Sessions:
         self, call: calls.GetSession, count: int | None = None
     ) -> tuple[Document, Sequence[ThoughtRow]]:
         row = await self.stored.row(call.session_id)
-        chosen = {"first": call.first, "last": call.last, "branch": call.branch_id}
+        main = MAIN if row.run_id is not None else decode_head(row).main_name
+        branch = "" if call.branch_id == main else call.branch_id
+        chosen = {"first": call.first, "last": call.last, "branch": branch}
         rows = await self.stored.thoughts(row.session_id, position_of(call.cursor), count, **chosen)
-        if call.branch_id and not rows:
+        if branch and not rows:
             thoughts = await self.stored.thoughts(row.session_id)
             known = [*dict.fromkeys(there.branch for there in thoughts if there.branch)]
-            if call.branch_id not in known:
+            if branch not in known:
                 raise NotFoundError(
-                    f"session {row.session_id} has no branch {show_value(call.branch_id)}; its branches: "
+                    f"session {row.session_id} has no branch {show_value(branch)}; its branches: "
                     f"{', '.join(known) or 'none'}",
                     field="branch_id",
                     choices=known,
@@ -415,7 +412,7 @@ class Sessions:
     # -- taking out and in
 
     async def export(self, arguments: Arguments | calls.ExportSession) -> Document:
-        """Export a whole session: as JSON data, or in `text` as `markdown` or `mermaid`."""
+        """Export a whole session: as JSON data, or in `text` as `markdown`."""
         call = calls.read_call(calls.ExportSession, arguments)
         document, shown = await self.get_all(calls.GetSession(session_id=call.session_id))
         thoughts = [*shown]

@@ -37,9 +37,7 @@ _IDS = frozenset({"session_id", "run_id", "cursor", "model", "verifier"})
 """Arguments whose text is stripped."""
 
 
-def name_arguments(
-    schema: Mapping[str, Any], arguments: Arguments, keep_empty: Collection[str] = ()
-) -> dict[str, Any]:
+def name_arguments(schema: Mapping[str, Any], arguments: Arguments) -> dict[str, Any]:
     """Rename arguments to the names in a tool's schema, without omitted ones.
 
     Unknown arguments keep their names. Unknown arguments without content are dropped.
@@ -52,10 +50,7 @@ def name_arguments(
     spelled: dict[str, str] = {}
     for key, value in arguments.items():
         name = key if key in members else find_name(key, members) or key
-        is_kept = value == "" and name in keep_empty
-        if value is None or (
-            name not in required and not is_kept and _is_filler(name, value, members.get(name))
-        ):
+        if value is None or (name not in required and _is_filler(name, value, members.get(name))):
             continue
         if name in found and not _is_same(found[name], value):
             raise UsageError(

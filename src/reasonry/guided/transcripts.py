@@ -136,7 +136,7 @@ def read_session(
             f"This session was exported in version {show_value(document.get('version'))}; "
             f"this Reasonry reads version {VERSION}"
         )
-    about, thoughts = read_call(_About, document, keep_empty=("session_id",)), document.get("thoughts")
+    about, thoughts = read_call(_About, document), document.get("thoughts")
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
     replay = _Replay(find(about.strategy), settings, now_ms)

@@ -298,7 +298,7 @@ ACTS: Given = {**SECOND, "stage": "action_planning", "data": {"action": "count"}
 SESSIONS = [
     ("session", {"session": "$"}, TWO, AGENTS),
     ("export", {"session": "$"}, TWO, NAMES),
-    ("export", {"session": "$", "format": "mermaid"}, TWO, AGENTS),
+    ("export", {"session": "$", "format": "markdown"}, TWO, AGENTS),
     ("search", {"query": "HERONS", "limit": 1}, TWO, AGENTS),
     ("sessions", {"limit": 1}, TWO, AGENTS),
     ("pin", {"session": "$"}, TWO, AGENTS),

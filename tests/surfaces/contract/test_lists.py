@@ -129,7 +129,7 @@ def instant_of(row: Document) -> int:
         ("session", {"session": "$"}, "thoughts", CRANES, AGENTS),
         ("session", {"session": "$", "from": 2, "to": 2}, "thoughts", CRANES, AGENTS),
         ("session", {"session": "$", "branch_id": "b"}, "thoughts", CRANES, AGENTS),
-        ("session", {"session": "$", "branch_id": ""}, "thoughts", CRANES, AGENTS),
+        ("session", {"session": "$", "branch_id": "main"}, "thoughts", CRANES, AGENTS),
     ],
     ids=str,
 )

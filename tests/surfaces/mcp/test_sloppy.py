@@ -116,7 +116,7 @@ TREE = [
     Mistake("a score as text beside data", change(stage="BranchEvaluation", branchId="A", score="0.7")),
     Mistake("a score in per cent", change(stage="branch_evaluation", branchId="A", data={"Score": "70%"})),
     Mistake("data as JSON", change(stage="branch_evaluation", branchId="A", data='{"score": "7/10"}')),
-    Mistake("a bare score", change(stage="branch_evaluation", branchId="A", data=0.8)),
+    Mistake("a score in words", change(stage="branch_evaluation", branchId="A", score="8 out of 10")),
     Mistake(
         "a score without its scale",
         change(stage="branch_evaluation", branchId="A", score=7),
@@ -213,14 +213,11 @@ def test_a_sloppy_session_of_60_mistakes_loses_no_thought_and_is_refused_at_most
         ]
 
 
-def test_an_empty_branch_hides_no_branch_without_a_word(raw: Raw) -> None:
+def test_main_is_the_main_line_alone_and_an_empty_branch_is_left_out(raw: Raw) -> None:
     raw.think(1)
-    assert "notices" not in raw.call("sessions", action="get", branchId="")
     raw.think(2, branchId="b")
-    document = raw.call("sessions", action="get", branchId="")
-    assert [thought["thought_number"] for thought in document["thoughts"]] == [1]
-    assert [notice["reason"] for notice in document["notices"]] == ["main_line_only"]
-    assert len(raw.call("sessions", action="get", branchId=None)["thoughts"]) == 2
+    for branch, count in (("main", 1), ("", 2), (None, 2)):
+        assert len(raw.call("sessions", action="get", branchId=branch)["thoughts"]) == count
 
 
 def test_an_argument_that_is_none_is_refused_only_where_something_would_change(raw: Raw) -> None:

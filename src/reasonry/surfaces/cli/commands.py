@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, str] = {
     "sessions list": "List sessions, last used first.",
     "sessions show": "Draw a session: main line, branches, revisions, stages.",
     "sessions search": "Find thoughts that contain a text.",
-    "sessions export": "Export a session as JSON, Markdown or Mermaid.",
+    "sessions export": "Export a session as JSON or Markdown.",
     "sessions import": "Import a session.",
     "sessions delete": "Delete a session for good.",
     "sessions pin": "Keep a session from expiring.",

@@ -84,7 +84,7 @@ def show_(
     Args:
         from_: First thought number.
         to: Last thought number.
-        branch: Only this branch; an empty name is the main line.
+        branch: Only this branch; main is the main line.
         limit: The most thoughts in a page (--json).
         cursor: `next_cursor` of the previous page (--json).
     """
@@ -122,7 +122,7 @@ def export_(session_id: SessionId, /, *, format: str = "json", common: Common = 
     """Write a session to standard output.
 
     Args:
-        format: json (can be imported again), markdown or mermaid.
+        format: json (can be imported again) or markdown.
     """
     document = _manage(common, "export", session_id=session_id, format=format)
     is_json = format == "json"

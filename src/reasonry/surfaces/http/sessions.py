@@ -185,7 +185,7 @@ async def search_thoughts(context: RequestContext, query: SearchQuery) -> Respon
 
 
 async def read_session(context: RequestContext, query: GetSession) -> Response:
-    """Read a session: its thoughts from one number to another, of one branch (empty: the main line) or all."""
+    """Read a session: its thoughts from one number to another, of one branch (main: the main line) or all."""
     return await _show(context, "get", query)
 
 
@@ -203,7 +203,7 @@ async def read_session_page(context: RequestContext, session_id: str) -> Respons
 
 
 async def export_session(context: RequestContext, query: ExportSession) -> Response:
-    """Export a whole session: as data for `import`, or as text in Markdown or Mermaid."""
+    """Export a whole session: as data for `import`, or as text in Markdown."""
     return await _show(context, "export", query)
 
 
