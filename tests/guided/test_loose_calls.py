@@ -96,29 +96,6 @@ async def test_a_misspelled_argument_is_named_with_the_right_one(at: Desk) -> No
     assert "Did you mean branch id?" in notice["message"]
 
 
-async def test_an_empty_thought_is_kept_and_noticed_unless_its_data_says_something(at: Desk) -> None:
-    first = await at.think(1, "")
-    assert reasons(first) == ["empty_thought"]
-    assert first["thought_history_length"] == 1
-    reply = await at.think(2, " ", session_id=first["session_id"], data={"hypothesis": "It is the clock."})
-    assert reasons(reply) == []
-
-
-async def test_a_gap_in_the_numbers_is_noticed_and_so_is_a_number_that_comes_again(at: Desk) -> None:
-    sid = (await at.think(1, total_thoughts=9))["session_id"]
-    assert reasons(await at.think(2, session_id=sid)) == []
-    gap = await at.think(7, session_id=sid)
-    assert reasons(gap) == ["number_gap"]
-    assert "no thought here has number 6. The latest on this line is 2." in gap["notices"][0]["message"]
-    assert reasons(await at.think(7, "Another.", session_id=sid)) == ["number_repeated"]
-    assert reasons(await at.think(7, "A revision.", session_id=sid, is_revision=True)) == []
-    assert reasons(await at.think(3, session_id=sid)) == []
-    assert reasons(await at.think(1, "On b.", session_id=sid, branch_from_thought=2, branch_id="b")) == []
-    left = {"session_id": sid, "branch_from_thought": 2}
-    assert reasons(await at.think(3, "On c.", **left, branch_id="c")) == []
-    assert reasons(await at.think(2, "On d.", **left, branch_id="d")) == ["number_repeated"]
-
-
 async def test_a_strategy_or_stage_that_is_none_is_refused_with_the_nearest(at: Desk) -> None:
     with pytest.raises(UsageError, match=r"no strategy 'tree_of_ideas'\. Did you mean tree_of_thoughts\?"):
         await at.think(1, strategy="tree_of_ideas")

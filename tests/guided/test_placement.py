@@ -221,14 +221,6 @@ def test_branches_named_alone_are_begun_side_by_side() -> None:
     assert [line.score for line in session.head.branches.values()] == [0.0, 0.1, 0.2]
 
 
-def test_once_branches_are_valued_the_main_line_selects_decides_and_concludes() -> None:
-    session = valued_branches("A", "B")
-    assert session.think(9, stage="branch_selection").record.from_stage == "branch_evaluation"
-    for stage in ("continuation_decision", "solution_formulation", "path_justification", "final_response"):
-        session.think(10, stage=stage)
-    assert session.head.stage == session.head.main.stage == "final_response"
-
-
 def test_merging_brings_the_branchs_position_along() -> None:
     session = valued_branches("A", "B")
     merging = session.think(9, merge_branch="A")
@@ -293,30 +285,6 @@ def test_a_new_branch_leaves_the_main_lines_thought_of_the_number() -> None:
 # -- paths
 
 
-def test_a_round_of_react_is_two_calls() -> None:
-    session = React()
-    first = ["problem_reception", "initial_reasoning", "action_planning", "action_execution"]
-    session.think(1, stage=first, data={"action_planning": {"action": "search", "input": "X"}})
-    again = [
-        "observation_reception",
-        "reasoning_update",
-        "evaluation_checkpoint",
-        "action_planning",
-        "action_execution",
-    ]
-    placed = session.think(
-        2,
-        stage=again,
-        data={"observation_reception": {"observation": "3"}, "action_planning": {"action": "search"}},
-    )
-    assert placed.record.path == tuple(again)
-    assert (placed.record.from_stage, placed.record.stage) == ("action_execution", "action_execution")
-    end = session.think(
-        3, stage=[*again[:3], "solution_formulation", "final_response"], data={"observation": "4"}
-    )
-    assert end.record.stage == "final_response"
-
-
 def test_flat_data_goes_to_the_stages_that_have_the_field() -> None:
     session = React()
     session.think(1, stage="initial_reasoning")
@@ -356,19 +324,6 @@ def test_a_step_of_a_path_that_is_no_edge_is_refused_with_the_path_that_would_be
         session.think(2, stage=["action_planning"] * 99)
 
 
-def test_the_score_of_a_path_is_the_lines() -> None:
-    session = Tree()
-    path = [
-        "problem_reception",
-        "approach_exploration",
-        "branch_creation",
-        "branch_development",
-        "branch_evaluation",
-    ]
-    session.think(1, branch_id="A", stage=path, data={"branch_evaluation": {"score": 0.8}})
-    assert session.head.branches["A"].score == 0.8
-
-
 # -- refusals
 
 
@@ -384,30 +339,6 @@ def test_a_refusal_names_the_lines_where_each_stands_and_the_argument_that_would
         "the latest thought at approach_exploration."
     )
     assert caught.value.details["instead"] == {"branch_id": "B"}
-
-
-def test_at_the_last_stage_a_refusal_names_the_thought_to_branch_from() -> None:
-    session = React()
-    session.think(1, stage="problem_reception")
-    session.think(
-        2, stage=["initial_reasoning", "action_planning", "action_execution"], data={"action": "look"}
-    )
-    session.think(
-        3,
-        stage=[
-            "observation_reception",
-            "reasoning_update",
-            "evaluation_checkpoint",
-            "solution_formulation",
-            "final_response",
-        ],
-        data={"observation": "3"},
-    )
-    with pytest.raises(IllegalTransitionError, match="none: it is the last stage") as caught:
-        session.think(4, stage="observation_reception", data={"observation": "4"})
-    instead = caught.value.details["instead"]
-    assert instead == {"branch_id": None, "branch_from_thought": 2, "stage": "observation_reception"}
-    session.think(4, branch_from_thought=2, stage="observation_reception", data={"observation": "4"})
 
 
 def test_a_stage_of_another_strategy_is_refused_with_those_there_are() -> None:

@@ -13,12 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from reasonry.app.strategy_table import describe
 from reasonry.errors import UsageError
-from reasonry.guided.fields import required_fields
 from reasonry.guided.session_calls import ACTIONS
 from reasonry.guided.session_choice import Seen, Thinker
-from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
 from reasonry.guided.turn import cut_history
@@ -105,24 +102,6 @@ async def test_guidance_comes_with_the_offer_and_required_fields_on_entering(at:
     assert moved["next_stages"] == [{"name": "action_planning", **told}]
     assert stayed["next_stages"] == [{"name": "action_planning"}]
     assert not {"guidance", "strategy"} & (set(stayed) | set(moved))
-
-
-async def test_a_stage_that_a_path_leads_to_has_its_guidance_in_the_reply(at: Desk) -> None:
-    sid = (await at.think(1, strategy="chain_of_thought"))["session_id"]
-    table = STRATEGIES["chain_of_thought"].stages
-    path = [stage.name for stage in table[1:4]]
-    data = {stage.name: filled(stage) for stage in table[1:4]}
-    jumped = await at.think(2, session_id=sid, stage=path, data=data)
-    assert jumped["guidance"] == table[3].guidance
-    assert jumped["next_stages"][0]["guidance"] == table[4].guidance
-
-
-async def test_a_strategy_that_is_taken_up_later_begins_with_guidance(at: Desk) -> None:
-    sid = (await at.think(1))["session_id"]
-    reply = await at.think(2, session_id=sid, strategy="react", stage="action_execution")
-    table = STRATEGIES["react"].by_name
-    assert reply["guidance"] == table["action_execution"].guidance
-    assert reply["next_stages"][0]["guidance"] == table["observation_reception"].guidance
 
 
 class EveryGuidanceInAdvance(RuleBasedStateMachine):
@@ -212,15 +191,6 @@ async def test_a_stage_entered_again_tells_the_required_fields_and_not_the_guida
     assert "guidance" not in again
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=list(STRATEGIES))
-def test_the_fields_of_a_stage_are_shaped_alike_everywhere(strategy: Any) -> None:
-    for shown, stage in zip(describe(strategy)["stages"], strategy.stages, strict=True):
-        assert shown["requires"] == required_fields(stage)
-        assert [name for name in shown["fields"] if name not in shown["optional"]] == [
-            *required_fields(stage)
-        ]
-
-
 # -- history
 
 
@@ -248,14 +218,6 @@ async def test_as_much_history_comes_as_is_asked_for(fleeting: Desk, wanted: Any
     assert "thought_history" not in await fleeting.think(4, session_id=sid, history=0, whole=True)
 
 
-async def test_the_whole_history_is_whole(at: Desk) -> None:
-    sid = (await at.think(1))["session_id"]
-    for number in range(2, 151):
-        await at.think(number, "x" * 300, session_id=sid)
-    assert numbers(await at.think(151, "x" * 9_000, session_id=sid, whole=True)) == list(range(1, 152))
-    assert numbers(await at.think(152, session_id=sid, history=120)) == list(range(115, 153))
-
-
 @pytest.mark.parametrize("bound", [50, 5_000])
 async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_path: Path, bound: int) -> None:
     async with desk("memory", tmp_path, max_history_chars=bound) as at:
@@ -265,11 +227,6 @@ async def test_the_bound_is_a_setting_and_the_thought_just_sent_is_in_it(tmp_pat
             reply = await at.think(3, f"{more}" + "c" * 6_000, session_id=sid, **more)
             assert (numbers(reply), reply["history_truncated"]) == ([3], True)
         assert numbers(await at.think(4, "d", session_id=sid, history=9)) == [4]
-
-
-def test_the_bound_is_read_from_the_environment() -> None:
-    assert SessionSettings.from_environ({"REASONRY_MAX_HISTORY_CHARS": "1500"}).max_history_chars == 1_500
-    assert SessionSettings.from_environ({}).max_history_chars is None
 
 
 async def test_an_earlier_session_that_is_new_to_a_connection_shows_its_history_once(at: Desk) -> None:
@@ -478,24 +435,6 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "a correction on another line": (
         [{}, {"branch_id": "b"}, {"branch_id": "b", "revises_thought": 1}, {"branch_id": "main"}],
         "not merged: b; 2 stands on 1, which 3 revised",
-    ),
-    "a correction that is merged": (
-        [
-            {},
-            {"branch_id": "b"},
-            {"branch_id": "b", "revises_thought": 1},
-            {"branch_id": "", "merge_branch": "b"},
-        ],
-        "2 stands on 1, which 3 revised",
-    ),
-    "another line": (
-        [
-            {},
-            {"branch_id": "b"},
-            {"branch_id": "c", "branch_from_thought": 1},
-            {"branch_id": "b", "revises_thought": 2},
-        ],
-        "not merged: c",
     ),
     "a hypothesis": (
         [{}, {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}, {}],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import random
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,21 +18,19 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from reasonry.app.app import App
-from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
 from reasonry.engine.drive import KEEP_EVERY
 from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
-from reasonry.errors import ConflictError, ModelError, NotFoundError
+from reasonry.errors import ConflictError, ModelError
 from reasonry.records import JobOptions, Line, RunRow, Sweep, Use
 from reasonry.stores.sqlite import SqliteStore
 
-from ..engine.answering import order, performers_of, record_answers
+from ..engine.answering import order, record_answers
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel, Loops, by
 from ..engine.running import accept, drive, fork, resume, take_over
-from ..test_every_strategy import each_driven, options, world
 
 pytestmark = pytest.mark.anyio
 
@@ -208,30 +205,6 @@ async def test_a_run_at_work_uses_its_session(place: str) -> None:
         assert (row.status, row.thoughts, row.used_at_ms > used) == ("active", 2, True)
 
 
-@each_driven
-async def test_every_strategys_thoughts_are_counted_and_found_by_any_piece_of_them(
-    strategy: Strategy[Any, Any],
-) -> None:
-    rng = random.Random(7)
-    async with App("memory") as app:
-        await a_guided(app, "something else", "42 and the second step")
-        for seed in range(4):
-            run_id = await accept(app.engine, order(strategy, options(strategy, seed)))
-            await drive(app.engine, run_id, performers_of(world(strategy, seed, 0.1 * (seed % 2))))
-        counts = await listed(app)
-        texts = list[str]()
-        for session_id, count in counts.items():
-            seen = [one["thought"] for one in await shown(app, session_id)]
-            assert len(seen) == count
-            texts += seen
-        for text in rng.choices([one for one in texts if one], k=10):
-            start = rng.randrange(len(text))
-            piece = text[start : start + rng.choice([1, 5, 40, 400])].swapcase()
-            found, _ = await searched(app, piece, limit=7)
-            assert len(set(found)) == len(found) > 0
-            assert set(found) == await scanned(app, piece)
-
-
 # -- the search
 
 TEXTS = st.text('aAbßSſİıé漢\0 "\\%_', max_size=6) | st.sampled_from(
@@ -298,28 +271,6 @@ def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
         asyncio.run(attempt(folder))
 
 
-async def test_matches_come_session_by_session_in_the_order_these_were_begun(place: str) -> None:
-    async with App(place, strategies=ALL) as app:
-        one = await a_guided(app, "apple", "pear", "APPLE")
-        two = await session_of(app, await a_run(app, "pear", "Apple"))
-        three = await a_guided(app, "an apple")
-        four = await session_of(app, await begun(app, 3, "apple", "no"))
-        wanted = [(one, 1), (one, 3), (two, 2), (three, 1), (four, 1)]
-        for limit in (1, 2, 3, 5, 50):
-            assert (await searched(app, "apple", limit))[0] == wanted
-
-
-async def test_a_run_that_goes_on_is_found_by_what_it_thinks_then(place: str) -> None:
-    async with App(place, strategies=ALL) as app:
-        run_id = await begun(app, 3, "apple")
-        assert len((await searched(app, "apple"))[0]) == 1
-        await app.engine.cancel(run_id)
-        assert (await searched(app, "plum"))[0] == []
-        await resume(app.engine, run_id, saying("", "pear", "plum"))
-        assert len((await searched(app, "plum"))[0]) == 1
-        assert len((await searched(app, "apple"))[0]) == 1
-
-
 async def test_a_journal_that_cannot_be_read_hides_no_thought(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     async with App(str(path), strategies=ALL) as app:
@@ -348,16 +299,3 @@ async def test_an_active_run_whose_options_its_strategy_takes_no_more_is_found(t
         new = await session_of(app, await a_run(app, "a", "b", "apple"))
     async with App(path, strategies=narrower) as app:
         assert (await searched(app, "apple"))[0] == [(old, 2), (new, 3)]
-
-
-async def test_what_is_deleted_is_found_no_more(place: str) -> None:
-    async with App(place, strategies=ALL) as app:
-        session_id = await session_of(app, await a_run(app, "q7zxk"))
-        kept = await session_of(app, await a_run(app, "apple"))
-        gone = await a_run(app, "apple")
-        await app.sessions().delete({"session_id": session_id})
-        await app.store.delete_run(gone)
-        assert (await searched(app, "q7zxk"))[0] == []
-        assert (await searched(app, "apple"))[0] == [(kept, 1)]
-        with pytest.raises(NotFoundError):
-            await app.sessions().search({"query": "q7zxk", "session_id": session_id})

@@ -13,17 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.app import App
 from reasonry.errors import NotFoundError, UsageError
 from reasonry.guided.lines import Head, RowsView, ThoughtLine, ThoughtRecord, encode
 from reasonry.guided.session_choice import KnownSession, SessionRequest, Thinker
 from reasonry.guided.thinking_tool import ThinkingCall
 from reasonry.records import SessionRow, ThoughtRow
 
-from ..engine.answering import order
-from ..engine.crashing import ALL
-from ..engine.playing import LOOP
-from ..engine.running import accept
 from .desk import Desk, desk
 
 pytestmark = pytest.mark.anyio
@@ -298,19 +293,6 @@ async def test_ids_may_be_given_by_how_they_begin_or_as_last(tmp_path: Path) -> 
             await at.sessions.get({"session_id": one[:3]})
         deleted = await at.sessions.delete({"session_id": one[:count]})
         assert deleted["session_id"] == one
-
-
-async def test_runs_are_named_by_how_their_ids_begin_or_as_last() -> None:
-    async with App("memory", strategies=ALL) as app:
-        with pytest.raises(NotFoundError):
-            await app.run_id("last")
-        ids = [await accept(app.engine, order(LOOP, LOOP.options(steps=1))) for _ in range(2)]
-        assert await app.run_id("last") == ids[1]
-        assert [await app.run_id(run_id) for run_id in ids] == ids
-        assert [await app.run_id(run_id[:35]) for run_id in ids] == ids
-        with pytest.raises(UsageError) as caught:
-            await app.run_id(ids[0][:4])
-        assert caught.value.details["choices"] == ids
 
 
 # -- looking

@@ -142,21 +142,6 @@ def test_no_right_text_is_called_false() -> None:
     assert found == {}
 
 
-async def test_a_prediction_comes_back_beside_the_observation() -> None:
-    replies = await think_all(
-        {"strategy": "react"},
-        {"stage": "initial_reasoning"},
-        {"stage": "action_planning", "data": {"action": "run pytz", "predict": "7 minutes"}},
-        {"stage": ["action_execution", "observation_reception"], "data": {"observation": "53 minutes"}},
-    )
-    assert notices(replies[3])["predicted"] == 'You expected: "7 minutes". Does what you observed fit?'
-    replies = await think_all(
-        {"stage": "hypothesis_generation", "data": {"hypothesis": "LMT", "predict": "53"}},
-        {"stage": "hypothesis_verification", "data": {"holds": True}},
-    )
-    assert "53" in notices(replies[1])["predicted"]
-
-
 async def test_scores_show_their_history() -> None:
     path = ["branch_creation", "branch_development", "branch_evaluation"]
     replies = await think_all(

@@ -20,6 +20,7 @@ from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from tests.forked import ForkedProcess, forking_python
 
 from .samples import line, run_row, session_row, texts, think
+from .test_sqlite import a_text, empty, foreign, newer_steps
 
 pytestmark = pytest.mark.anyio
 
@@ -141,27 +142,6 @@ def missing(copy: Path) -> None:
     copy.unlink()
 
 
-def empty(copy: Path) -> None:
-    copy.write_bytes(b"")
-
-
-def a_text(copy: Path) -> None:
-    copy.write_text("dear diary\n" * 1000)
-
-
-def of_another_application(copy: Path) -> None:
-    copy.unlink()
-    db = apsw.Connection(str(copy))
-    db.execute("CREATE TABLE t (x)")
-    db.close()
-
-
-def newer(copy: Path) -> None:
-    db = apsw.Connection(str(copy))
-    db.execute("INSERT INTO migration VALUES ('9999_from_the_future', 1)")
-    db.close()
-
-
 def cut(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes()[:-4096])
 
@@ -182,7 +162,7 @@ def scrambled(copy: Path) -> None:
     copy.write_bytes(data)
 
 
-BAD = [missing, empty, a_text, of_another_application, newer, cut, with_a_damaged_run, scrambled]
+BAD = [missing, empty, a_text, foreign, newer_steps, cut, with_a_damaged_run, scrambled]
 
 
 def nothing(path: Path) -> None:

@@ -310,52 +310,37 @@ async def test_what_the_journals_do_not_prove_is_left_out_and_listed(
 
 
 @pytest.mark.parametrize(
-    ("change", "key"),
+    ("kind", "change", "key"),
     [
-        ("status = 'active', outcome = NULL", 3),
-        ("status = 'done', outcome = 'solved', answer = '9'", 4),
-        ("answer = 'forged'", 1),
-        ("reason = 'forged', detail = 'forged'", 1),
-        ("problem = 'forged', strategy = 'forged', model = 'forged'", 2),
-        ("calls = 0, tokens = 7, usd = 0.5", 2),
-        ("created_at_ms = 1", 4),
-        ("paused = 1", 4),
+        ("run", "status = 'active', outcome = NULL", 3),
+        ("run", "status = 'done', outcome = 'solved', answer = '9'", 4),
+        ("run", "answer = 'forged'", 1),
+        ("run", "reason = 'forged', detail = 'forged'", 1),
+        ("run", "problem = 'forged', strategy = 'forged', model = 'forged'", 2),
+        ("run", "calls = 0, tokens = 7, usd = 0.5", 2),
+        ("run", "created_at_ms = 1", 4),
+        ("run", "paused = 1", 4),
+        ("session", "purpose = 'forged'", 1),
+        ("session", "strategy = 'forged'", 1),
+        ("session", "created_at_ms = 1", 1),
+        ("session", "thoughts = 7", 1),
     ],
 )
-async def test_a_run_whose_row_was_changed_is_copied_as_its_journal_proves_it(
-    kept: tuple[Path, list[str]], change: str, key: int
+async def test_a_row_that_was_changed_is_copied_as_the_journal_of_its_run_proves_it(
+    kept: tuple[Path, list[str]], kind: str, change: str, key: int
 ) -> None:
     path, names = kept
     store = open_store(str(path))
-    rows = {row.run_id: row for row in await store.runs()}
+    rows = {row.run_id: row for row in await store.runs()}, await store.sessions()
     await store.close()
-    plain(path, f"UPDATE run SET {change} WHERE key = {key}")
+    plain(path, f"UPDATE {kind} SET {change} WHERE run_id = '{names[key - 1]}'")
     report, code, new = await salvage(path)
     assert (code, report["runs"]["damaged"], report["runs"]["new"]) == (6, 0, 4)
+    name = names[key - 1] if kind == "run" else rows[0][names[key - 1]].session_id
     said = "its row said something else than its journal, and is copied as the journal has it"
-    assert report["damage"] == [f"run {names[key - 1]}: {said}"]
+    assert report["damage"] == [f"{kind} {name}: {said}"]
     copied = open_store(str(new))
-    assert {row.run_id: row for row in await copied.runs()} == rows
-    await copied.close()
-
-
-@pytest.mark.parametrize(
-    "change", ["purpose = 'forged'", "strategy = 'forged'", "created_at_ms = 1", "thoughts = 7"]
-)
-async def test_a_session_whose_row_was_changed_is_copied_as_the_journal_of_its_run_proves_it(
-    kept: tuple[Path, list[str]], change: str
-) -> None:
-    path, names = kept
-    store = open_store(str(path))
-    rows = {row.session_id: row for row in await store.sessions()}
-    await store.close()
-    plain(path, f"UPDATE session SET {change} WHERE run_id = '{names[0]}'")
-    report, code, new = await salvage(path)
-    (session,) = [row.session_id for row in rows.values() if row.run_id == names[0]]
-    said = "its row said something else than its journal, and is copied as the journal has it"
-    assert (code, report["damage"]) == (6, [f"session {session}: {said}"])
-    copied = open_store(str(new))
-    assert {row.session_id: row for row in await copied.sessions()} == rows
+    assert ({row.run_id: row for row in await copied.runs()}, await copied.sessions()) == rows
     await copied.close()
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import reasonry
 from reasonry.errors import ConflictError, StoreError, UsageError
-from reasonry.records import RequestKey, RunRow, Store, WholeRun
+from reasonry.records import RequestKey, Store, WholeRun
 from reasonry.stores import open_store, sql
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres.address import read_address
@@ -245,11 +245,6 @@ async def test_a_job_is_of_any_run_of_any_owner_and_waits_once(postgres_url: str
     assert await store.write_whole([run]) == ["same"]
     assert (await store.queue_status()).depth == 1
     await store.close()
-
-
-async def a_run(store: Store) -> RunRow:
-    await store.create_run(run_row("driven"), [line(1)])
-    return await store.run("driven")
 
 
 async def whole_content(store: Store) -> list[Any]:
