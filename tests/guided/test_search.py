@@ -4,32 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Any
 from unittest.mock import patch
 
-import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import Meta
 
 from reasonry.app.app import App
-from reasonry.engine.coach import Coach
 from reasonry.engine.drive import KEEP_EVERY
 from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
 from reasonry.errors import ConflictError, ModelError
-from reasonry.records import JobOptions, Line, RunRow, Sweep, Use
+from reasonry.records import JobOptions, Line, RunRow, Use
 from reasonry.stores.sqlite import SqliteStore
 
 from ..engine.answering import order, record_answers
 from ..engine.crashing import ALL
-from ..engine.playing import LOOP, CountingModel, Loops, by
+from ..engine.playing import LOOP, CountingModel
 from ..engine.running import accept, drive, fork, resume, take_over
 
 pytestmark = pytest.mark.anyio
@@ -112,18 +108,6 @@ async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple
         after = {"cursor": page["next_cursor"]}
 
 
-def count_reads(app: App, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return a list of the runs whose journals are read from now on."""
-    reads, whole = list[str](), app.engine.read
-
-    async def counting(run_id: str) -> Any:
-        reads.append(run_id)
-        return await whole(run_id)
-
-    monkeypatch.setattr(app.engine, "read", counting)
-    return reads
-
-
 # -- the list
 
 
@@ -156,15 +140,6 @@ async def test_the_list_counts_the_thoughts_of_a_run_at_every_point_of_its_life(
         await check(broken, 1)
 
 
-async def test_counting_reads_no_journal(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with App(place, strategies=ALL) as app:
-        for _ in range(5):
-            await a_run(app, "a", "b")
-        reads = count_reads(app, monkeypatch)
-        assert list((await listed(app)).values()) == [2] * 5
-        assert reads == []
-
-
 async def test_what_is_acknowledged_is_counted_in_the_same_transaction(tmp_path: Path) -> None:
     class Watching(SqliteStore):
         async def append(
@@ -188,21 +163,6 @@ async def test_what_is_acknowledged_is_counted_in_the_same_transaction(tmp_path:
     await store.close()
     assert [kept for kept, _ in counts] == [told for _, told in counts]
     assert max(counts) == (5, 5)
-
-
-async def test_a_run_at_work_uses_its_session(place: str) -> None:
-    async with App(place, strategies=ALL) as app:
-        run_id = await begun(app, 3, "a")
-        session_id = await session_of(app, run_id)
-        used = (await app.store.session(session_id)).used_at_ms
-        await app.store.sweep_sessions(Sweep(used + 2, ttl_ms=1, retention_ms=10**9, delete=False))
-        assert (await app.store.session(session_id)).status == "archived"
-        await asyncio.sleep(0.002)
-        shown = await Coach(app.engine).status(run_id)
-        answers = [{"id": one["id"], "answer": "b"} for one in shown["questions"]]
-        await Coach(app.engine).answer(run_id, answers, by(Performers(CountingModel())))
-        row = await app.store.session(session_id)
-        assert (row.status, row.thoughts, row.used_at_ms > used) == ("active", 2, True)
 
 
 # -- the search
@@ -269,33 +229,3 @@ def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
 
     with TemporaryDirectory() as folder:
         asyncio.run(attempt(folder))
-
-
-async def test_a_journal_that_cannot_be_read_hides_no_thought(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    async with App(str(path), strategies=ALL) as app:
-        broken = await session_of(app, await a_run(app, "apple", "apple"))
-        await a_run(app, "apple")
-    db = apsw.Connection(str(path))
-    db.execute("UPDATE line SET body = x'005b5d' WHERE place IN (SELECT min(place) + 1 FROM line)")
-    db.close()
-    for strategies in (ALL, None):
-        async with App(str(path), strategies=strategies) as app:
-            page = await app.sessions().search({"query": "apple"})
-            assert (len(page["matches"]), page["notices"]) == (3, [])
-            page = await app.sessions().search({"query": "apple", "session_id": broken})
-            assert len(page["matches"]) == 2
-            assert set((await listed(app)).values()) == {1, 2}
-
-
-async def test_an_active_run_whose_options_its_strategy_takes_no_more_is_found(tmp_path: Path) -> None:
-    class Fewer(Loops, frozen=True):
-        steps: Annotated[int, Meta(le=2)] = 2
-
-    fewer = dataclasses.replace(LOOP, options=Fewer)
-    path, narrower = str(tmp_path / "store.db"), {**ALL, LOOP.name: fewer}
-    async with App(path, strategies=ALL) as app:
-        old = await session_of(app, await begun(app, 3, "a", "apple"))
-        new = await session_of(app, await a_run(app, "a", "b", "apple"))
-    async with App(path, strategies=narrower) as app:
-        assert (await searched(app, "apple"))[0] == [(old, 2), (new, 3)]

@@ -208,14 +208,6 @@ def test_the_action_is_taken_for_no_argument_of_another_name() -> None:
     assert refusal.message == "query is missing"
 
 
-@pytest.mark.parametrize("form", [NewRun, SolveCall, AnswerCoached])
-def test_an_optional_argument_of_a_run_that_is_null_counts_as_left_out(form: type[Struct]) -> None:
-    required = REQUIRED[form]
-    nulls = dict.fromkeys(set(tool_schema(form)["properties"]) - set(required))
-    assert read_call(form, {**required, **nulls}) == read(form, required)
-    assert read_call(form, {**required, "verifier": " "}) == read(form, required)
-
-
 def test_a_run_takes_its_arguments_in_any_spelling_and_refuses_those_it_does_not_have() -> None:
     schema = tool_schema(SolveCall)
     found = name_known_arguments("solve", {"max_calls": 3, "Problem": "x", "model": None, "y": ""}, schema)

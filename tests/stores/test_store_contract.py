@@ -143,20 +143,6 @@ class TestRuns:
         await a_run(store, "a")
         assert await store.lines("a") == [line(1)]
 
-    async def test_many_runs_are_appended_to_at_once(self, store: Store) -> None:
-        names = [f"r{number}" for number in range(20)]
-        await asyncio.gather(*(a_run(store, name) for name in names))
-
-        async def fill(name: str) -> None:
-            for seq in range(2, 22):
-                await store.append(name, [line(seq, f"{name} {seq}".encode())])
-
-        await asyncio.gather(*(fill(name) for name in names))
-        for name in names:
-            assert [one.body for one in (await store.lines(name))[1:]] == [
-                f"{name} {seq}".encode() for seq in range(2, 22)
-            ]
-
     async def test_one_that_fails_takes_nothing_of_the_others_with_it(self, store: Store) -> None:
         await a_run(store)
         calls = [store.append("r", [line(seq)]) for seq in (2, 2, 3, 1, 4)]

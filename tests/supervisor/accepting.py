@@ -6,34 +6,18 @@ import asyncio
 import sys
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
-from reasonry.core.budget import Budget
 from reasonry.errors import ReasonryError
-from reasonry.records import JobOptions
 from reasonry.supervisor import Jobs, Supervisor
 
-PROBLEM = "Use 4, 9, 10 and 13 to make 24"
-OPTIONS = {"expand_width": 2, "max_depth": 3}
+from ..queues.working import accept as accept_jobs
 
 
 async def accept(path: str, model: str, runs: int) -> None:
     async with App(path, environ={}) as app:
         supervisor = Supervisor(app)
         driving = asyncio.create_task(Jobs(app, supervisor, runs).take())
-        accepted = list[str]()
-        for _ in range(runs):
-            order, performers = app.order(
-                RunRequest(
-                    problem=PROBLEM,
-                    strategy="tree_of_thoughts",
-                    options=OPTIONS,
-                    budget=Budget(calls=200),
-                    participants=Participants(model=model),
-                )
-            )
-            accepted.append((await supervisor.start(app, order, performers, job=JobOptions()))[0])
-            print(accepted[-1], flush=True)
+        accepted = await accept_jobs(app, model, runs)
+        print(*accepted, sep="\n", flush=True)
         for run_id in accepted:
             try:
                 print((await supervisor.wait(app, run_id)).status, flush=True)

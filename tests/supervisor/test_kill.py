@@ -11,21 +11,16 @@ from pathlib import Path
 import pytest
 
 from reasonry.app.app import App
-from reasonry.core.effects import Ask
 from reasonry.core.events import Answered
 from reasonry.supervisor import Jobs, Supervisor
 from tests.forked import ForkedProcess
 from tests.servers import ServerProcess
 
+from ..queues.killing import open_questions
+
 pytestmark = pytest.mark.slow
 
 RUNS = 5
-
-
-async def questions_open(path: str, runs: list[str]) -> int:
-    async with App(path, environ={}) as app:
-        read = [(await app.engine.read(run_id)).run for run_id in runs]
-        return sum(isinstance(pending.effect, Ask) for run in read for pending in run.open_effects)
 
 
 async def finish(path: str, runs: list[str]) -> tuple[int, int]:
@@ -54,7 +49,7 @@ def test_every_accepted_run_ends_after_a_kill_and_only_calls_in_flight_are_paid_
             while server.stats()["requests"] < 3 * RUNS:
                 time.sleep(0.01)
             killed.kill()
-        in_flight = asyncio.run(questions_open(path, runs))
+        in_flight = asyncio.run(open_questions(path, runs))
         answers, calls = asyncio.run(finish(path, runs))
         requests = server.stats()["requests"]
         assert 0 <= requests - answers <= in_flight

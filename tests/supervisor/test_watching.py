@@ -122,18 +122,6 @@ async def test_a_run_is_idle_only_while_no_process_drives_it(folder: Path) -> No
         assert (idle.kind, idle.data) == ("idle", {"paused": False, "resumable": True})
 
 
-async def test_a_slow_reader_misses_no_line(folder: Path) -> None:
-    async with app(folder) as here:
-        supervisor = Supervisor(here)
-        run_id, _ = await supervisor.start(here, order(steps=40), Performers(CountingModel(latency_s=0.001)))
-        events = list[RunEvent]()
-        async with aclosing(supervisor.watch(here, run_id)) as found:
-            async for event in found:
-                events.append(event)
-                await asyncio.sleep(0.004)
-        assert [event.id for event in events if event.id] == [*range(1, 43)]
-
-
 async def test_what_is_unknown_is_refused(folder: Path) -> None:
     async with app(folder) as here:
         supervisor = Supervisor(here, max_runs=1)
