@@ -31,10 +31,10 @@ def session(
     line = ThoughtLine(stage, number=number, total=total, thoughts=number)
     head = Head(line, thoughts=number, highest=number, ended=ended)
     row = SessionRow(name, strategy, 1, 1, thoughts=number, purpose=f"about {name}", head=encode(head))
-    thoughts = [
-        ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))) for n in range(1, number + 1)
-    ]
-    return KnownSession(row, RowsView(row, thoughts))
+    view = RowsView()
+    for n in range(1, number + 1):
+        view.add(ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))))
+    return KnownSession(row, view)
 
 
 def call(number: int, total: int = 9, **more: Any) -> ThinkingCall:
@@ -92,7 +92,6 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
         session_id=None,
         thinker=Thinker(),
         target="new",
-        new_id=str,
         strategy=thought.strategy,
         mark=thought.thought_number,
     )

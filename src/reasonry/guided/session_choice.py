@@ -9,7 +9,7 @@ Rule 3: among several possible sessions the branch, the estimate and the strateg
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
-from ..records import LAST, SessionRow, SessionView, no_session
+from ..records import LAST, SessionRow, SessionView, new_id, no_session
 from ..text import first_words, show_value
 from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
@@ -166,7 +166,6 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     Attributes:
         session_id: The named session, or None for a session of the caller or a new one.
         target: The id to look up first, and the id of a new session if none was named.
-        new_id: Returns an id for a new session if `target` is taken.
         strategy: The canonical name of the named strategy.
         mark: Identifies the call; with 0 an identical call is a separate thought.
         exact: Whether a new session gets exactly the requested id.
@@ -178,7 +177,6 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None
     thinker: Thinker
     target: str
-    new_id: Callable[[], str]
     strategy: str | None = None
     mark: int
     exact: bool = False
@@ -242,7 +240,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     def _clear(self, there: KnownSession) -> SessionChoice:
         if not self.archives:
             return self._begin(there, delete=True)
-        kept_as = self.new_id() if self.exact else there.id
+        kept_as = new_id() if self.exact else there.id
         message = f'The earlier session was archived; to continue it, pass the session id "{kept_as}".'
         return self._begin(there, Notice("archived", message), archive_as=kept_as)
 
@@ -256,8 +254,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
         """Choose a new session. It gets the requested id only if that is permitted and free."""
         is_free = there is None or delete or archive_as not in (None, self.target)
         takes_target = is_free and (self.exact or (self.session_id is None and there is None))
-        new_id = self.target if takes_target else self.new_id()
-        return SessionChoice(None, new_id, notices, delete, archive_as)
+        begun = self.target if takes_target else new_id()
+        return SessionChoice(None, begun, notices, delete, archive_as)
 
     # -- which of several
 

@@ -28,11 +28,9 @@ from ..records import (
     Store,
     ThoughtRow,
     may_be_short,
+    new_id,
     no_session,
     now_ms,
-)
-from ..records import (
-    new_id as new_uuid,
 )
 from ..text import show_value
 from . import export
@@ -80,13 +78,11 @@ class Sessions:
         strategies: Mapping[str, Strategy[Any, Any]],
         settings: SessionSettings | None = None,
         clock: Callable[[], int] = now_ms,
-        new_id: Callable[[], str] = new_uuid,
         directory: str = "",
         chooses_ids: bool = True,
     ) -> None:
         self.stored = StoredSessions(store, strategies, settings or SessionSettings(), clock)
         self.store = store
-        self._new_id = new_id
         self._directory = directory
         self._chooses_ids = chooses_ids
 
@@ -128,8 +124,7 @@ class Sessions:
                 call=call,
                 session_id=named,
                 thinker=thinker,
-                target=named or thinker.current or self._new_id(),
-                new_id=self._new_id,
+                target=named or thinker.current or new_id(),
                 strategy=strategy,
                 fault=fault,
                 mark=calls.call_mark(call, others) if deduplicates else 0,
@@ -430,13 +425,13 @@ class Sessions:
         """
         read = read_session(content, self.stored.strategy, self.stored.settings, self.stored.clock())
         wanted, notices = read.row.session_id if self._chooses_ids else "", builtins.list[Notice]()
-        row = replace(read.row, session_id=wanted or self._new_id())
+        row = replace(read.row, session_id=wanted or new_id())
         try:
             await self.store.import_session(row, read.thoughts)
         except ConflictError:
             message = "There is a session of this id already; the import is a copy under a new id."
             notices.append(Notice("exists", message, row.session_id))
-            row = replace(row, session_id=self._new_id())
+            row = replace(row, session_id=new_id())
             await self.store.import_session(row, read.thoughts)
         return {**await self.stored.document(row), "notices": msgspec.to_builtins(notices)}
 
