@@ -153,7 +153,7 @@ def read_prompts(files: Sequence[str]) -> dict[str, str]:
     return {name: read_text(file, "prompt") for name, file in pairs.items()}
 
 
-def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
+def read_text(file: str, option: str) -> str:
     """Return the text of a regular file, or of standard input for `-`.
 
     Raises:
@@ -162,11 +162,12 @@ def read_text(file: str, option: str, limit: int = MAX_INPUT_BYTES) -> str:
     """
     if file != "-":
         place = f"the file {file!r}"
-        data = read_regular_file(Path(file).expanduser(), limit, label="file", option=option)
+        data = read_regular_file(Path(file).expanduser(), MAX_INPUT_BYTES, label="file", option=option)
     else:
-        place, data = "standard input", sys.stdin.buffer.read(limit + 1)
-        if len(data) > limit:
-            raise TooLargeError(f"{place} is over {limit:,} bytes", limit=limit, option=option)
+        place, data = "standard input", sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        if len(data) > MAX_INPUT_BYTES:
+            message = f"{place} is over {MAX_INPUT_BYTES:,} bytes"
+            raise TooLargeError(message, limit=MAX_INPUT_BYTES, option=option)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
