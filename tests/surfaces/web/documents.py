@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
 
 from reasonry.surfaces.web.page import PageCost, PageDocument, PageNode, PageNote, PageQuestion
 
-from .making import a_session
+from .making import a_session, elsewhere
 
 Document = dict[str, Any]
 
@@ -265,9 +263,7 @@ def analysis() -> Document:
 
 def session() -> Document:
     """A guided session: main line, two branches, a revision, a merge."""
-    # The browser has an event loop in this thread.
-    with ThreadPoolExecutor(1) as pool:
-        return msgspec.to_builtins(pool.submit(asyncio.run, a_session("memory")).result())
+    return msgspec.to_builtins(elsewhere(a_session("memory")))
 
 
 def large(count: int = 1000, seed: int = 7) -> Document:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import reasonry
 from reasonry.app.app import App
@@ -19,6 +21,13 @@ from tests.servers import ChatRequest, ModelServer
 
 PUZZLE = "Use each of 4, 9, 10 and 13 once, with + - * / and parentheses, to make 24."
 PRICE = "0.25/2"
+T = TypeVar("T")
+
+
+def elsewhere(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in another thread: in this one the browser's loop runs."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def page_in(text: str) -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from reasonry.surfaces.web.html_page import html_page
 from tests.surfaces.http.serving import serve_in_thread
 
 from .live import Live
+from .making import elsewhere
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -34,9 +33,7 @@ def compare(store: str, names: list[str], size: int = 3) -> tuple[str, dict[str,
             made = Comparison(app, problems, names, offline)
             return made.id, (await made.run()).document()
 
-    # The browser has an event loop in this thread.
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work()).result()
+    return elsewhere(work())
 
 
 def test_a_file_shows_the_standings_the_costs_and_each_problem_and_only_as_text(show: Shown) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from reasonry.surfaces.web.html_page import html_page
-from tests.forked import forking_python
 
 from .documents import EVERY, Document, document, large, node, question, tree
+from .making import PUZZLE, elsewhere, solved
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -52,20 +50,10 @@ def test_every_kind_is_drawn_within_its_window(show: Shown, kind: str) -> None:
         assert min(len(ids) - (kind == "session"), 30) <= len(drawn_ids(page)) <= 170
 
 
-def test_the_report_of_a_run_is_its_page(show: Shown, tmp_path: Path) -> None:
-    report = tmp_path / "report.html"
-    arguments = [
-        "solve",
-        "Use 4, 9, 10 and 13 to make 24",
-        "--strategy",
-        "tree_of_thoughts",
-        "--model",
-        "offline",
-    ]
-    command = [forking_python(), "-m", "reasonry", *arguments, "--report", str(report), "--store", "memory"]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    page = show.open_file(report.read_text("utf-8"))
-    assert page.inner_text("#problem") == "Use 4, 9, 10 and 13 to make 24"
+def test_a_run_that_was_made_is_drawn_whole(show: Shown) -> None:
+    run = elsewhere(solved("memory", PUZZLE, strategy="tree_of_thoughts", model="offline"))
+    page = show.open_file(html_page(run))
+    assert page.inner_text("#problem") == PUZZLE
     assert page.inner_text("#outcome .answer").endswith("= 24")
     made = page.evaluate("JSON.parse(document.getElementById('page-data').textContent)")
     assert sorted(drawn_ids(page)) == sorted(one["id"] for one in made["nodes"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,7 @@ from tests.servers import ChatRequest
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
 from .live import Live
-from .making import grower, serving
+from .making import elsewhere, grower, serving
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -76,12 +74,6 @@ def live(window: Live) -> Iterator[Live]:
     window.troubles.clear()
     yield window
     assert window.troubles == []
-
-
-def elsewhere(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine in another thread: in this one the browser's loop runs."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
 
 
 def texts(page: Page, selector: str) -> list[str]:
