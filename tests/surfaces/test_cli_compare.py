@@ -313,17 +313,6 @@ def test_what_failed_because_the_provider_did_is_run_once_more_when_asked_for(de
     assert len(desk.runs()) == 2
 
 
-def test_no_run_is_begun_once_the_money_is_spent(desk: Desk) -> None:
-    lines = [{"stage": "*", "reply": {"reasoning": "", "answer": "4"}, "usage": {"usd": 0.01}}] * 3
-    command = (desk.dataset(SUMS), *ADDING, "--model", f"scripted:{desk.dataset(lines, 'script.jsonl')}")
-    done = desk.run("compare", *command, "--parallel", "1", "--total-usd", "0.05")
-    assert done.returncode == 7
-    assert "2 of 6 runs done" in done.stderr
-    document = desk.compare(*command, "--parallel", "1")
-    assert (document["complete"], document["runs"]["reused"]) == (True, 2)
-    assert document["strategies"][0]["usd"] == pytest.approx(0.03)
-
-
 # -- judges and reports
 
 
