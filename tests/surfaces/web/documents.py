@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from reasonry.models.scripted import ScriptedModel
 from reasonry.surfaces.web.page import PageCost, PageDocument, PageNode, PageNote, PageQuestion
 
-from .making import a_session, elsewhere
+from ..test_run_report import PROBLEM, SCRIPT
+from .making import a_session, elsewhere, solved
 
 Document = dict[str, Any]
 
@@ -221,44 +223,11 @@ def vote() -> Document:
 
 
 def analysis() -> Document:
-    """Two iterations, each with plans and tasks."""
-    problem = "Why did sign-ups fall in March?"
-    nodes = [node("root", None, problem, "on_path", kind="problem", label="Problem")]
-    for above in ("i1", "i2"):
-        head = {"kind": "iteration", "label": f"Iteration {above[1]}"}
-        nodes.append(node(above, "root", "Look again at the funnel", "on_path", **head))
-        for letter, points in (("A", 82), ("B", 64), ("C", 51)):
-            chosen, plan = letter == "A", f"{above}{letter}"
-            why = None if chosen else {"code": "not_selected", "text": "another plan scored higher"}
-            text = f"Plan {letter}: compare the funnel by channel, then by device, then by country of the visitor"
-            more = {"kind": "plan", "label": f"Plan {letter}", "score": points, "why": why}
-            more["score_text"] = f"{points}/100"
-            nodes.append(node(plan, above, text, "on_path" if chosen else "dropped", **more))
-            for task in range(1, 4) if chosen else ():
-                bad = (task, above) == (2, "i1")
-                more = {"kind": "task", "label": f"Task {task}", "score": 0.3 if bad else 0.9}
-                more["why"] = {"code": "rejected", "text": "no figure is given"} if bad else None
-                text = "Share of visitors that reach the form, by channel"
-                nodes.append(node(f"{plan}{task}", plan, text, "dropped" if bad else "on_path", **more))
-    questions = [
-        question(f"e{index}", one["id"], 1200 * index, 1200 * index + 1100)
-        for index, one in enumerate(nodes[:12])
-    ]
-    questions += [question("late", "i2A3", 90_000_000, 90_002_000)]
-    return document(
-        nodes,
-        questions,
-        title=problem,
-        problem=problem,
-        strategy="analysis",
-        strategy_title="Analysis",
-        answer="Mobile visitors from the newsletter no longer reached the form.",
-        outline=[
-            {"kind": "heading", "text": "Findings", "level": 2},
-            {"kind": "prose", "text": "The fall is on phones alone, and begins with the release of 3 March."},
-            {"kind": "bullets", "items": ["Desktop is flat.", "The form is below the fold on phones."]},
-        ],
-    )
+    """Three plans, and of the tasks of the best one that was accepted and one that was rejected."""
+    model = ScriptedModel.of(*({"stage": stage, "reply": reply} for stage, reply in SCRIPT))
+    options = {"focused_answer_type": "choice: Python | JavaScript"}
+    run = solved("memory", PROBLEM, strategy="analysis", model=model, options=options)
+    return msgspec.to_builtins(elsewhere(run))
 
 
 def session() -> Document:
