@@ -192,29 +192,16 @@ REFUSED = [
     of_no_run("pause", OPERATORS),
     of_no_run("limit", OPERATORS, budget={"calls": 3}),
     of_no_run("delete", OPERATORS),
-    Refused("answer: not asked", "answer", {**RUN, "answers": {"e9": "x"}}, CONFLICT, (START,), AGENTS),
-    Refused("answer: again", "answer", {**RUN, "answers": {"e1": "x"}}, CONFLICT, ANSWERED),
-    Refused(
-        "answer: unreadable",
-        "answer",
-        {**RUN, "answers": {"e1": "It is hard.\nI do not know."}},
-        "answer_refused",
-        (START,),
-        AGENTS,
-    ),
     *(
-        Refused(
-            f"answer: {name}",
-            "answer",
-            {**RUN, "answers": answers},
-            BAD,
-            (VOTED[0],),
-            AGENTS,
-            "answers",
-            "answers",
+        Refused(f"answer: {name}", "answer", {**RUN, "answers": answers}, code, (after,), AGENTS, field=field)
+        for name, answers, code, after, field in (
+            ("not asked", {"e9": "x"}, CONFLICT, START, ""),
+            ("unreadable", {"e1": "It is hard.\nI do not know."}, "answer_refused", START, ""),
+            ("no shape", 5, BAD, VOTED[0], "answers"),
+            ("none", [{"id": "e1"}], BAD, VOTED[0], "answers"),
         )
-        for name, answers in (("no shape", 5), ("none", [{"id": "e1"}]))
     ),
+    Refused("answer: again", "answer", {**RUN, "answers": {"e1": "x"}}, CONFLICT, ANSWERED),
     Refused("cancel: has ended", "cancel", RUN, CONFLICT, ANSWERED),
     Refused("cancel: was cancelled", "cancel", RUN, CONFLICT, CANCELLED, AGENTS),
     Refused("pause: waits for its caller", "pause", RUN, CONFLICT, (START,), OPERATORS),
@@ -222,26 +209,18 @@ REFUSED = [
     Refused("limit: no calls", "limit", {**RUN, "budget": {"calls": 0}}, BAD, (START,), OPERATORS),
     Refused("delete: has not ended", "delete", RUN, CONFLICT, (START,), OPERATORS),
     Refused("fork: beyond the end", "fork", {**RUN, "at": 99}, CONFLICT, (SOLVE,), OPERATORS, field="at"),
-    Refused(
-        "fork: beyond the end, coached",
-        "fork",
-        {**TO_CALLER, "at": 99},
-        CONFLICT,
-        (START,),
-        AGENTS,
-        field="at",
-    ),
     Refused("fork: nowhere", "fork", {**RUN, "coached": True}, BAD, (START,), CALLERS, field="at"),
     *(
-        Refused(f"fork: {name}", "fork", {**TO_CALLER, **given}, BAD, (START,), on, field=field)
-        for name, given, on, field in (
-            ("before the start", {"at": -1}, AGENTS, "at"),
-            ("at no number", {"at": "x"}, AGENTS, "at"),
-            ("a list of options", {"options": [1]}, CALLERS, "options"),
-            ("a bad option", {"options": {"depth": 3}}, AGENTS, ""),
-            ("a tool by its file", {"tools": ["x.py"]}, CALLERS, "tools"),
-            ("a tool in options", {"options": ARMED}, AGENTS, "tools"),
-            ("no such verifier", {"verifier": "/x"}, AGENTS, "verifier"),
+        Refused(f"fork: {name}", "fork", {**TO_CALLER, **given}, code, (START,), on, field=field)
+        for name, given, code, on, field in (
+            ("beyond the end, coached", {"at": 99}, CONFLICT, AGENTS, "at"),
+            ("before the start", {"at": -1}, BAD, AGENTS, "at"),
+            ("at no number", {"at": "x"}, BAD, AGENTS, "at"),
+            ("a list of options", {"options": [1]}, BAD, CALLERS, "options"),
+            ("a bad option", {"options": {"depth": 3}}, BAD, AGENTS, ""),
+            ("a tool by its file", {"tools": ["x.py"]}, BAD, CALLERS, "tools"),
+            ("a tool in options", {"options": ARMED}, BAD, AGENTS, "tools"),
+            ("no such verifier", {"verifier": "/x"}, BAD, AGENTS, "verifier"),
         )
     ),
     *(
@@ -261,19 +240,12 @@ REFUSED = [
         "resume: a number", "resume", {**RUN, "coached": True, "budget": 5}, BAD, (START,), ("http", "python")
     ),
     Refused("resume: no calls", "resume", {**RUN, "budget": {"calls": 0}, "coached": True}, BAD, CANCELLED),
-    Refused(
-        "list: no such status",
-        "list",
-        {"status": "over"},
-        on=OPERATORS,
-        named="status must be one of: active, done, failed, cancelled; not 'over'",
-    ),
-    Refused(
-        "list: no such outcome",
-        "list",
-        {"outcome": "done"},
-        on=OPERATORS,
-        named="outcome must be one of: solved, answered, stopped, unsolved, error, waiting; not 'done'",
+    *(
+        Refused(f"list: no such {name}", "list", {name: value}, on=OPERATORS, named=said)
+        for name, value, said in (
+            ("status", "over", "status must be one of: active, done, failed, cancelled; not 'over'"),
+            ("outcome", "done", "one of: solved, answered, stopped, unsolved, error, waiting; not 'done'"),
+        )
     ),
     Refused("list: a page too long", "list", {"limit": 501}, on=AGENTS, named="limit", field="limit"),
     Refused("list: a page of none", "list", {"limit": 0}, on=AGENTS, named="limit", field="limit"),
@@ -303,23 +275,12 @@ REFUSED = [
         Refused(f"think: without {name}", "think", without(THOUGHT, name), on=TYPED, field=name)
         for name in THOUGHT
     ),
-    Refused(
-        "think: another strategy",
-        "think",
-        {**SECOND, "strategy": "rewoo"},
-        BAD,
-        (ACTING,),
-        NAMES,
-        "react",
-        "strategy",
-    ),
-    Refused(
-        "think: without a field",
-        "think",
-        {**SECOND, "stage": "action_planning"},
-        BAD,
-        (ACTING,),
-        field="data.action",
+    *(
+        Refused(f"think: {name}", "think", {**SECOND, **given}, BAD, (ACTING,), field=field)
+        for name, given, field in (
+            ("another strategy", {"strategy": "rewoo"}, "strategy"),
+            ("without a field", {"stage": "action_planning"}, "data.action"),
+        )
     ),
     Refused("think: in a run that is under way", "think", {**THOUGHT, "session": "$"}, CONFLICT, (START,)),
     of_no_session("session", AGENTS),
@@ -338,13 +299,7 @@ REFUSED = [
         )
     ),
     Refused(
-        "export: no such format",
-        "export",
-        {"session": "$", "format": "pdf"},
-        BAD,
-        (THINK,),
-        AGENTS,
-        field="format",
+        "export: as PDF", "export", {"session": "$", "format": "pdf"}, BAD, (THINK,), AGENTS, "", "format"
     ),
     Refused("sessions: a page of none", "sessions", {"limit": 0}, on=AGENTS, field="limit"),
     Refused("sessions: a page too long", "sessions", {"limit": 501}, on=AGENTS, field="limit"),
