@@ -60,11 +60,14 @@ class Leaves(NamedTuple):
 
 CALLERS_OF_ONE = ("cli", "mcp", "python")
 """Those on which the only question is answered without its id."""
-HANDED = (
-    STOPPED,
-    ("resume", {**MORE, "coached": True}),
-    ("resume", {"run": "$", "model": "offline"}),
-)
+
+
+def then(use: str, **given: Any) -> tuple[str, Given]:
+    """Return a use of the run before."""
+    return use, {"run": "$", **given}
+
+
+HANDED = (STOPPED, then("resume", **MORE, coached=True), then("resume", model="offline"))
 
 RECORDS = [
     Leaves("a puzzle is solved", (SOLVE,), "solved"),
@@ -75,56 +78,25 @@ RECORDS = [
     Leaves("it is searched in vain", (("solve", VAIN),), "unsolved"),
     Leaves("its caller is asked", (START,), "waiting"),
     Leaves("its caller has answered", ANSWERED, "answered"),
-    Leaves(
-        "its only question is answered",
-        (START, ("answer", {"run": "$", "answers": ANSWER})),
-        "answered",
-        CALLERS_OF_ONE,
-    ),
-    Leaves(
-        "its only question is answered in a list",
-        (START, ("answer", {"run": "$", "answers": [ANSWER]})),
-        "answered",
-        CALLERS_OF_ONE,
-    ),
+    Leaves("the only answer", (START, then("answer", answers=ANSWER)), "answered", CALLERS_OF_ONE),
+    Leaves("a list of one answer", (START, then("answer", answers=[ANSWER])), "answered", CALLERS_OF_ONE),
     Leaves("its caller has given several answers", VOTED, "answered"),
     Leaves("it is cancelled", CANCELLED, "stopped"),
-    Leaves("it is resumed", (*CANCELLED, ("resume", {"run": "$", "coached": True})), "waiting"),
-    Leaves("it is resumed with more", (STOPPED, ("resume", MORE)), "solved", AGENTS),
-    Leaves("it is taken over", (STOPPED, ("resume", {**MORE, "coached": True})), "waiting"),
-    Leaves(
-        "a model takes it over",
-        (("start", SOLVED), ("resume", {"run": "$", "model": "offline"})),
-        "answered",
-        AGENTS,
-    ),
+    Leaves("it is resumed", (*CANCELLED, then("resume", coached=True)), "waiting"),
+    Leaves("it is resumed with more", (STOPPED, then("resume", **MORE)), "solved", AGENTS),
+    Leaves("it is taken over", (STOPPED, then("resume", **MORE, coached=True)), "waiting"),
+    Leaves("a model takes it over", (("start", SOLVED), then("resume", model="offline")), "answered", AGENTS),
     Leaves("it is handed over and back", HANDED, "solved", AGENTS),
-    Leaves("it has ended and is resumed", (*ANSWERED, ("resume", {"run": "$", "coached": True})), "answered"),
-    Leaves("its end stays", (SOLVE, ("resume", MORE)), "solved", AGENTS),
+    Leaves("it has ended and is resumed", (*ANSWERED, then("resume", coached=True)), "answered"),
+    Leaves("its end stays", (SOLVE, then("resume", **MORE)), "solved", AGENTS),
     Leaves(
-        "a vain end stays", (("solve", VAIN), ("resume", {**MORE, "model": "offline"})), "unsolved", AGENTS
+        "a vain end stays", (("solve", VAIN), then("resume", **MORE, model="offline")), "unsolved", AGENTS
     ),
-    Leaves("it is forked", (SOLVE, ("fork", {"run": "$", "at": 1})), "solved", OPERATORS),
-    Leaves(
-        "its caller forks it",
-        (*ANSWERED, ("fork", {"run": "$", "at": 0, "coached": True})),
-        "waiting",
-        AGENTS,
-    ),
-    Leaves(
-        "its limits are changed",
-        (START, ("limit", {"run": "$", "budget": {"calls": 7}})),
-        "waiting",
-        OPERATORS,
-    ),
-    Leaves(
-        "a session is solved",
-        (PUZZLED, ("solve", {"session": "$", "strategy": "tree_of_thoughts"})),
-        "solved",
-    ),
-    Leaves(
-        "arithmetic refutes a claim", (("refute", {"problem": SUM, "claims": ["17 + 25 = 43"]}),), "answered"
-    ),
+    Leaves("it is forked", (SOLVE, then("fork", at=1)), "solved", OPERATORS),
+    Leaves("its caller forks it", (*ANSWERED, then("fork", at=0, coached=True)), "waiting", AGENTS),
+    Leaves("its limits are changed", (START, then("limit", budget={"calls": 7})), "waiting", OPERATORS),
+    Leaves("of a session", (PUZZLED, ("solve", {"session": "$", "strategy": "tree_of_thoughts"})), "solved"),
+    Leaves("arithmetic refutes", (("refute", {"problem": SUM, "claims": ["17 + 25 = 43"]}),), "answered"),
     Leaves("other eyes are asked", (("refute", {"claims": [HERONS]}),), "waiting"),
     Leaves("other eyes look at a long claim", (("refute", {"claims": [HERONS * 20]}),), "waiting"),
     Leaves("other eyes look at a plan", (("refute", {"problem": HERONS}),), "waiting"),

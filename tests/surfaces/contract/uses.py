@@ -162,5 +162,5 @@ VOTED = (
     ("start", {"problem": "6 * 7", "strategy": "self_consistency", "options": {"samples": 3}}),
     ("answer", {"run": "$", "answers": {"e1": "42", "e2": 42}}),
 )
-MORE: Given = {"run": "$", "budget": {"calls": 50}}
+MORE: Given = {"budget": {"calls": 50}}
 PUZZLED = ("think", {**THOUGHT, "thought": PUZZLE})
