@@ -53,19 +53,8 @@ class Desk:
 
     def solve(self, fault: Fault, *more: str) -> tuple[int, dict[str, Any], dict[str, Any]]:
         with ModelServer(reply=Player(), faults=(fault,)) as server:
-            words = [
-                "solve",
-                PROBLEM,
-                "--strategy",
-                "tree_of_thoughts",
-                "--model",
-                server.model,
-                "--store",
-                str(self.folder / "s.db"),
-                "--json",
-                *more,
-            ]
-            code = run(words)
+            words = ["--strategy=tree_of_thoughts", f"--model={server.model}", f"--store={self.folder}/s.db"]
+            code = run(["solve", PROBLEM, *words, "--json", *more])
             document = json.loads(self.capsys.readouterr().out)
             # That a client has gone is seen a moment later.
             end = time.monotonic() + 10

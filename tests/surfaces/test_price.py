@@ -33,17 +33,8 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
 
 
 def solve(server: ModelServer, *more: str) -> list[str]:
-    return [
-        "solve",
-        "2 + 2?",
-        "--strategy",
-        "self_consistency",
-        "--option",
-        "samples=1",
-        "--model",
-        server.model,
-        *more,
-    ]
+    chosen = ["--strategy=self_consistency", "--option=samples=1", f"--model={server.model}"]
+    return ["solve", "2 + 2?", *chosen, *more]
 
 
 def test_a_limit_on_dollars_needs_a_price_in_the_shell(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,22 +107,10 @@ def test_nothing_of_the_key_is_printed_or_stored(
     monkeypatch.setenv("REASONRY_API_KEY", KEY)
     said = json.dumps({"thought": WAYS[3], "answer": "it is " + " | ".join(WAYS)})
     with ModelServer(faults=[Fault(kind=kind)] if kind else [], replies=[said] * 3) as server:
-        store = ["--store", str(tmp_path / "s.db")]
-        code = run(
-            [
-                "solve",
-                f"Is it {KEY}?",
-                "--strategy",
-                "react",
-                "--model",
-                server.model,
-                "--record",
-                str(tmp_path / "record.jsonl"),
-                *store,
-                *(["--json"] * json_wanted),
-            ]
-        )
-        runs = run(["runs", "list", *store, *(["--json"] * json_wanted)])
+        more = [f"--store={tmp_path}/s.db", *(["--json"] * json_wanted)]
+        chosen = ["--strategy=react", f"--model={server.model}", f"--record={tmp_path}/record.jsonl"]
+        code = run(["solve", f"Is it {KEY}?", *chosen, *more])
+        runs = run(["runs", "list", *more])
     printed = capfd.readouterr()
     assert (code, runs) == (0 if kind is None else 8, 0)
     assert not found_of(printed.out + printed.err)

@@ -27,22 +27,13 @@ from reasonry.surfaces.http.server import serve
 from reasonry.surfaces.http.server_settings import ServerSettings
 
 TOKEN = "laptop-token-8Hs02kqLw1"
+SERVE = [sys.executable, "-m", "reasonry", "serve", "--port=0", "--json", "--store"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_a43_it_says_its_address_asks_for_the_token_and_ends_in_time_when_it_is_told_to(folder: Path) -> None:
     environ = {**os.environ, "REASONRY_TOKENS": f"operator={TOKEN}", "REASONRY_MODEL": "offline"}
-    command = [
-        sys.executable,
-        "-m",
-        "reasonry",
-        "serve",
-        "--port",
-        "0",
-        "--json",
-        "--store",
-        str(folder / "s.db"),
-    ]
+    command = [*SERVE, str(folder / "s.db")]
     begun = time.monotonic()
     with subprocess.Popen(
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -101,8 +92,7 @@ def test_a_secret_that_was_not_set_lets_nobody_in(
 
 @pytest.mark.skipif(os.name != "posix", reason="limits are POSIX's")
 def test_more_connections_than_a_shell_lets_a_process_have_open_shut_nobody_out(folder: Path) -> None:
-    command = [sys.executable, "-m", "reasonry", "serve", "--port", "0", "--json", "--store", "memory"]
-    limited = ["sh", "-c", 'ulimit -Sn 200 && exec "$@"', "sh", *command]
+    limited = ["sh", "-c", 'ulimit -Sn 200 && exec "$@"', "sh", *SERVE, "memory"]
     with subprocess.Popen(limited, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = json.loads("".join(process.stdout.readline() for _ in range(3)))["url"]
