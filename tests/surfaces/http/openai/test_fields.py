@@ -113,18 +113,15 @@ def test_what_is_passed_over_is_named_in_a_warning(talk: Talk) -> None:
         ]
 
 
-@pytest.mark.parametrize(("name", "value"), ILLEGAL + ILLEGAL_CHAT)
-def test_a_field_without_effect_is_refused_in_a_chat_where_its_value_is_illegal(
-    talk: Talk, name: str, value: Any
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [("/v1/chat/completions", *one) for one in ILLEGAL + ILLEGAL_CHAT]
+    + [("/v1/responses", *one) for one in ILLEGAL + ILLEGAL_RESPONSE],
+)
+def test_a_field_without_effect_is_refused_where_its_value_is_illegal(
+    talk: Talk, path: str, name: str, value: Any
 ) -> None:
-    _refuse(talk, "/v1/chat/completions", {**CHAT, name: value}, name)
-
-
-@pytest.mark.parametrize(("name", "value"), ILLEGAL + ILLEGAL_RESPONSE)
-def test_a_field_without_effect_is_refused_in_a_response_where_its_value_is_illegal(
-    talk: Talk, name: str, value: Any
-) -> None:
-    _refuse(talk, "/v1/responses", {**RESPONSE, name: value}, name)
+    _refuse(talk, path, {**(CHAT if "chat" in path else RESPONSE), name: value}, name)
 
 
 @pytest.mark.parametrize(
