@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,35 +12,32 @@ from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest, make_order
 from reasonry.app.rights import ListedRights
-from reasonry.core.events import Answered
+from reasonry.core.effects import Ask
 from reasonry.errors import ModelError, UsageError
+
+from .walking import Mind
 
 pytestmark = pytest.mark.anyio
 
 QUESTION = "Which tree is it?"
 
 
-class Named:
+class Named(Mind):
     """A model that gives its answers in turn, rates as it is told, and counts what it was asked."""
 
     def __init__(self, name: str, *answers: str, rating: Any = 9) -> None:
+        super().__init__()
         self.name, self.answers, self.rating = name, answers, rating
         self.drawn, self.judged = 0, list[str]()
 
-    async def answer(self, question: Any, on_text: Any = None) -> Answered:
-        ask = question.ask
+    def reply(self, ask: Ask) -> Any:
         if ask.facts["kind"] == "judge":
             self.judged.append(ask.text)
-            return Answered(json.dumps({"reason": "traced", "ratings": {"A": self.rating}}))
+            return {"reason": "traced", "ratings": {"A": self.rating}}
         self.drawn += 1
         if not self.answers:
             raise ModelError("the line is dead")
-        return Answered(
-            f"worked out\n\n<answer>{self.answers[(self.drawn - 1) % len(self.answers)]}</answer>"
-        )
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        return f"worked out\n\n<answer>{self.answers[(self.drawn - 1) % len(self.answers)]}</answer>"
 
 
 async def descend(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,27 +10,22 @@ from reasonry import solve
 from reasonry.app.app import App
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask
-from reasonry.core.events import Answered
 from reasonry.errors import ModelError, UsageError
 from reasonry.strategies.council import SYNTHESISE
+
+from .walking import Mind
 
 pytestmark = pytest.mark.anyio
 
 
-class Member:
-    """A model that gives one answer, rates what it is shown by a table, and keeps what it was asked."""
+class Member(Mind):
+    """A model that gives one answer, and rates what it is shown by a table."""
 
     def __init__(self, name: str, answer: str, ratings: dict[str, float] | None = None) -> None:
+        super().__init__()
         self.name, self.said, self.ratings = name, answer, ratings or {}
-        self.asked: list[Ask] = []
 
-    async def answer(self, question: Any, on_text: Any = None) -> Answered:
-        ask = question.ask
-        self.asked.append(ask)
-        reply = self._reply(ask)
-        return Answered(reply if isinstance(reply, str) else json.dumps(reply))
-
-    def _reply(self, ask: Ask) -> Any:
+    def reply(self, ask: Ask) -> Any:
         if ask.facts["kind"] == "judge":
             shown = ask.prompt.split("Candidate ")[1:]
             values = [next((v for word, v in self.ratings.items() if word in text), 5) for text in shown]
@@ -40,14 +34,11 @@ class Member:
             return f"one counts the tax twice\n\n<answer>{self.said}, settled</answer>"
         return f"worked out\n\n<answer>{self.said}</answer>"
 
-    async def close(self) -> None:
-        """Nothing is open."""
-
 
 class Down(Member):
     """A model that cannot be reached."""
 
-    async def answer(self, question: Any, on_text: Any = None) -> Answered:
+    def reply(self, ask: Ask) -> Any:
         raise ModelError("the line is dead")
 
 

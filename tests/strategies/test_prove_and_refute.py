@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections import Counter
 from typing import Any
 
@@ -31,7 +30,7 @@ from reasonry.strategies.prove_and_refute import (
 )
 
 from ..playing import advance
-from .walking import Walked, reply, walk
+from .walking import Mind, Walked, reply, walk
 
 pytestmark = pytest.mark.anyio
 
@@ -40,26 +39,19 @@ The copy takes 28 hours at 20 MB/s. Counting the five hot tables takes 20 s. val
 COPY, COUNT = "The copy takes 28 hours at 20 MB/s.", "Counting the five hot tables takes 20 s."
 
 
-class Reader:
-    """A model that finds a claim by a word, and keeps what it was asked."""
-
-    name = "reader"
+class Reader(Mind):
+    """A model that finds a claim by a word."""
 
     def __init__(self, verdicts: dict[tuple[str, str], str], quote: str = "") -> None:
+        super().__init__()
         self.verdicts, self.quote = verdicts, quote
-        self.asked: list[Ask] = []
 
-    async def answer(self, question: Any, on_text: Any = None) -> Answered:
-        ask = question.ask
-        self.asked.append(ask)
+    def reply(self, ask: Ask) -> Any:
         if ask.facts["kind"] == "selection":
-            return Answered(json.dumps({"claims": [{"claim": COUNT, "thought": None}] * 2}))
+            return {"claims": [{"claim": COUNT, "thought": None}] * 2}
         word = "Counting" if f'"{COUNT}"' in ask.prompt else "copy"
         verdict = self.verdicts.get((word, ask.facts["kind"]), "unsure")
-        return Answered(json.dumps({"quote": self.quote or word, "reason": "shown", "verdict": verdict}))
-
-    async def close(self) -> None:
-        """Nothing is open."""
+        return {"quote": self.quote or word, "reason": "shown", "verdict": verdict}
 
 
 async def refute(reader: Reader, *claims: str, **options: Any) -> dict[str, dict[str, Any]]:
@@ -163,10 +155,8 @@ def test_a_review_of_140_claims_takes_at_most_40_questions_and_every_prefix_has_
 
 async def test_groups_that_cannot_be_read_leave_each_claim_by_itself() -> None:
     class Ungrouped(Reader):
-        async def answer(self, question: Any, on_text: Any = None) -> Answered:
-            if question.ask.facts["kind"] != "group":
-                return await super().answer(question, on_text)
-            return Answered('{"groups": [[1, 2], [2, 3]]}')
+        def reply(self, ask: Ask) -> Any:
+            return {"groups": [[1, 2], [2, 3]]} if ask.facts["kind"] == "group" else super().reply(ask)
 
     claims = [f"Counting table {number} takes 20 s." for number in range(5)]
     # Equal texts in two groups are two claims.
@@ -220,11 +210,8 @@ async def test_thoughts_are_searched_for_claims_without_a_reader_and_a_run_settl
 @pytest.mark.parametrize("said", ["This claim is false: it takes minutes.", "| claim | verdict |", "FAIL"])
 async def test_a_claim_whose_readers_cannot_be_read_is_undecided_and_the_run_goes_on(said: str) -> None:
     class Unread(Reader):
-        async def answer(self, question: Any, on_text: Any = None) -> Answered:
-            if f'"{COUNT}"' not in question.ask.prompt:
-                return await super().answer(question, on_text)
-            self.asked.append(question.ask)
-            return Answered(said)
+        def reply(self, ask: Ask) -> Any:
+            return said if f'"{COUNT}"' in ask.prompt else super().reply(ask)
 
     found = await refute(Unread({("copy", "true"): "fails"}), COPY, COUNT)
     assert [found[claim]["verdict"] for claim in (COPY, COUNT)] == ["refuted", "undecided"]

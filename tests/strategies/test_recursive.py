@@ -8,9 +8,10 @@ import pytest
 
 from reasonry import solve
 from reasonry.core.budget import Budget
-from reasonry.core.events import Answered
-from reasonry.engine.ports import OnText, Question
+from reasonry.core.effects import Ask
 from reasonry.strategies.recursive import OR_ANSWER
+
+from .walking import Mind
 
 pytestmark = pytest.mark.anyio
 
@@ -21,24 +22,19 @@ answers = ask_all("Is the writer angry?", letters)
 final(sum(1 for answer in answers if answer == "yes"))"""
 
 
-class Reader:
+class Reader(Mind):
     """Writes these programs, and reads the pieces it is asked about."""
 
-    name = "reader"
-
     def __init__(self, *programs: str) -> None:
+        super().__init__()
         self.programs, self.pieces, self.prompts = list(programs), list[str](), list[str]()
 
-    async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-        facts = question.ask.facts
-        if facts["kind"] == "sub_question":
-            self.pieces.append(facts["text"])
-            return Answered("yes" if "furious" in facts["text"] else "no")
-        self.prompts.append(question.ask.prompt)
-        return Answered(self.programs.pop(0) if self.programs else '{"reasoning": "-", "answer": "unknown"}')
-
-    async def close(self) -> None:
-        pass
+    def reply(self, ask: Ask) -> Any:
+        if ask.facts["kind"] == "sub_question":
+            self.pieces.append(ask.facts["text"])
+            return "yes" if "furious" in ask.facts["text"] else "no"
+        self.prompts.append(ask.prompt)
+        return self.programs.pop(0) if self.programs else {"reasoning": "-", "answer": "unknown"}
 
 
 async def run(model: Reader, budget: Budget | None = None, **options: Any) -> Any:
@@ -127,9 +123,9 @@ async def test_the_problem_is_shown_more_briefly_once_a_program_has_looked_at_it
 
 async def test_without_an_answer_of_its_own_the_last_line_printed_is_the_best_there_is() -> None:
     class Silent(Reader):
-        async def answer(self, question: Question, on_text: OnText | None = None) -> Answered:
-            given = await super().answer(question, on_text)
-            return given if "print" in given.text else Answered("")
+        def reply(self, ask: Ask) -> Any:
+            given = str(super().reply(ask))
+            return given if "print" in given else ""
 
     result = await run(Silent("print('The total:')\nprint(42)"), programs=1)
     assert (result.answer, result.details["verification"]) == ("42", "unchecked")

@@ -63,6 +63,25 @@ def reply(value: Any) -> Answered:
     return Answered(value if isinstance(value, str) else json.dumps(value))
 
 
+class Mind:
+    """A model that says what `reply` returns, and keeps what it was asked."""
+
+    name = "mind"
+
+    def __init__(self) -> None:
+        self.asked: list[Ask] = []
+
+    def reply(self, ask: Ask) -> Any:
+        raise NotImplementedError
+
+    async def answer(self, question: Any, on_text: Any = None) -> Answered:
+        self.asked.append(question.ask)
+        return reply(self.reply(question.ask))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
 def in_order(*events: Any) -> Callable[[Pending], Event]:
     """Answer with these, one after the other, whatever is wanted; what is no event is a reply."""
     waiting: Sequence[Any] = list(events)
