@@ -302,6 +302,8 @@ _EXAMPLE = {
     "thought": "I need the author first.",
     "actions": [{"tool": "search", "arguments": {"query": "Emma"}}],
 }
+_TURN: dict[str, Any] = {"reply": TurnReply, "example": _EXAMPLE, "read": read_reply, "value": TurnRead}
+"""Members shared by the stages that take a turn."""
 
 REACT: Strategy[State, Options] = Strategy(
     name="react",
@@ -330,10 +332,7 @@ REACT: Strategy[State, Options] = Strategy(
             "Go on when you know which missing piece to get first.",
             fields=(Field.optional("missing", "texts", "What must still be found out."),),
             body=think("action_planning"),
-            reply=TurnReply,
-            example=_EXAMPLE,
-            read=read_reply,
-            value=TurnRead,
+            **_TURN,
         ),
         Stage(
             "action_planning",
@@ -371,10 +370,7 @@ REACT: Strategy[State, Options] = Strategy(
             description="Reason on with what was observed.",
             guidance="Say what the observation changes: what is settled, refuted, still open.",
             body=think("evaluation_checkpoint"),
-            reply=TurnReply,
-            example=_EXAMPLE,
-            read=read_reply,
-            value=TurnRead,
+            **_TURN,
         ),
         Stage(
             "evaluation_checkpoint",
