@@ -92,24 +92,6 @@ def check_refusal(refusal: Refusal, ledger: Ledger) -> None:
         assert ledger.reserved.calls > 0
 
 
-@given(st.integers(1, 2000), st.integers(1, 100), st.integers(1, 50))
-def test_with_calls_of_one_price_a_limit_of_tokens_is_passed_by_one_call_at_most(
-    limit: int, price: int, width: int
-) -> None:
-    ledger, flying, usage = Ledger(Budget(tokens=limit)), list[Usage](), Usage(output_tokens=price)
-    while True:
-        estimate = ledger.estimate(1)
-        outcome = ledger.reserve(estimate)
-        if isinstance(outcome, Ledger) and len(flying) < width:
-            ledger = outcome
-            flying.append(estimate)
-        elif flying:
-            ledger = ledger.settle(flying.pop(), usage)
-        else:
-            break
-    assert limit <= ledger.spent.tokens < limit + price
-
-
 @given(st.integers(1, 2000), st.integers(1, 100), st.lists(st.integers(1, 20), min_size=1, max_size=20))
 def test_a_request_for_several_samples_passes_the_limit_by_no_more_than_single_ones(
     limit: int, price: int, rounds: list[int]

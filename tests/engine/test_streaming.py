@@ -53,24 +53,13 @@ async def watched(
         return await trace_of(app.engine, result.run_id)
 
 
-async def test_the_pieces_arrive_and_the_record_has_the_whole() -> None:
-    observer = Listening()
-    with ModelServer(replies=(TEXT,) * 3, chunk_words=2) as server:
-        trace = await watched(server, observer, "loop", steps=3)
-        assert all(body["stream"] for body in server.bodies)
-    questions = trace["questions"]
-    assert isinstance(questions, list)
-    assert [one["reply"] for one in questions] == [TEXT] * 3
-    for one in questions:
-        assert len(observer.pieces[one["id"]]) > 5
-        assert "".join(observer.pieces[one["id"]]) == TEXT
-    assert trace["usage"]["output_tokens"] > 0  # pyright: ignore
-
-
-async def test_side_by_side_answers_come_in_under_their_own_ids() -> None:
+async def test_the_pieces_arrive_side_by_side_under_their_own_ids_and_the_record_has_the_whole() -> None:
     observer = Listening()
     with ModelServer(reply=Player(), chunk_words=1, chunk_ms=1) as server:
         trace = await watched(server, observer, "tree_of_thoughts", expand_width=2, traversal_strategy="bfs")
+        assert all(body["stream"] for body in server.bodies)
+    assert trace["usage"]["output_tokens"] > 0
+    assert all(len(pieces) > 5 for pieces in observer.pieces.values())
     questions = trace["questions"]
     assert isinstance(questions, list)
     assert {one["id"]: one["reply"] for one in questions} == {
