@@ -18,7 +18,6 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from .engine.crashing import Nursery
 
 # How long an example takes says more of the machine than of the code; pytest's timeout ends what hangs.
 settings.register_profile(
@@ -118,15 +117,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         return
     with TemporaryDirectory(dir=memory) as name:
         yield Path(name)
-
-
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    """Processes that drive runs and are killed at a commit."""
-    from .engine.crashing import Nursery
-
-    with Nursery() as nursery:
-        yield nursery
 
 
 @pytest.fixture

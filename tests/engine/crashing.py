@@ -1,25 +1,19 @@
-"""Processes that drive runs and are killed at a commit; forked from one that has everything loaded, so each is cheap.
+"""Processes that drive runs and are killed at a commit.
 
-`python -m tests.engine.crashing` takes jobs as JSON lines and answers each with a JSON line: the signal its process
-died of (0: none) and what it told before.
+`python -m tests.engine.crashing` takes a job as JSON and tells as JSON lines what was acknowledged and what came of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -32,7 +26,7 @@ from reasonry.records import Line, RunRow
 from reasonry.stores.sqlite import SqliteStore
 from reasonry.strategies import STRATEGIES
 from reasonry.tools.catalog import load_tools
-from tests.forked import ForkedProcess, settle
+from tests.forked import ForkedProcess
 
 from .playing import LOOP
 from .running import order_and_solve
@@ -69,9 +63,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class MortalStore(SqliteStore):
     """Tells what was acknowledged, and kills its process at one of its commits."""
 
-    def __init__(self, job: Job, tell: int) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__(Path(job.path))
-        self.kill, self.tell, self.commits = job.kill, tell, 0
+        self.kill, self.commits = job.kill, 0
 
     async def create_run(self, row: RunRow, lines: Sequence[Line], *more: Any, **named: Any) -> str:
         self._perhaps_die("before")
@@ -91,18 +85,18 @@ class MortalStore(SqliteStore):
 
     def _acknowledged(self, lines: Sequence[Line]) -> None:
         self._perhaps_die("after")
-        tell(self.tell, acknowledged=[[line.seq, line.digest.hex()] for line in lines])
+        tell(acknowledged=[[line.seq, line.digest.hex()] for line in lines])
 
 
-def tell(pipe: int, **what: Any) -> None:
-    os.write(pipe, json.dumps(what).encode() + b"\n")
+def tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
 
 
-async def drive(job: Job, pipe: int) -> None:
-    store = MortalStore(job, pipe)
+async def drive(job: Job) -> None:
+    store = MortalStore(job)
     async with open_app(job, store) as app:
         result = await solve_or_resume(app, job)
-        tell(pipe, result=result.document())
+        tell(result=result.document())
     await store.close()
 
 
@@ -124,95 +118,18 @@ async def solve_or_resume(app: App, job: Job) -> Result:
 
 
 def perform(job: Job) -> dict[str, Any]:
-    """Fork, drive in the child, and return what it told."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            asyncio.run(drive(job, writing))
-        except BaseException as error:
-            tell(writing, error=f"{type(error).__name__}: {error}")
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        rows = [json.loads(row) for row in pipe.read().splitlines()]
-    _, status = os.waitpid(child, 0)
-    told: dict[str, Any] = {"signal": status & 0x7F, "acknowledged": []}
-    for row in rows:
+    """Drive in a process of its own; return the signal it died of (0: none) and what it told before."""
+    command = [sys.executable, "-m", "tests.engine.crashing"]
+    pipe = subprocess.PIPE
+    with ForkedProcess(command, cwd=ROOT, stdin=pipe, stdout=pipe) as process:
+        out, _ = process.communicate(msgspec.json.encode(job))
+    assert process.returncode in (0, -signal.SIGKILL)
+    told: dict[str, Any] = {"signal": -process.returncode, "acknowledged": []}
+    for row in map(json.loads, out.splitlines()):
         told["acknowledged"] += row.pop("acknowledged", [])
         told |= row
     return told
 
 
-class Nursery:
-    """The process that forks the others; a context manager.
-
-    Where a job is given up, by a time-out of the test, say, it ends with its children: its answer would be taken for
-    that of the next job.
-    """
-
-    def __enter__(self) -> Self:
-        self._process = self._start()
-        return self
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        return ForkedProcess(
-            [sys.executable, "-m", "tests.engine.crashing"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _end(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with self._process:
-            pass
-
-    def perform(self, job: Job) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
-            self._process.stdin.flush()
-            told = json.loads(self._process.stdout.readline())
-        except BaseException:
-            self._end()
-            self._process = self._start()
-            raise
-        assert "error" not in told, told["error"]
-        return told
-
-
-def load() -> None:
-    """Import what a drive needs and drive a run, so that children find all read, compiled and cached."""
-    for name in ("choose", "openai_compatible", "http_session"):
-        import_module(f"reasonry.models.{name}")
-    for name in ("knowledge", "logic_kernel", "mcp_client", "sandbox_monty", "verifiers"):
-        import_module(f"reasonry.tools.{name}")
-    for name in ("apsw.sqlite_extra", "importlib.resources.readers"):
-        import_module(name)
-    for name in ("aiohttp", "apsw", "encodings.idna", "encodings.utf_8_sig", "json_repair", "pydantic_monty"):
-        import_module(name)
-    for name in ("mcp.client.streamable_http", "anyio._backends._asyncio", "anyio.streams.tls", "httpcore2"):
-        import_module(name)
-    with TemporaryDirectory() as folder, Path(os.devnull).open("wb") as nobody:
-        job = Job(path=str(Path(folder) / "first.db"), model="offline", strategy="tree_of_thoughts")
-        asyncio.run(drive(job, nobody.fileno()))
-    settle()
-    assert threading.active_count() == 1, "what has threads cannot be forked"
-
-
 if __name__ == "__main__":
-    load()
-    # What a child need not look through for garbage, it need not copy.
-    gc.freeze()
-    for line in sys.stdin.buffer:
-        sys.stdout.write(json.dumps(perform(msgspec.json.decode(line, type=Job))) + "\n")
-        sys.stdout.flush()
+    asyncio.run(drive(msgspec.json.decode(sys.stdin.buffer.read(), type=Job)))

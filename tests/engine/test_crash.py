@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +25,7 @@ from tests.servers import Fault, ServerProcess
 from ..test_every_strategy import DRIVEN
 from . import brain, search
 from .answering import at_any_pace, in_order_of_lines, numbers_of
-from .crashing import ALL, Job, Nursery, open_app, solve_or_resume
+from .crashing import ALL, Job, open_app, perform, solve_or_resume
 from .running import trace_of
 
 pytestmark = pytest.mark.slow
@@ -145,16 +144,14 @@ def record(trace: dict[str, Any], *, is_cut: bool) -> dict[str, Any]:
     return at_any_pace({name: ordered[name] for name in same})
 
 
-def killed(
-    nursery: Nursery, server: ServerProcess, job: Job, whole: dict[str, Any], serves_n: bool
-) -> int | None:
+def killed(server: ServerProcess, job: Job, whole: dict[str, Any], serves_n: bool) -> int | None:
     """Kill a run at one commit, resume it, and compare.
 
     Returns:
         How many answers the run waited for; None: it ended before that commit.
     """
     server.reset()
-    told = nursery.perform(job)
+    told = perform(job)
     if told["signal"] == 0:
         return None
     assert told["signal"] == 9
@@ -185,7 +182,7 @@ def killed(
 
 
 def everywhere(
-    nursery: Nursery, server: ServerProcess, job: Job, folder: Path, serves_n: bool = True
+    server: ServerProcess, job: Job, folder: Path, serves_n: bool = True
 ) -> tuple[dict[str, Any], list[int]]:
     """Kill a run before and after each of its commits.
 
@@ -194,14 +191,14 @@ def everywhere(
     """
     server.reset()
     undisturbed = replace(job, path=str(folder / "whole.db"))
-    result = nursery.perform(undisturbed)["result"]
+    result = perform(undisturbed)["result"]
     assert server.stats()["requests"] == result["usage"]["calls"]
     whole = asyncio.run(trace_at(undisturbed, result["run_id"]))
     kills: list[int] = []
     for when in ("before", "after"):
         number = 1
         while True:
-            waiting = killed(nursery, server, at(job, folder, number, when), whole, serves_n)
+            waiting = killed(server, at(job, folder, number, when), whole, serves_n)
             if waiting is None:
                 break
             kills.append(waiting)
@@ -214,21 +211,19 @@ def at(job: Job, folder: Path, number: int, when: str) -> Job:
     return replace(job, path=str(folder / f"{when}{number}.db"), kill=(number, when))
 
 
-def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(
-    nursery: Nursery, server: ServerProcess, folder: Path
-) -> None:
+def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(server: ServerProcess, folder: Path) -> None:
     job = Job(path="", model=server.model, options={"steps": 20})
-    whole, kills = everywhere(nursery, server, job, folder)
+    whole, kills = everywhere(server, job, folder)
     assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", 20, 20)
     # One commit accepts the run, one takes each answer.
     assert len(kills) == 2 * 21
 
 
 def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_too(
-    nursery: Nursery, server: ServerProcess, folder: Path
+    server: ServerProcess, folder: Path
 ) -> None:
     job = Job(path="", model=server.model, options={"steps": 4}, budget=Budget(calls=100))
-    whole, kills = everywhere(nursery, server, job, folder)
+    whole, kills = everywhere(server, job, folder)
     assert whole["usage"]["calls"] == 4
     assert len(kills) == 2 * (1 + 2 * 4)
 
@@ -249,7 +244,7 @@ THREE_NUMBERS = "Use 4, 6 and 1 to make 24"
 @pytest.mark.parametrize("samples", ["alike", "ignored"])
 @pytest.mark.parametrize(("strategy", "options"), [VOTE, SEARCH], ids=[VOTE[0], SEARCH[0]])
 def test_several_calls_in_flight_survive_a_kill_at_every_commit(
-    nursery: Nursery, folder: Path, strategy: str, options: dict[str, Any], samples: str
+    folder: Path, strategy: str, options: dict[str, Any], samples: str
 ) -> None:
     # Every other reply comes later, so that a round's answers land in several commits. A sample is the same wherever it
     # stands in its request: a run that is resumed asks for those alone that it still lacks.
@@ -257,39 +252,21 @@ def test_several_calls_in_flight_survive_a_kill_at_every_commit(
     brain = "game24" if strategy == "tree_of_thoughts" else "form"
     with ServerProcess(brain=brain, faults=(late,), samples=samples) as server:
         job = Job(path="", model=server.model, strategy=strategy, options=options, problem=THREE_NUMBERS)
-        whole, kills = everywhere(nursery, server, job, folder, serves_n=samples == "alike")
+        whole, kills = everywhere(server, job, folder, serves_n=samples == "alike")
         assert whole["status"] == "done"
         assert len(kills) >= (6 if samples == "alike" else 8)
         assert max(kills) > 3
 
 
-def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(nursery: Nursery, folder: Path) -> None:
+def test_a_request_for_several_samples_is_on_disk_before_it_goes_out(folder: Path) -> None:
     with ServerProcess(brain="form") as server:
         strategy, options = VOTE
         job = Job(path="", model=server.model, strategy=strategy, options=options, budget=Budget(calls=100))
-        whole, kills = everywhere(nursery, server, job, folder)
+        whole, kills = everywhere(server, job, folder)
         assert (whole["status"], whole["usage"]["calls"], whole["samples_used"]) == ("done", 3, 12)
         # One commit accepts the run; each of the three requests is written down, and then its answers are, most often
         # in one commit.
         assert len(kills) >= 2 * (1 + 2 * 3)
-
-
-def test_a_job_that_is_given_up_takes_no_other_job_with_it(
-    nursery: Nursery, server: ServerProcess, folder: Path
-) -> None:
-    def give_up(*_: object) -> None:
-        raise TimeoutError
-
-    job = Job(path=str(folder / "given_up.db"), model=server.model, options={"steps": 50})
-    before = signal.signal(signal.SIGALRM, give_up)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with pytest.raises(TimeoutError):
-            nursery.perform(job)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    told = nursery.perform(replace(job, path=str(folder / "next.db"), options={"steps": 3}))
-    assert told["result"]["usage"]["calls"] == 3
 
 
 ELSEWHERE = {"analysis", VOTE[0], SEARCH[0]}
@@ -318,7 +295,6 @@ def anyone() -> Iterator[ServerProcess]:
     ("strategy", "options"), [*EVERY, SOLVING], ids=[*(one.name for one, _ in EVERY), "with solvers"]
 )
 def test_every_strategy_survives_a_kill_at_every_commit(
-    nursery: Nursery,
     anyone: ServerProcess,
     folder: Path,
     strategy: Strategy[Any, Any],
@@ -335,7 +311,7 @@ def test_every_strategy_survives_a_kill_at_every_commit(
         problem="Which is larger?",
         tools=(f"{search.__file__}:search",) if cards else (),
     )
-    whole, kills = everywhere(nursery, anyone, job, folder)
+    whole, kills = everywhere(anyone, job, folder)
     assert whole["status"] == "done"
     assert whole["usage"]["calls"] > 1 or sum(stage.value_type is not None for stage in strategy.stages) == 1
     # What is answered side by side may share a commit.

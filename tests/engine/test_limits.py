@@ -28,7 +28,7 @@ from reasonry.strategies.self_consistency import SELF_CONSISTENCY
 from tests.servers import ModelServer, ServerProcess
 
 from .answering import order
-from .crashing import ALL, Job, Nursery
+from .crashing import ALL, Job, perform
 from .playing import LOOP, STRATEGIES, CountingModel, by
 from .running import accept, drive, order_and_solve, resume, trace_of
 
@@ -87,12 +87,12 @@ def server() -> Iterator[ServerProcess]:
         yield server
 
 
-def killed_on_and_on(nursery: Nursery, job: Job, rng: random.Random) -> tuple[dict[str, Any], int]:
+def killed_on_and_on(job: Job, rng: random.Random) -> tuple[dict[str, Any], int]:
     """Kill a run, kill it again when it is resumed, and so on; return its result and how often it was killed."""
     kills = 0
     while True:
         kill = None if kills > 5 else (rng.randint(2, 14), rng.choice(["before", "after"]))
-        told = nursery.perform(replace(job, kill=kill))
+        told = perform(replace(job, kill=kill))
         if told["signal"] == 0:
             return told["result"], kills
         kills += 1
@@ -110,13 +110,13 @@ def only_run(path: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_however_often_a_run_is_killed_its_limit_of_ten_calls_holds(
-    nursery: Nursery, server: ServerProcess, folder: Path, seed: int
+    server: ServerProcess, folder: Path, seed: int
 ) -> None:
     server.reset(latency_ms=3)
     rng = random.Random(seed)
     job = Job(path=str(folder / "s.db"), model=server.model, options={"steps": 1, "width": 30},
               budget=Budget(calls=10), max_concurrency=rng.choice([3, 30]))  # fmt: skip
-    result, kills = killed_on_and_on(nursery, job, rng)
+    result, kills = killed_on_and_on(job, rng)
     assert kills > 0
     assert server.stats()["requests"] <= 10
     assert (result["termination"]["reason"], result["usage"]["calls"]) == ("max_calls", 10)
@@ -125,16 +125,16 @@ def test_however_often_a_run_is_killed_its_limit_of_ten_calls_holds(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_however_often_a_run_is_killed_lost_answers_count_against_its_tokens(
-    nursery: Nursery, server: ServerProcess, folder: Path, seed: int
+    server: ServerProcess, folder: Path, seed: int
 ) -> None:
     server.reset()
     options = {"steps": 1, "width": 1}
-    first = nursery.perform(Job(path=str(folder / "one.db"), model=server.model, options=options))["result"]
+    first = perform(Job(path=str(folder / "one.db"), model=server.model, options=options))["result"]
     tokens = first["usage"]["input_tokens"] + first["usage"]["output_tokens"]
     server.reset(latency_ms=3)
     job = Job(path=str(folder / "s.db"), model=server.model, options={"steps": 1, "width": 30},
               budget=Budget(tokens=int(10.5 * tokens)))  # fmt: skip
-    result, kills = killed_on_and_on(nursery, job, random.Random(seed))
+    result, kills = killed_on_and_on(job, random.Random(seed))
     assert kills > 0
     assert result["termination"]["reason"] == "max_tokens"
     # What nobody has seen an answer of has no known price, so one call may be lost for nothing at each kill.

@@ -14,7 +14,7 @@ import pytest
 from tests.forked import ForkedProcess, forking_python
 from tests.servers import Fault, ModelServer, ServerProcess
 
-from ..engine.crashing import Job, Nursery
+from ..engine.crashing import Job
 from ..engine.test_crash import everywhere
 from . import analyst
 from .test_cli import Shell
@@ -23,7 +23,7 @@ from .weather import WEATHER, until, weather_command, weather_over_http
 pytestmark = pytest.mark.slow
 
 
-def test_killed_at_every_commit_it_arrives_at_the_same_result(nursery: Nursery, folder: Path) -> None:
+def test_killed_at_every_commit_it_arrives_at_the_same_result(folder: Path) -> None:
     (folder / "packing.md").write_text(analyst.NOTES)
     brain = f"{analyst.__file__}:play"
     with ServerProcess(brain=brain) as server, weather_over_http() as weather:
@@ -36,7 +36,7 @@ def test_killed_at_every_commit_it_arrives_at_the_same_result(nursery: Nursery, 
             mcp=(weather,),
             context=(str(folder / "packing.md"),),
         )
-        whole, kills = everywhere(nursery, server, job, folder)
+        whole, kills = everywhere(server, job, folder)
     assert (whole["status"], whole["answer"], whole["usage"]["calls"]) == ("done", "Umbrella", 20)
     assert {one["stage"] for one in whole["questions"]} == analyst.STAGES
     assert len(kills) > 2 * len(whole["questions"])
