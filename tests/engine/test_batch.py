@@ -77,9 +77,13 @@ async def test_samples_of_one_question_go_out_as_one_request_whose_prompt_is_pai
     assert dict(desk.in_flight) == {}
 
 
-async def test_different_questions_share_nothing() -> None:
-    model = Sampler()
-    await draw(calls(model), *samples(2, "a"), *samples(3, "b"), Ask("c"))
+@pytest.mark.parametrize("watched", [False, True])
+async def test_different_questions_share_nothing_whether_or_not_somebody_watches_the_text(
+    watched: bool,
+) -> None:
+    model, watch = Sampler(), Observer()
+    watch.wants_text = watched
+    await draw(calls(model, watch=watch), *samples(2, "a"), *samples(3, "b"), Ask("c"))
     assert sorted(model.sizes) == [1, 2, 3]
 
 
@@ -139,15 +143,6 @@ async def test_a_model_that_does_not_take_several_gets_single_questions() -> Non
     model = Sampler(takes_n=False, latency_s=0.01)
     await draw(calls(model), *samples(4))
     assert (model.sizes, model.most_in_flight) == ([1] * 4, 4)
-
-
-async def test_where_somebody_watches_the_text_several_samples_go_out_together_all_the_same() -> None:
-    class Reader(Observer):
-        wants_text = True
-
-    model = Sampler()
-    await draw(calls(model, watch=Reader()), *samples(3), Ask("other"))
-    assert sorted(model.sizes) == [1, 3]
 
 
 async def test_a_request_that_fails_is_made_again_and_counted() -> None:
@@ -235,7 +230,8 @@ async def run_with(
 @pytest.mark.parametrize("budget", [Budget(), Budget(calls=3)], ids=["no limit", "as many calls as needed"])
 async def test_a_run_journals_each_sample_and_counts_each_request(budget: Budget) -> None:
     model = Sampler(usage=Usage(input_tokens=10, output_tokens=2))
-    result, trace, replay = await run_with(model, budget)
+    # A request takes one slot, however many samples it draws.
+    result, trace, replay = await run_with(model, budget, Policy(max_concurrency=1))
     assert (result.status, model.sizes) == ("done", [6, 6, 6])
     assert len(trace["events"]) == 18
     assert (result.usage.calls, result.usage.input_tokens, result.usage.output_tokens) == (3, 30, 36)
@@ -270,12 +266,6 @@ async def test_the_answers_of_one_request_are_written_together_whenever_the_driv
     waking.cancel()
     # The last one has the end of the run too.
     assert commits == [6, 6, 7]
-
-
-async def test_a_request_takes_one_slot_however_many_samples_it_draws() -> None:
-    model = Sampler(latency_s=0.002)
-    await run_with(model, Budget(), Policy(max_concurrency=1))
-    assert (model.sizes, model.most_in_flight) == ([6] * 3, 1)
 
 
 async def test_a_run_cut_off_by_its_time_counts_the_request_in_flight_once() -> None:
