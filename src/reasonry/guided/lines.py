@@ -114,10 +114,12 @@ class Head(Struct, frozen=True, omit_defaults=True):
 class RowsView:
     """A `SessionView` of a session that is not written yet."""
 
-    def __init__(self) -> None:
-        self.row: SessionRow | None = None
-        self.rows = list[ThoughtRow]()
-        self._numbers = dict[int, list[ThoughtRow]]()
+    def __init__(self, row: SessionRow | None = None, thoughts: Iterable[ThoughtRow] = ()) -> None:
+        self.row = row
+        self.rows: list[ThoughtRow] = []
+        self._numbers: dict[int, list[ThoughtRow]] = {}
+        for thought in thoughts:
+            self.add(thought)
 
     def add(self, thought: ThoughtRow) -> None:
         """Add the latest thought."""
