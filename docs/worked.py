@@ -41,8 +41,8 @@ WIDTH = 72
 PRICED = "gpt-6-luna"
 PRICES = price_list("https://api.openai.com/v1", PRICED)
 """Of the model with which a page says what its run would cost."""
-LONGEST = {"notes": 75, "answer": 240, "why": 300}
-"""Characters that a page shows of a note, the answer and its reason; of all else, 150."""
+LONGEST = {"notes": WIDTH, "calls": 100, "returns": 100, "answer": 240, "why": 300}
+"""Characters that a page shows of a note, a call, its result, the answer and its reason; of all else, 150."""
 TEXT = 40
 """Characters that a page shows of a text within a reply of JSON."""
 
@@ -90,7 +90,7 @@ class _Steps(Observer):
     def __init__(self) -> None:
         self.lines: list[list[str]] = []
         self.taken = self.answers = 0
-        self.replies = ""
+        self.heading = self.replies = ""
         self.effects: dict[str, tuple[str, Effect]] = {}
         self.usage = Usage()
 
@@ -109,6 +109,7 @@ class _Steps(Observer):
             self.lines.append([])
         lines, event = self.lines[-1], last.event
         if isinstance(event, Answered) and isinstance(effect, Ask):
+            self.heading = stage
             lines += [stage, *(_said("objects", effect.turns[-1].objection) if effect.turns else ())]
             self.replies += _words(event.text) + "\n"
             self.usage += estimate_usage(effect.spelled_out().text, event.text, PRICES)
@@ -121,7 +122,7 @@ class _Steps(Observer):
             value = event.value
             returned = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             lines += _said("returns", returned)
-            self.replies += _words(returned) + "\n"
+            self.replies += _words(cut_at_word(returned, LONGEST["returns"])) + "\n"
         elif isinstance(event, Verified):
             lines += _said("verifier", f"{event.verdict}: {event.detail}" if event.detail else event.verdict)
         elif isinstance(event, Failed):
@@ -131,10 +132,13 @@ class _Steps(Observer):
             lines += self._notes(number, thought)
 
     def _notes(self, number: int, thought: Thought) -> Iterator[str]:
-        """Yield a thought's lines, unless a shown reply or result has said the same."""
+        """Yield a thought's lines, unless a reply or result has said the shown part."""
         title, *text = whole_thought(thought_title(number, thought), thought)
-        if text and not self._is_said("\n".join(text)):
-            yield from _said("notes", "\n".join([f"{title}:", *(line.removeprefix("  ") for line in text)]))
+        title = f"{title.replace(f' · {self.heading}', '', 1)}: "
+        lines = "\n".join(line.removeprefix("  ") for line in text)
+        shown = cut_at_word(lines, LONGEST["notes"] - len(title))
+        if text and not self._is_said(shown):
+            yield from _said("notes", title + shown)
 
     def _is_said(self, text: str) -> bool:
         words = _words(text)
