@@ -34,6 +34,8 @@ Schema = dict[str, Any]
 PLAIN_NODE = re.compile(r'^ +(\w+)\["\1"\]\n', re.MULTILINE)
 """A line of a diagram that names a node without a form of its own; an edge names it too."""
 NEW_PAGE = "<!-- begin head -->\n<!-- end head -->\n\n<!-- begin table -->\n<!-- end table -->\n"
+MOST_SHOWN = 4
+"""Options that a page shows without folding them."""
 PROFILE = re.compile(r"^(?=<!-- profile \w+ -->$)", re.MULTILINE)
 """Parts the page of the profiles."""
 
@@ -95,26 +97,40 @@ def strategy_head(name: str) -> str:
 
 
 def strategy_table(name: str) -> str:
-    """Return the options that are a strategy's own, and its stages without the first and the last."""
+    """Return a strategy's options, stages and details; options and details once for a page of several strategies."""
     from reasonry.app.strategy_table import describe, diagram
     from reasonry.strategies import STRATEGIES
+    from reasonry.strategies.profiles import PROFILES
 
     strategy = STRATEGIES[name]
-    document = describe(strategy)
-    own = [one for one in document["options"] if one["name"] not in shared_options()]
-    shared = [f"`{one['name']}`" for one in document["options"] if one["name"] in shared_options()]
+    options, details = _strategy_options(name), _details(strategy.details)
+    first = PROFILES[0] if page_of(name) != name else strategy
+    if first.name != name and (options, details) == (_strategy_options(first.name), _details(first.details)):
+        options, details = f"Options and details are those of [{first.title}](#options).", ""
+    else:
+        options, details = f"## Options\n\n{options}", f"## Details of a result\n\n{details}"
+    stages = f"```mermaid\n{_joined(PLAIN_NODE.sub('', diagram(strategy)))}```"
     parts = [
-        "## Options",
-        _folded(f"{len(own)} of its own", _options(own)) if own else "",
-        f"[Shared options](../choosing.md#shared-options): {', '.join(shared)}." if shared else "",
+        options,
         *with_too_few_calls(strategy),
         "## Stages",
-        _folded(
-            f"{len(document['stages'])} stages",
-            f"```mermaid\n{_joined(PLAIN_NODE.sub('', diagram(strategy)))}```",
-        ),
-        "## Details of a result",
-        _details(strategy.details),
+        _folded(f"{len(describe(strategy)['stages'])} stages", stages),
+        details,
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _strategy_options(name: str) -> str:
+    """Return the options that are a strategy's own, and the names of the others."""
+    from reasonry.app.strategy_table import describe
+    from reasonry.strategies import STRATEGIES
+
+    every = describe(STRATEGIES[name])["options"]
+    own = [one for one in every if one["name"] not in shared_options()]
+    shared = [f"`{one['name']}`" for one in every if one["name"] in shared_options()]
+    parts = [
+        _folded(f"{len(own)} of its own", _options(own)) if len(own) > MOST_SHOWN else _options(own),
+        f"[Shared options](../choosing.md#shared-options): {', '.join(shared)}." if shared else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -141,10 +157,8 @@ def with_too_few_calls(strategy: Any) -> list[str]:
     """Say how many calls a strategy needs, if it needs several."""
     if strategy.close is type(strategy).close or strategy.least_calls < 2:
         return []
-    fewer = (
-        ", and is refused with fewer" if strategy.needs_least else "; with fewer it is one direct question"
-    )
-    return [f"It needs {strategy.least_calls} calls{fewer}."]
+    fewer = "; with fewer it is refused" if strategy.needs_least else ""
+    return [f"[Least calls](../runs.md#an-answer-at-every-budget): {strategy.least_calls}{fewer}."]
 
 
 def _folded(summary: str, *parts: str) -> str:
@@ -194,7 +208,7 @@ def _details(kind: Any) -> str:
     own = {name: one for name, one in _members(kind).items() if name not in shared_details()}
     shared = [f"`{name}`" for name in _members(kind) if name in shared_details()]
     parts = [
-        f"`result.details` is a `{kind.__name__}` (`{kind.__module__}`).",
+        f"`result.details`: `{kind.__name__}` (`{kind.__module__}`).",
         _detail_rows(own),
         f"[Shared details](../choosing.md#shared-details): {', '.join(shared)}." if shared else "",
     ]
@@ -450,6 +464,14 @@ def native_lines() -> str:
     return "\n".join(["| agent | line |", "|---|---|", *rows])
 
 
+SHORT_LIST = re.compile(r"\[\n[^\[\]]*\]")
+"""A list of texts over several lines of JSON."""
+
+
+def _on_a_line(found: re.Match[str]) -> str:
+    return json.dumps(json.loads(found[0]))
+
+
 def entry_forms() -> str:
     """Return what an entry looks like, for the agents of each form."""
     from reasonry.surfaces.setup.agents import AGENTS, NAME, Launch
@@ -458,7 +480,7 @@ def entry_forms() -> str:
     forms: dict[tuple[str, str], list[str]] = {}
     for one in AGENTS:
         entry = Launch("uvx", ("reasonry", "mcp")).entry(one.shape, NAME)
-        text = edit_text(one.format, "", (*one.keys, NAME), entry)
+        text = SHORT_LIST.sub(_on_a_line, edit_text(one.format, "", (*one.keys, NAME), entry))
         forms.setdefault((one.format, text), []).append(one.title)
     return "\n\n".join(
         f"{', '.join(titles)}:\n\n```{form}\n{text}```" for (form, text), titles in forms.items()
