@@ -116,8 +116,8 @@ def run_record_error(row: SessionRow) -> ConflictError:
     """Return the error for thoughts in the session that a run writes."""
     name, run_id = row.session_id, row.run_id
     message = (
-        f"session {name} is the record of run {run_id}: leave the session id out to begin a session of your own, or go "
-        "on with the run (`coach` with `answer` or `resume`)"
+        f"session {name} is the record of run {run_id}: leave the session id out to begin a session of your own, or "
+        "continue the run (`coach` with `answer` or `resume`)"
     )
     return ConflictError(message, session_id=name, run_id=run_id)
 
