@@ -47,6 +47,10 @@ class Shell:
     def json(self, *arguments: str, text: str = "") -> Any:
         return json.loads(self.run(*arguments, "--json", text=text).stdout)
 
+    def told(self, *arguments: str) -> tuple[int, Any]:
+        done = self.run(*arguments, "--json")
+        return done.returncode, json.loads(done.stdout)
+
     def script(self, *lines: dict[str, Any]) -> str:
         path = self.folder / f"script{len(list(self.folder.glob('script*')))}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")

@@ -8,28 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.in_process import run
 from tests.servers import ModelServer
 
 from .mcp.raw import Raw
+from .test_cli import Shell
 
 REPLY = {"reasoning": "", "answer": "4"}
-
-
-class Desk:
-    """A shell over a store of its own."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.store, self.capsys = folder / "s.db", capsys
-
-    def run(self, *words: str) -> tuple[int, dict[str, Any]]:
-        code = run([*words, "--store", str(self.store), "--json"])
-        return code, json.loads(self.capsys.readouterr().out)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
-    return Desk(tmp_path, capsys)
 
 
 def solve(server: ModelServer, *more: str) -> list[str]:
@@ -37,19 +21,20 @@ def solve(server: ModelServer, *more: str) -> list[str]:
     return ["solve", "2 + 2?", *chosen, *more]
 
 
-def test_a_limit_on_dollars_needs_a_price_in_the_shell(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_on_dollars_needs_a_price_in_the_shell(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
     with ModelServer(reply=lambda request: REPLY) as server:
-        code, document = desk.run(*solve(server, "--max-usd", "0.5"))
+        code, document = shell.told(*solve(server, "--max-usd", "0.5"))
         assert (code, document["error"]["code"]) == (2, "price_unknown")
         assert "--price" in document["error"]["message"]
-        assert desk.run("runs", "list")[1]["runs"] == []
+        assert shell.json("runs", "list")["runs"] == []
         assert server.stats()["requests"] == 0
-        code, document = desk.run(*solve(server, "--max-usd", "0.5", "--price", "2/8"))
+        code, document = shell.told(*solve(server, "--max-usd", "0.5", "--price", "2/8"))
         taken = document["usage"]
         assert (code, document["answer"]) == (0, "4")
         assert taken["usd"] == pytest.approx((2 * taken["input_tokens"] + 8 * taken["output_tokens"]) / 1e6)
-        monkeypatch.setenv("REASONRY_PRICE", "20/80")
-        code, document = desk.run(*solve(server, "--max-usd", "0.5"))
+        shell.environ["REASONRY_PRICE"] = "20/80"
+        code, document = shell.told(*solve(server, "--max-usd", "0.5"))
         assert (code, document["usage"]["usd"]) == (0, pytest.approx(10 * taken["usd"]))
 
 

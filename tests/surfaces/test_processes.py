@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,26 +13,21 @@ from typing import Any
 
 import pytest
 
-from tests.forked import ForkedProcess, run_command
+from tests.forked import ForkedProcess
 from tests.servers import ModelServer, Player
+
+from .test_cli import Shell
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
 
 
-class Shell:
+class Served(Shell):
+    """A shell with the server of a model."""
+
     def __init__(self, folder: Path, server: ModelServer) -> None:
-        self.server, self.store = server, str(folder / "store.db")
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "REASONRY_STORE": self.store}
-
-    def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "reasonry", *words]
-
-    def run(self, *words: str) -> tuple[int, Any, str]:
-        done = run_command([*words, "--json"], env=self.environ, cwd=Path(self.store).parent)
-        err = done.stderr.decode()
-        assert "Traceback" not in err
-        return done.returncode, json.loads(done.stdout), err
+        super().__init__(folder)
+        self.server = server
 
     @contextmanager
     def solving(
@@ -61,20 +54,22 @@ class Shell:
         raise AssertionError("it never came to that")
 
     def only_run(self) -> dict[str, Any]:
-        (row,) = self.run("runs", "list")[1]["runs"]
+        (row,) = self.json("runs", "list")["runs"]
         return row
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path) -> Iterator[Served]:
     with ModelServer(reply=Player(), latency_ms=60_000) as server:
-        yield Shell(tmp_path, server)
+        yield Served(tmp_path, server)
 
 
-def test_a_second_process_on_a_run_gets_a_clear_conflict_and_a_killed_one_holds_nothing(shell: Shell) -> None:
+def test_a_second_process_on_a_run_gets_a_clear_conflict_and_a_killed_one_holds_nothing(
+    shell: Served,
+) -> None:
     with shell.solving() as process:
         run_id = shell.only_run()["run_id"]
-        code, document, _ = shell.run("runs", "resume", run_id)
+        code, document = shell.told("runs", "resume", run_id)
         assert (code, document["error"]["code"]) == (5, "conflict")
         assert document["error"]["pid"] == process.pid
         assert run_id in document["error"]["message"]
@@ -83,18 +78,18 @@ def test_a_second_process_on_a_run_gets_a_clear_conflict_and_a_killed_one_holds_
         process.wait()
     assert shell.only_run()["status"] == "active"
     shell.server.reset(latency_ms=0)
-    code, document, _ = shell.run("runs", "resume", run_id)
+    code, document = shell.told("runs", "resume", run_id)
     assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
     lost = 1
     """The call that was in flight when the process died counts against the limit."""
     assert document["usage"]["calls"] == shell.server.stats()["requests"] + lost
 
 
-def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell: Shell) -> None:
+def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell: Served) -> None:
     with shell.solving("--json") as process:
         run_id = shell.only_run()["run_id"]
         began = time.monotonic()
-        code, document, _ = shell.run("runs", "cancel", run_id)
+        code, document = shell.told("runs", "cancel", run_id)
         took = time.monotonic() - began
         assert (code, document["status"], document["termination"]["reason"]) == (0, "cancelled", "cancelled")
         # The call that was cut off has been counted by the process that made it.
@@ -107,13 +102,13 @@ def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell:
         assert json.loads(out)["usage"]["calls"] == 1
         assert err == ""
     assert shell.server.stats()["abandoned"] == 1
-    code, document, _ = shell.run("runs", "cancel", run_id)
+    code, document = shell.told("runs", "cancel", run_id)
     assert (code, document["error"]["code"]) == (5, "conflict")
     shell.server.reset(latency_ms=0)
-    code, document, _ = shell.run("runs", "resume", run_id)
+    code, document = shell.told("runs", "resume", run_id)
     assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
     assert document["usage"]["calls"] == 1 + shell.server.stats()["requests"]
-    assert shell.run("runs", "replay", run_id)[1]["replay"]["identical"] is True
+    assert shell.json("runs", "replay", run_id)["replay"]["identical"] is True
 
 
 @pytest.mark.parametrize(
@@ -125,7 +120,7 @@ def test_a_run_cancelled_by_another_process_stops_soon_and_can_be_resumed(shell:
     ],
 )
 def test_a_signal_cancels_cleanly_and_says_how_to_resume(
-    shell: Shell, number: signal.Signals, command: Sequence[str]
+    shell: Served, number: signal.Signals, command: Sequence[str]
 ) -> None:
     if "fork" in command:
         shell.run("solve", PROBLEM, "--model", "offline")
@@ -134,17 +129,17 @@ def test_a_signal_cancels_cleanly_and_says_how_to_resume(
         out, err = process.communicate(timeout=5)
     assert process.returncode == 130
     assert out == ""
-    row = shell.run("runs", "list", "--limit", "1")[1]["runs"][0]
+    row = shell.json("runs", "list", "--limit", "1")["runs"][0]
     assert f"reasonry runs resume {row['run_id']}" in err
     assert "Traceback" not in err
     assert row["status"] == "cancelled"
     shell.server.reset(latency_ms=0)
-    code, document, _ = shell.run("runs", "resume", row["run_id"])
+    code, document = shell.told("runs", "resume", row["run_id"])
     assert (code, document["status"], document["answer"]) == (0, "done", ANSWER)
     assert document["usage"]["calls"] == 1 + shell.server.stats()["requests"]
 
 
-def test_an_impatient_user_presses_twice_and_loses_nothing(shell: Shell) -> None:
+def test_an_impatient_user_presses_twice_and_loses_nothing(shell: Served) -> None:
     with shell.solving() as process:
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGINT)
@@ -152,14 +147,14 @@ def test_an_impatient_user_presses_twice_and_loses_nothing(shell: Shell) -> None
     assert process.returncode == 130
     assert "Traceback" not in err
     shell.server.reset(latency_ms=0)
-    code, document, _ = shell.run("runs", "resume", shell.only_run()["run_id"])
+    code, document = shell.told("runs", "resume", shell.only_run()["run_id"])
     assert (code, document["status"]) == (0, "done")
 
 
-def test_a_failed_or_done_run_is_not_taken_up_again(shell: Shell) -> None:
+def test_a_failed_or_done_run_is_not_taken_up_again(shell: Served) -> None:
     shell.server.reset(latency_ms=0)
-    _, document, _ = shell.run("solve", PROBLEM, "--model", shell.server.model)
+    _, document = shell.told("solve", PROBLEM, "--model", shell.server.model)
     asked = shell.server.stats()["requests"]
-    code, again, _ = shell.run("runs", "resume", document["run_id"])
+    code, again = shell.told("runs", "resume", document["run_id"])
     assert (code, again["answer"]) == (0, document["answer"])
     assert shell.server.stats()["requests"] == asked
