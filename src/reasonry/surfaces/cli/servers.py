@@ -6,10 +6,9 @@ import asyncio
 import os
 import sys
 import webbrowser
-from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
@@ -27,10 +26,6 @@ from .output import print_note
 from .parameters import Count, WholeNumber
 from .settings import Common, Listed, ProviderRates, overlay
 from .submit import DRAIN_S
-
-if TYPE_CHECKING:
-    from ...stores.postgres import PostgresStore
-    from ...stores.postgres.provider_limits import ProviderLimit
 
 _IN_A_TERMINAL = (
     "This is Reasonry's MCP server. It waits for an agent that speaks MCP on its standard input; agents start it by "
@@ -178,7 +173,10 @@ def worker(
 
     async def work(app: App) -> None:
         store = postgres_store(app.store, "reasonry worker")
-        await _declare(store, limits)
+        # An unusable store says why.
+        await store.queue_status()
+        for name, held in (await store.provider_limits.declare(limits)).items():
+            print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")
         ending = asyncio.Event()
         on_ending(ending.set)
         supervisor = Supervisor(app, max_runs=concurrency, usd_a_day=spending.usd_a_day_of)
@@ -202,13 +200,6 @@ def worker(
 
     common.do(work, Policy(rates=rates.limits()), environ)
     return 0
-
-
-async def _declare(store: PostgresStore, limits: Mapping[str, ProviderLimit]) -> None:
-    # An unusable store says why.
-    await store.queue_status()
-    for name, held in (await store.provider_limits.declare(limits)).items():
-        print_note(f"warning: other workers name another limit of {name}; the lower one holds: {held}")
 
 
 def _show_workers(common: Common) -> int:

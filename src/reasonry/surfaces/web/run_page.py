@@ -73,6 +73,10 @@ def run_page(
         **{"seconds": result.duration_ms / 1000, "thoughts": len(maker.thoughts)},
         **({"nodes": len(maker.nodes)} if isinstance(document.get("tree"), Mapping) else {}),
     }
+    for node in maker.nodes.values():
+        # A draft without a thought of its own shows its answer.
+        if node.kind in ("draft", "sample") and not node.text:
+            node.text, node.score_text = node.score_text, ""
     page = PageDocument(
         kind="run",
         id=result.run_id,
@@ -91,7 +95,7 @@ def run_page(
         votes=read_part(lambda: votes_of(document), []),
         **{name: recorded[name] for name in _RECORDED if name in recorded},
         **structs.asdict(read_part(lambda: msgspec.convert(document, DrawnCounts), DrawnCounts())),
-        nodes=[*map(_with_text, maker.nodes.values())],
+        nodes=[*maker.nodes.values()],
         questions=maker.questions,
         calls=maker.calls,
         notes=maker.notes,
@@ -267,13 +271,6 @@ class _Maker:
             result=show_result(self.last.get(effect["id"], {})),
         )
         self.calls.append(call)
-
-
-def _with_text(node: PageNode) -> PageNode:
-    """Make its answer the text of a draft without a thought of its own."""
-    if node.kind in ("draft", "sample") and not node.text:
-        node.text, node.score_text = node.score_text, ""
-    return node
 
 
 def _event_cost(event: Entry) -> PageCost:
