@@ -52,9 +52,6 @@ class TestVerify:
         assert "whole\tno\n" in done.stdout
         assert done.stdout.splitlines()[-1].startswith(f"run\t{finding['id']}\t")
 
-    def test_it_is_said_how_far_it_has_come_only_to_a_terminal(self, shell: Shell) -> None:
-        assert shell.run("store", "verify").stderr == ""
-
     @pytest.mark.parametrize("words", [["verify"], ["backup", "copy.db"]])
     def test_a_missing_store_is_named_and_not_created(self, shell: Shell, words: list[str]) -> None:
         done = shell.run("store", *words, "--store", "typo.db")
@@ -62,24 +59,8 @@ class TestVerify:
         assert "there is no store typo.db" in done.stderr
         assert not (shell.folder / "typo.db").exists()
 
-    def test_the_memory_store_has_nothing_to_lose(self, shell: Shell) -> None:
-        assert shell.json("store", "verify", "--store", "memory")["whole"] is True
-
 
 class TestBackup:
-    def test_a_backup_is_made_and_restored(self, shell: Shell) -> None:
-        made = shell.json("store", "backup", "copy.db")
-        assert (made["runs"], made["sessions"]) == (1, 2)
-        assert made["bytes"] == (shell.folder / "copy.db").stat().st_size
-        shell.run("think", "two", "--number", "1", "--total", "2", "--next")
-        assert len(shell.json("sessions", "list")["sessions"]) == 3
-        restored = shell.json("store", "restore", "copy.db")
-        assert restored["store"] == shell.environ["REASONRY_STORE"]
-        assert len(shell.json("sessions", "list")["sessions"]) == 2
-        done = shell.run("store", "backup", "copy.db", "--force")
-        assert done.returncode == 0
-        assert {"file\tcopy.db", "runs\t1", "sessions\t2"} <= set(done.stdout.splitlines())
-
     def test_what_cannot_be_done_says_why_and_exits_so(self, shell: Shell) -> None:
         (shell.folder / "copy.db").write_text("dear diary", "utf-8")
         for words, code, exit_code in (
@@ -94,26 +75,6 @@ class TestBackup:
 
 
 class TestCopy:
-    def test_a_store_is_copied_measured_and_vacuumed(self, shell: Shell) -> None:
-        done = shell.run("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert (
-            "sessions\tnew: 2, continued: 0, same: 0, differs: 0, damaged: 0, unproved: 0"
-            in done.stdout.splitlines()
-        )
-        report = shell.json("store", "copy", shell.environ["REASONRY_STORE"], "other.db")
-        assert (report["runs"]["same"], report["sessions"]["same"]) == (1, 2)
-        stats = shell.json("store", "stats", "--store", "other.db")
-        assert {(one["kind"], one["status"], one["count"]) for one in stats["tallies"]} == {
-            ("run", "done", 1),
-            ("session", "active", 2),
-        }
-        assert "1" in shell.run("store", "stats").stdout
-        assert shell.run("sessions", "delete", "last", "--yes", "--store", "other.db").returncode == 0
-        freed = shell.json("store", "vacuum", "--store", "other.db")
-        assert freed["bytes"] <= freed["bytes_before"]
-        assert shell.json("store", "verify", "--store", "other.db")["whole"] is True
-
     def test_what_differs_or_is_damaged_or_cannot_be_copied_exits_so(self, shell: Shell) -> None:
         store = shell.environ["REASONRY_STORE"]
         for words in (("nowhere.db", "other.db"), (store, "memory"), ("memory", "other.db")):
