@@ -329,9 +329,9 @@ def _record_test(s: State, found: HypothesisTest) -> Move:
 def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
     path = [thought.text for thought in s.log]
-    # After an answer proved wrong the hypothesis may say the same in other words.
-    best = None if s.final.refuted else s.answer
-    return (yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE, MARKED), path, best=best))
+    return (
+        yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE, MARKED), path, best=s.answer)
+    )
 
 
 def close(s: State) -> Move:
