@@ -16,7 +16,6 @@ from reasonry.blocks.reply import UNMARKED_MODE, read_reply
 from reasonry.core.effects import Ask, Turn
 from reasonry.core.events import Answered
 from reasonry.core.readings import (
-    ALL,
     EXTRACT,
     EXTRACT_LONG,
     MAX_EXCERPT,
@@ -93,10 +92,13 @@ def test_material_that_holds_the_answer_in_its_mark_is_not_the_form() -> None:
     assert answer_of(read(printed, "It printed the sum.\n<answer>101</answer>")) == ("101", "marked")
 
 
+FIVE = "There are five of them in all, as far as I can see."
+STILL = "It is five, as I have said two times before."
+
+
 def test_a_reply_without_its_mark_is_asked_for_the_answer_alone_and_then_for_all_of_it() -> None:
-    once = asked_again(ASK, "There are five of them in all, as far as I can see.")
-    assert once.turns == (Turn("There are five of them in all, as far as I can see.", EXTRACT),)
-    twice = asked_again(ASK, "There are five of them in all, as far as I can see.", "As I said.")
+    assert asked_again(ASK, FIVE).turns == (Turn(FIVE, EXTRACT),)
+    twice = asked_again(ASK, FIVE, "As I said.")
     assert "Answer the question again, and write the answer with <answer>" in twice.turns[1].objection
     assert asked_again(ASK, "Five. " * 500).turns[0].objection == EXTRACT_LONG
 
@@ -108,35 +110,11 @@ def test_two_marks_that_differ_and_an_empty_one_are_named_and_asked_for_the_answ
     assert empty == f"Its <answer> is empty. {EXTRACT}"
 
 
-def test_the_reasoning_stays_where_the_answer_alone_is_asked_for() -> None:
-    reading = read(ASK, "2 + 3 = 5.", "<answer>5</answer>")
-    assert answer_of(reading) == ("5", "marked")
-    assert reading.value.reasoning == "2 + 3 = 5."
-
-
-def test_all_of_a_long_reply_may_be_the_answer() -> None:
-    essay = "Bridges fail. " * 300
-    assert answer_of(read(ASK, essay, f"<answer>{ALL}</answer>")) == (essay.strip(), "whole")
-
-
 @pytest.mark.parametrize(
     ("texts", "whole"),
     [
-        (
-            (
-                "There are five of them in all, as far as I can see.",
-                "As I said.",
-                "It is five, as I have said two times before.",
-            ),
-            "It is five, as I have said two times before.",
-        ),
-        (
-            (
-                "There are five of them in all, as far as I can see.",
-                "There are five of them in all, as far as I can see.",
-            ),
-            "There are five of them in all, as far as I can see.",
-        ),
+        ((FIVE, "As I said.", STILL), STILL),
+        ((FIVE, FIVE), FIVE),
         (("Shall I count them?", "Shall I count them?"), "Shall I count them?"),
     ],
 )

@@ -124,24 +124,6 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
             assert result.termination.reason == "max_calls"
 
 
-async def test_what_a_limit_had_refused_goes_out_once_it_is_raised() -> None:
-    slow = CountingModel(
-        latency_s=0.05, usage=Usage(usd=0.1), reply=lambda question: f"<answer>{question.id}</answer>"
-    )
-    engine = Engine(MemoryStore(), ALL)
-    run_id = await accept(
-        engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6), Budget(calls=3))
-    )
-    control = Control()
-    async with engine.open(run_id) as opened:
-        driving = asyncio.create_task(opened.drive(Performers(slow), control=control))
-        await asyncio.sleep(0.02)
-        assert await control.submit(Steered(Budget(calls=50)))
-        result = await driving
-    assert result.termination.reason != "max_calls"
-    assert slow.calls >= 6
-
-
 async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
     engine, run_id = await begin(*VOTE)
     control = Control()
