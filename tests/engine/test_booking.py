@@ -122,16 +122,6 @@ async def test_each_attempt_that_broke_off_is_booked(kind: Any, observer: Any) -
     assert trace["events"][0]["usage"]["estimated_tokens"] == result.usage.estimated_tokens
 
 
-async def test_attempts_that_break_off_meet_the_limit() -> None:
-    with ModelServer(replies=(WORDS,) * 4, faults=(Fault(kind="late_break"),)) as server:
-        async with app() as one:
-            limit = int(1.5 * estimate_tokens(WORDS))
-            result = await solved(one, server.model, Budget(tokens=limit), None, steps=1)
-        assert server.stats()["requests"] == result.usage.calls
-    assert result.termination.reason == "max_tokens"
-    assert result.usage.calls < 4
-
-
 async def test_refused_requests_are_calls_and_nothing_else() -> None:
     with ModelServer(faults=(Fault(kind="server_error", retry_after="0"),)) as server:
         async with app() as one:

@@ -176,22 +176,22 @@ async def test_a_vote_over_runs_that_use_tools_is_answered_within_its_calls() ->
         assert model.calls == result.usage.calls <= calls
 
 
-@pytest.mark.parametrize("tokens", [600, 1_500, 4_000])
-async def test_a_limit_on_tokens_leaves_room_for_the_answer(tokens: int) -> None:
-    result, model = await reacted(Budget(tokens=tokens), Usage(input_tokens=100, output_tokens=30))
-    assert (result.outcome, result.answer) == ("answered", "7")
-    assert result.termination.reason == "max_tokens"
-    assert f"the limit of {tokens} tokens" in result.termination.detail
-    assert result.usage.tokens <= tokens
+@pytest.mark.parametrize(
+    ("budget", "reason", "limit"),
+    [
+        *((Budget(tokens=most), "max_tokens", f"{most} tokens") for most in (600, 1_500, 4_000)),
+        *((Budget(usd=most), "max_usd", f"{most:g} US dollars") for most in (0.03, 0.1)),
+    ],
+)
+async def test_a_limit_on_tokens_or_dollars_leaves_room_for_the_answer(
+    budget: Budget, reason: str, limit: str
+) -> None:
+    result, model = await reacted(budget, Usage(input_tokens=100, output_tokens=30, usd=0.004))
+    assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", reason)
+    assert f"the limit of {limit}" in result.termination.detail
+    assert result.usage.tokens <= (budget.tokens or 10**9)
+    assert (result.usage.usd or 0) <= (budget.usd or 10**9)
     assert model.calls > 1
-
-
-@pytest.mark.parametrize("usd", [0.03, 0.1])
-async def test_a_limit_on_dollars_leaves_room_for_the_answer(usd: float) -> None:
-    result, _ = await reacted(Budget(usd=usd), Usage(input_tokens=100, output_tokens=30, usd=0.004))
-    assert (result.outcome, result.answer, result.termination.reason) == ("answered", "7", "max_usd")
-    assert f"the limit of {usd:g} US dollars" in result.termination.detail
-    assert (result.usage.usd or 0) <= usd
 
 
 async def test_where_the_last_question_cannot_be_paid_the_run_is_stopped() -> None:
