@@ -123,21 +123,8 @@ def record(trace: dict[str, Any], *, is_cut: bool) -> dict[str, Any]:
 
     Where what came in was enough, what else came in depends on the order of arrival.
     """
-    same = (
-        ("answer", "status", "termination")
-        if is_cut
-        else (
-            "answer",
-            "status",
-            "termination",
-            "path",
-            "questions",
-            "thoughts",
-            "rounds",
-            "best",
-            "candidates",
-        )
-    )
+    same = ["answer", "status", "termination"]
+    same += [] if is_cut else ["path", "questions", "thoughts", "rounds", "best", "candidates"]
     # Questions side by side are asked again in the order of arrival.
     questions = sorted(trace["questions"], key=lambda question: numbers_of(question["id"]))
     ordered = {**trace, "questions": questions, "thoughts": in_order_of_lines(trace["thoughts"])}
