@@ -130,6 +130,14 @@ def _workers() -> list[int]:
     return [pid for pid in _descendants(os.getpid()) if _alive(pid) and _name(pid) in ("bwrap", "monty")]
 
 
+async def _are_gone() -> bool:
+    """Whether they have ended, or do so while the system takes them away."""
+    until = time.monotonic() + 2
+    while _workers() and time.monotonic() < until:
+        await asyncio.sleep(0.01)
+    return not _workers()
+
+
 def _name(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
@@ -180,7 +188,7 @@ async def test_an_attack_is_contained(sandbox: Sandbox, host: Host, name: str) -
     assert host.is_untouched()
     assert took < 5
     assert heart.is_steady, (heart.busy_s, heart.waited_s)
-    assert not _workers()
+    assert await _are_gone()
     assert (await sandbox.run("6 * 7", AMPLE)).value == 42
 
 
@@ -196,7 +204,7 @@ async def test_all_attacks_at_once_leave_the_server_responsive(sandbox: Sandbox,
     assert executions[-1].value == 42
     assert heart.is_steady, (heart.busy_s, heart.waited_s)
     assert host.is_untouched()
-    assert not _workers()
+    assert await _are_gone()
 
 
 @pytest.mark.parametrize(
@@ -315,8 +323,7 @@ async def test_cancelling_ends_the_code_at_once(sandbox: Sandbox) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert time.monotonic() - began < 2
-    await asyncio.sleep(0.05)
-    assert not _workers()
+    assert await _are_gone()
 
 
 async def test_many_at_once_take_turns(sandbox: Sandbox) -> None:
@@ -522,7 +529,7 @@ def test_limits_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
 
 
 async def test_the_tool_returns_the_document(sandbox: Sandbox) -> None:
-    tool = PyExecutor(sandbox, AMPLE)
+    tool = PyExecutor(sandbox)
     document = await tool.call({"code": "print('hi')\n2 + 2"})
     expected = {"status": "ok", "value": 4, "stdout": "hi\n", "error": None, "truncated": False}
     assert document == {**expected, "sandbox": sandbox.name}

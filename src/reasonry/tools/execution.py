@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -73,7 +72,6 @@ class Execution(Struct, frozen=True):
     error: str | None = None
     truncated: bool = False
     sandbox: str = ""
-    duration_ms: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return the document that every surface shows."""
@@ -85,12 +83,10 @@ class Sandbox(ABC):
 
     Attributes:
         name: The value of `--sandbox`.
-        summary: A description for people.
         description: The description of its tool, for models.
     """
 
     name: str
-    summary: str
     description: str
 
     async def run(self, code: str, limits: ExecutionLimits = ExecutionLimits()) -> Execution:
@@ -110,14 +106,12 @@ class Sandbox(ABC):
         if fault:
             return Execution("error", error=fault, sandbox=self.name)
         async with _slots_of_loop.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
-            started = time.monotonic()
             try:
                 execution = await self._run(code, limits, Output(limits.max_output_bytes))
             except SandboxError:
                 # The code is not at fault, and the cause may have passed.
                 execution = await self._run(code, limits, Output(limits.max_output_bytes))
-            duration_ms = round((time.monotonic() - started) * 1000)
-            return replace(execution, sandbox=self.name, duration_ms=duration_ms)
+            return replace(execution, sandbox=self.name)
 
     @abstractmethod
     async def _run(self, code: str, limits: ExecutionLimits, output: Output) -> Execution:

@@ -35,16 +35,15 @@ def open_sandbox(name: str | None = None) -> Sandbox:
 
 
 async def describe_sandboxes() -> list[dict[str, Any]]:
-    """Try each sandbox and return its description and whether it works here."""
+    """Try each sandbox and return whether it works here."""
     rows: list[dict[str, Any]] = []
-    for name, kind in SANDBOXES.items():
+    for name in SANDBOXES:
         try:
             execution = await open_sandbox(name).run("6 * 7", ExecutionLimits(max_seconds=5.0))
             reason = "" if execution.value == 42 else execution.error or "it does not count right"
         except SandboxError as error:
             reason = error.message
-        row = {"name": name, "usable": not reason, "default": name == DEFAULT, "summary": kind.summary}
-        rows.append(row | ({"reason": reason} if reason else {}))
+        rows.append({"name": name, "usable": not reason} | ({"reason": reason} if reason else {}))
     return rows
 
 
@@ -57,21 +56,19 @@ class PyExecutor:
 
     Args:
         sandbox: The sandbox, by default `monty`. Calls fail while it is unavailable; no code runs unsandboxed.
-        limits: The limits of each call.
     """
 
     name = "py_executor"
     parameters = parameters_of(_Code)
 
-    def __init__(self, sandbox: Sandbox | None = None, limits: ExecutionLimits | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None) -> None:
         self.sandbox = sandbox
-        self.limits = limits or ExecutionLimits()
         self.description = (sandbox or MontySandbox).description
 
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the code and return its execution without the time it took.
+        """Run the code and return its execution.
 
-        The same code thus has the same result, and a question that shows the result stays the same.
+        The same code has the same result, so that a question that shows the result stays the same.
 
         Raises:
             ToolError: The code is empty.
@@ -80,6 +77,4 @@ class PyExecutor:
         code = arguments.get("code")
         if {*arguments} != {"code"} or not isinstance(code, str) or not code.strip():
             raise ToolError(f"{self.name} takes Python code as the text `code`, and nothing else")
-        document = (await (self.sandbox or open_sandbox()).run(code, self.limits)).document()
-        del document["duration_ms"]
-        return document
+        return (await (self.sandbox or open_sandbox()).run(code)).document()

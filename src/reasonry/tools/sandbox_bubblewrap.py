@@ -48,7 +48,6 @@ class BubblewrapSandbox(Sandbox):
     """
 
     name = "bubblewrap"
-    summary = "CPython with numpy and sympy where installed; Linux with bwrap"
     description = (
         "Run Python code and return the value of its last line and what it printed. CPython with its standard library, "
         "numpy and sympy; no network, no processes, files only under /tmp and gone afterwards."

@@ -35,7 +35,6 @@ class MontySandbox(Sandbox):
     """
 
     name = "monty"
-    summary = "a subset of Python, on every system; starts in milliseconds"
     description = (
         "Run Python code and return the value of its last line and what it printed. Plain Python with math, re, json, "
         "datetime, decimal and little else of the standard library: no class inheritance, no third-party packages, "
