@@ -113,7 +113,7 @@ def listing(kind: str, id: Any, cursor: str | None) -> None:
     """Answer `tools/list`."""
     pages = {
         "same cursor": lambda: {"tools": [tool(name=f"t{time.monotonic_ns()}")], "nextCursor": "again"},
-        "endless empty pages": lambda: {"tools": [], "nextCursor": str(time.monotonic_ns())},
+        "endless empty pages": lambda: {"tools": many(0), "nextCursor": str(time.monotonic_ns())},
         "endless pages": lambda: {"tools": many(1), "nextCursor": str(time.monotonic_ns())},
         "pages of 100": lambda: {"tools": page_of_100(cursor), "nextCursor": str(int(cursor or 0) + 1)},
     }

@@ -55,6 +55,8 @@ OF_A_STORE = frozenset(
     }
 )
 """Members that differ from store to store: ids and times; those that end so are instants."""
+OF_A_TEXT = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z")
+"""Ids and instants in a text."""
 
 
 def in_snake_case(name: str) -> str:
@@ -73,6 +75,8 @@ def alike(value: Any) -> Any:
             }
         case list() | tuple():
             return [alike(part) for part in value]
+        case str():
+            return OF_A_TEXT.sub("…", value)
         case _:
             return value
 
