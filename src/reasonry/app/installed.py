@@ -15,14 +15,15 @@ from msgspec import Struct
 
 from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
-from ..errors import UsageError
+from ..errors import TooLargeError, UsageError
 from ..plugins import Plugins, installed_plugins, read_opener
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
 from ..system import read_regular_file
-from .strategy_table import describe, read_tables
+from .strategy_table import MAX_CHARS, describe, read_tables
 
-MAX_TABLE_BYTES = 800_000
+MAX_TABLES = 500
+"""The most files in a folder of strategies; each name is compared with all others."""
 
 
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
@@ -48,15 +49,19 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
     A table that equals a strategy of the registry is skipped: an exported mapping contains all strategies.
 
     Raises:
-        UsageError: There is no such folder, a file is unreadable, or a name is already used.
+        UsageError: There is no such folder, it has over `MAX_TABLES` tables, a file is unreadable, or a name is already
+            used.
     """
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
     known, files = registry, sorted((*path.glob("*.toml"), *path.glob("*.json")))
+    if len(files) > MAX_TABLES:
+        why = f"the folder {folder!r} has {len(files):,} tables of strategies; the limit is {MAX_TABLES}"
+        raise TooLargeError(why, limit=MAX_TABLES, option="strategies_dir")
     for file in files:
         try:
-            data = read_regular_file(file, MAX_TABLE_BYTES, label="table", option="strategies_dir")
+            data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
             found = read_tables(data.decode("utf-8-sig"), str(file))
         except UnicodeDecodeError as error:
             raise UsageError(f"{file} cannot be read: {error}", option="strategies_dir") from None

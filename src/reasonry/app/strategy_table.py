@@ -21,6 +21,7 @@ from ..guided.fields import required_fields
 from ..stages import Name, from_mapping
 from ..text import lazy_pattern
 
+MAX_CHARS = 200_000
 _PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = {
     *("end", "graph", "flowchart", "subgraph", "style"),
@@ -66,6 +67,8 @@ def read_tables(text: str, where: str = "the table") -> dict[str, Strategy[Any, 
         InvalidStrategyError: The text is unreadable, or not a table; the message names the stage and the fault.
     """
     try:
+        if len(text) > MAX_CHARS:
+            raise InvalidStrategyError(f"over {MAX_CHARS:,} characters")
         data = msgspec.json.decode(text) if where.endswith(".json") else tomllib.loads(text)
         if isinstance(data, dict) and "stageTransitions" in data:
             return from_mapping(data)

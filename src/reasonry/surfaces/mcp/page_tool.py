@@ -94,6 +94,8 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
     if context.page_url is not None:
         url = f"{context.page_url}#/{page.kind}s/{page.id}"
         return {**document, "url": url, "note": "Give the user this address; it shows the page."}
+    if context.thinker is None:
+        return {**document, "note": f"`reasonry open {page.id}` shows the page."}
     path = write_page(page, page_folder(app.environ))
     return {**document, "path": str(path), "note": "Give the user this path; a browser opens the file."}
 
