@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.in_process import run
 
+from .test_answer_text import Terminal
+
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
 SEARCH = ["solve", PUZZLE, "--model", "offline", "--strategy", "tree_of_thoughts"]
 
 
@@ -87,9 +91,12 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["think", "--session", "demo"], "reasonry: THOUGHT is missing. Usage"),
         (["solve", "--fulll", "--model", "offline"], "unknown option --fulll. Did you mean --full?"),
         (["solve", "--file", "x"], "For a problem in a file, write `reasonry solve - < FILE`;"),
-        (["solve", PUZZLE, "--max-usd", "$0,50"], "expected a number of US dollars, got '$0,50'. Usage"),
-        (["solve", PUZZLE, "--max-tokens", "10k"], "expected a whole number of tokens, got '10k'."),
-        (["solve", PUZZLE, "--call-timeout", "2m"], "expected a number of seconds, got '2m'."),
+        (["solve", PUZZLE, "--max-seconds", "1h"], "of seconds, got '1h'. Did you mean --max-seconds 3600?"),
+        (["solve", PUZZLE, "--max-usd", "$0,50"], "of US dollars, got '$0,50'. Did you mean --max-usd 0.5?"),
+        (["solve", PUZZLE, "--max-tokens", "10k"], "of tokens, got '10k'. Did you mean --max-tokens 10000?"),
+        (["solve", PUZZLE, "--max-tokens", "1,000"], "Did you mean --max-tokens 1000?"),
+        (["solve", PUZZLE, "--call-timeout", "2m"], "of seconds, got '2m'. Did you mean --call-timeout 120?"),
+        (["solve", PUZZLE, "--max-seconds", "soon"], "expected a number of seconds, got 'soon'. Usage"),
         (["think", "-5 + 3"], "unknown option -5 + 3."),
         (["solve", "--", "--quiet", "--model", "offline"], "--model stands after --"),
         (["coach", "start", PUZZLE, "--model", "offline"], "a coached run takes no --model: you answer"),
@@ -196,3 +203,24 @@ def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.
 def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", PUZZLE, "--model", "offline", "--option", "early_success_threshold=none"]) == 2
     assert "expected number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = home / "script.jsonl"
+    reply = f"Half of $\\frac{{16}}{{3}}$ is **that**.\n\n<answer>{ANSWER}</answer>"
+    script.write_text(json.dumps({"stage": "*", "reply": reply}), "utf-8")
+    model = ["--model", f"scripted:{script}", "--strategy", "chain_of_thought"]
+    assert run(["solve", "Write how long it takes.", *model]) == 0
+    assert capsys.readouterr().out == ANSWER + "\n"
+    assert run(["runs", "show", "last"]) == 0
+    plain = capsys.readouterr().out
+    assert all(text in plain for text in ("Half of $\\frac{16}{3}$ is **that**.", "\nAnswer\n"))
+    screen = Terminal(True)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "dumb")
+    assert run(["runs", "show", "last"]) == 0
+    shown = screen.getvalue()
+    assert "  Half of 16/3 is that.\n" in shown
+    assert shown.endswith("Answer\n  It takes 8/3 or 2.67 hours.\n\n  Why\n\n  x is 3.5 hours.\n")

@@ -98,11 +98,8 @@ def trace_work(
         return
     from opentelemetry.trace import SpanKind
 
-    context, texts = (
-        None,
-        {field: text for field in CARRIED if isinstance(text := (carried or {}).get(field), str)},
-    )
-    if texts:
+    context = None
+    if texts := {field: text for field in CARRIED if isinstance(text := (carried or {}).get(field), str)}:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
         context = TraceContextTextMapPropagator().extract(texts)

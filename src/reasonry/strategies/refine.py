@@ -100,7 +100,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def write_draft(s: State) -> Body:
-    """Y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
+    """Draw y ~ π(y | x, y_best, f). The first round has neither y_best nor f."""
     s, drafts = yield from s.draw([(s.best, s.feedback)])
     return go(replace(s, feedback=""), "answer_check", drafts)
 
@@ -185,7 +185,7 @@ REFINE: Strategy[State, Options] = Strategy(
             ("answer_check",),
             tested_by="answer_check",
             description="Write a first answer.",
-            guidance="Write a whole answer; with several drafts a round, each from the beginning.",
+            guidance="Write a whole answer.",
             body=write_draft,
         ),
         Stage(

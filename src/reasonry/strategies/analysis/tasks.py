@@ -328,10 +328,8 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
         "" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         _errors(task),
     )
-    facts, form = (
-        {"resource": task.resource_name, "task": task.task_query},
-        _reply_form(state, task.resource_name),
-    )
+    facts = {"resource": task.resource_name, "task": task.task_query}
+    form = _reply_form(state, task.resource_name)
     return state.question("perform", text, *material, form=inlined_schema(form), facts=facts, about=task.id)
 
 

@@ -22,6 +22,8 @@ from ...text import clip
 
 MAX_INPUT_BYTES = 50_000_000
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}(\.0+)?", re.ASCII)
+_AMOUNT: Final = re.compile(r"[$€]?(\d{1,12}(?:\.\d{1,6}|e\d)?) ?([a-z$€]*)", re.ASCII)
+_FACTORS: Final = {"k": 1_000, "m": 1_000_000}
 _UNITS: Final = {
     "seconds": "seconds",
     "timeout": "seconds",
@@ -52,7 +54,7 @@ def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
     text = tokens[0].value.strip()
     if not _WHOLE.fullmatch(text):
         size = " of at most 19 digits" * text.isdigit()
-        raise _no_number(tokens[0], f"a whole number{size}")
+        raise _no_number(tokens[0], f"a whole number{size}", digits=0)
     return int(text.partition(".")[0])
 
 
@@ -60,14 +62,22 @@ def _read_amount(_: Any, tokens: Sequence[Token]) -> float:
     try:
         return float(tokens[0].value)
     except ValueError:
-        raise _no_number(tokens[0], "a number") from None
+        raise _no_number(tokens[0], "a number", digits=2) from None
 
 
-def _no_number(token: Token, kind: str) -> ValueError:
-    """Build the error for a value such as `1h`, with the option's unit, if any."""
-    unit = next((name for end, name in _UNITS.items() if (token.keyword or "").endswith(end)), "")
+def _no_number(token: Token, kind: str, digits: int) -> ValueError:
+    """Build the error for a value such as `1h`, with the option's unit and, if there is one, the nearest number."""
+    text, keyword = token.value.strip(), token.keyword or ""
+    unit = next((name for end, name in _UNITS.items() if keyword.endswith(end)), "")
+    written = re.sub(r"[,_](?=\d{3}\b)", "", text.lower()).replace(",", ".")
+    hint = ""
+    if keyword and (found := _AMOUNT.fullmatch(written)):
+        letter = found[2][:1]
+        factor = _UNITS_MS.get(letter, 1_000) / 1_000 if unit == "seconds" else _FACTORS.get(letter, 1)
+        near = round(float(found[1]) * factor, digits)
+        hint = f" Did you mean {keyword} {int(near) if near == int(near) else near}?" * (near > 0)
     of_unit = f" of {unit}" if unit else ""
-    return ValueError(f"expected {kind}{of_unit}, got {clip(token.value.strip(), 40)!r}.")
+    return ValueError(f"expected {kind}{of_unit}, got {clip(text, 40)!r}.{hint}")
 
 
 class WordAfterDashes(str):
