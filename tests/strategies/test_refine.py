@@ -83,6 +83,11 @@ def test_where_the_answer_stays_the_same_the_newer_text_is_handed_out() -> None:
     )
 
 
+def test_a_rating_that_is_high_enough_ends_the_rounds() -> None:
+    walked = improved("13", "12", rounds=3, accept=7)
+    assert (len(walked.asks), walked.conclusion.answer) == (2, "13")
+
+
 def test_a_revision_is_shown_the_answer_and_the_review_and_no_speaker_that_is_not_there() -> None:
     walked = improved("12 boxes", "13 boxes")
     again = walked.asks[2]
