@@ -28,7 +28,7 @@ SIZE = 32_000
 MOST_RATIO = 2.5
 """Of the time for twice the length to the time for the length."""
 MOST_SECONDS = 2.0
-TOO_SHORT = 0.01
+TOO_SHORT = 0.02
 """Seconds; a shorter time says nothing about a ratio."""
 TRIES = 5
 
