@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasonry.blocks.key_claims import QuotedThought, carrying_claims, quoted_thoughts
+from reasonry.blocks.key_claims import QuotedThought, key_claims, quoted_thoughts
 from reasonry.core.problem import with_quoted
 
 PLAN = [
@@ -20,7 +20,7 @@ def claims(*texts: str, most: int = 8, **about: dict[int, Any]) -> list[tuple[st
         QuotedThought(number, text, **{name: of[number] for name, of in about.items() if number in of})
         for number, text in enumerate(texts, 1)
     ]
-    return carrying_claims(thoughts, most)
+    return key_claims(thoughts, most)
 
 
 def test_the_largest_part_of_a_total_that_the_conclusion_uses_comes_first() -> None:
@@ -61,4 +61,4 @@ def test_thoughts_are_read_from_where_they_are_quoted() -> None:
         QuotedThought(3, "End.", branches=("b",)),
     ]
     assert quoted_thoughts("A plan. Thought 1: none of these is quoted.") == []
-    assert carrying_claims([], 8) == carrying_claims([QuotedThought(1, "Why?")], 8) == []
+    assert key_claims([], 8) == key_claims([QuotedThought(1, "Why?")], 8) == []

@@ -78,8 +78,8 @@ def quoted_thoughts(problem: str) -> list[QuotedThought]:
     return found
 
 
-def carrying_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int]]:
-    """Return the unchecked claims that carry the conclusion of thoughts, each with its thought's number.
+def key_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str, int]]:
+    """Return the unchecked claims on which the conclusion of thoughts rests most, each with its thought's number.
 
     Args:
         count: The most claims. The heaviest claims come first.

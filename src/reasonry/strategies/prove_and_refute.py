@@ -46,7 +46,7 @@ from msgspec.structs import replace
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection
 from ..blocks.judging import Groups, read_groups
-from ..blocks.key_claims import carrying_claims, quoted_thoughts
+from ..blocks.key_claims import key_claims, quoted_thoughts
 from ..blocks.why import quote
 from ..core.bodies import (
     Answers,
@@ -275,7 +275,7 @@ def select(s: State) -> Body:
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
         for text in s.options.claims
-    ] or [Claim(*found) for found in carrying_claims(thoughts, count)]
+    ] or [Claim(*found) for found in key_claims(thoughts, count)]
     if not claims:
         task = (SELECT_FROM_THOUGHTS if thoughts else SELECT).format(count=count)
         (reply,) = yield request(s, s.ask_reader("selection", task))
