@@ -25,7 +25,7 @@ from many_runs import WORDS, fill, fill_postgres, text
 from postgres_server import postgres
 
 from reasonry.records import SessionChange, SessionRow, SessionView, Store, ThoughtRow
-from reasonry.stores import open_store, searchable
+from reasonry.stores import open_store, text_search
 from reasonry.stores.sqlite import SqliteStore
 
 TARGET_MS = 100
@@ -93,9 +93,9 @@ async def measure(name: str, count: int) -> bool:
 
 async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[float, float, float]:
     """Return what a durable thought takes, wall-clock and of the processor, in µs, and the slowest one in ms."""
-    put = searchable.put
+    put = text_search.put
     if not indexed:
-        searchable.put = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
+        text_search.put = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
     store, rng = SqliteStore(folder / f"{indexed}{clients}.db"), random.Random(1)
     slowest = 0.0
 
@@ -118,7 +118,7 @@ async def thought_us(folder: Path, *, indexed: bool, clients: int) -> tuple[floa
         count = clients * THOUGHTS
         wall, work = (time.perf_counter() - began) / count, (time.process_time() - worked) / count
     finally:
-        searchable.put = put
+        text_search.put = put
         await store.close()
     return wall * 1e6, work * 1e6, slowest * 1e3
 

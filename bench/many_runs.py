@@ -10,7 +10,7 @@ from reasonry.records import Line, RunRow, SessionRow, ThoughtRow
 from reasonry.stores import run_rows, session_rows
 from reasonry.stores.database import connect
 from reasonry.stores.postgres import PostgresStore
-from reasonry.stores.postgres.spelling import spell
+from reasonry.stores.postgres.nul_escapes import spell
 from reasonry.stores.sql import Tx
 from reasonry.stores.sqlite import SqliteStore
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reasonry.records import RunRow, SessionRow, Store, ThoughtRow
-from reasonry.stores import searchable
+from reasonry.stores import text_search
 
 from .samples import line, run_row, session_row, thoughts
 
@@ -166,7 +166,7 @@ async def check(store: Store, which: dict[str, Any]) -> None:
 async def test_lists_and_searches_have_what_the_filters_say(
     store: Store, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(searchable, "FEW", few)
+    monkeypatch.setattr(text_search, "FEW", few)
     for run, session, said in KEPT:
         await store.create_run(run, [line(1)])
         await store.import_session(session, said)

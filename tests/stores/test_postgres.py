@@ -20,7 +20,7 @@ from reasonry.records import RequestKey, Store, WholeRun
 from reasonry.stores import open_store, sql
 from reasonry.stores.copy import copy_store
 from reasonry.stores.postgres.address import read_address
-from reasonry.stores.postgres.spelling import read, spell
+from reasonry.stores.postgres.nul_escapes import read, spell
 from tests.servers.postgres import PostgresServer, postgres_server
 
 from .samples import line, run_row, session_row, think

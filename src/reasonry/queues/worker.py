@@ -31,7 +31,7 @@ from ..masking import SECRETS
 from ..records import JobOptions
 from ..stores.postgres import PostgresStore
 from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
-from ..stores.postgres.spelling import read
+from ..stores.postgres.nul_escapes import read
 from ..supervisor import Supervisor
 from ..supervisor.job_taking import REST_S, rest_s
 

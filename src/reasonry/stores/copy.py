@@ -17,7 +17,7 @@ from ..records import Damaged, OnProgress, RunRow, SessionRow, Whole, WholeKind,
 from ..text import first_words
 from .row_store import RowStore
 from .sql import STRAY
-from .whole_rows import KINDS, PARTS, check_whole
+from .transfer import KINDS, PARTS, check_whole
 
 BATCH = 20
 """The most runs or sessions in a transaction."""

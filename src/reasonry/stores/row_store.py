@@ -23,7 +23,7 @@ from ..records import (
     ThoughtRow,
     Use,
 )
-from . import leases, run_rows, session_rows, sql, whole_rows
+from . import leases, run_rows, session_rows, sql, transfer
 from .leases import Lease, Leases
 
 if TYPE_CHECKING:
@@ -279,12 +279,12 @@ class RowStore:
         """See `Store`."""
         return await self.write(lambda tx: run_rows.let_go(tx, run_id, self._leases.holder))
 
-    read_whole = reads(whole_rows.read)
-    write_whole = writes(whole_rows.write)
+    read_whole = reads(transfer.read)
+    write_whole = writes(transfer.write)
 
     async def stats(self) -> StoreStats:
         """Return the counts and the size of the content."""
-        return await self.read(lambda tx: whole_rows.stats(tx, *self._database.space(tx)))
+        return await self.read(lambda tx: transfer.stats(tx, *self._database.space(tx)))
 
     def verify(self) -> AsyncGenerator[Finding]:
         """Verify the file and then each run and session, without any change.

@@ -24,7 +24,7 @@ from ..records import (
     Use,
     WholeRun,
 )
-from . import leases, searchable, session_rows, sql
+from . import leases, session_rows, sql, text_search
 from .leases import Lease
 from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 
@@ -144,7 +144,7 @@ def create_run(tx: Tx, row: RunRow, lines: Sequence[Line], key: RequestKey | Non
 
 
 def _make_searchable(tx: Tx, key: int, row: RunRow) -> None:
-    searchable.put(tx, [(RUNS + key, f"{row.problem}\x1f{row.answer or ''}\x1f{row.detail}")])
+    text_search.put(tx, [(RUNS + key, f"{row.problem}\x1f{row.answer or ''}\x1f{row.detail}")])
 
 
 def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
@@ -326,9 +326,9 @@ def runs(tx: Tx, *, limit: int = 50, before: str | None = None, **which: Unpack[
     """Return a page of runs, newest first."""
     bound = MAX_INT if before is None else key_of(tx, before)
     tests, values = sql.tests_of(tx, sql.RUN_FILTERS, which, 2)
-    query, hint = searchable.fold(which.get("query") or ""), ""
+    query, hint = text_search.fold(which.get("query") or ""), ""
     if query:
-        test, part = searchable.runs_with(tx, query, f"${len(values) + 2}")
+        test, part = text_search.runs_with(tx, query, f"${len(values) + 2}")
         tests, values = tests + test, values + part
     elif any(which.get(name) is not None for name in sql.RUN_FILTERS):
         hint = tx.dialect.hint.format("run_list")

@@ -28,7 +28,7 @@ from ..records import (
     WholeSession,
     no_session,
 )
-from . import searchable, sql
+from . import sql, text_search
 from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places, seq_of
 
 Decide = Callable[[SessionView], SessionChange]
@@ -172,7 +172,7 @@ def import_session(tx: Tx, row: SessionRow, thoughts: Sequence[ThoughtRow]) -> N
     key = tx.next_key("session")
     stored = _add_thoughts(tx, StoredSession(key, row, 0, _first_digest(key)), thoughts)
     tx.execute(sql.ADD_SESSION, (key, *sql.column_values(astuple(row)), stored.last, stored.digest))
-    searchable.put(tx, [(place(stored.key, 0), row.purpose)])
+    text_search.put(tx, [(place(stored.key, 0), row.purpose)])
 
 
 def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow]) -> StoredSession:
@@ -187,7 +187,7 @@ def _add_thoughts(tx: Tx, stored: StoredSession, thoughts: Sequence[ThoughtRow])
                 seq=thought.seq,
             )
         last = thought.seq
-    searchable.put(tx, [(place(key, thought.seq), thought.text) for thought in thoughts])
+    text_search.put(tx, [(place(key, thought.seq), thought.text) for thought in thoughts])
     return stored._replace(last=last, digest=digest)
 
 
@@ -215,7 +215,7 @@ def change(tx: Tx, session_id: str, decide: Decide) -> Any:
     elif stored is not None and (wanted.row is not None or thoughts):
         if wanted.row is not None:
             if wanted.row.purpose != stored.row.purpose:
-                searchable.put(tx, [(place(stored.key, 0), wanted.row.purpose)])
+                text_search.put(tx, [(place(stored.key, 0), wanted.row.purpose)])
             stored = stored._replace(row=replace(wanted.row, owner=stored.row.owner))
         _set(tx, _add_thoughts(tx, stored, thoughts))
     return wanted.value
@@ -263,8 +263,8 @@ def sessions(
     tests, values = sql.tests_of(tx, sql.SESSION_FILTERS, which, 3)
     tests += sql.GUIDED[which.get("guided")]
     hint = tx.dialect.hint.format("session_list")
-    if query := searchable.fold(which.get("query") or ""):
-        test, part = searchable.sessions_with(tx, query, f"${len(values) + 3}")
+    if query := text_search.fold(which.get("query") or ""):
+        test, part = text_search.sessions_with(tx, query, f"${len(values) + 3}")
         tests, values, hint = f"{tests} {test}", values + part, hint if part else ""
     statement = sql.SESSION_LIST.format(hint=hint, tests=tests, limit=page_size(limit))
     return [_read_stored(found).row for found in tx.execute(statement, (*bound, *values))]
@@ -304,7 +304,7 @@ def search_thoughts(
     if session_id is not None:
         first, last = places(_find_known(tx, session_id).key)
         low, high = max(low, first), min(high, last)
-    return searchable.find_thoughts(tx, query, low, high, page_size(limit))
+    return text_search.find_thoughts(tx, query, low, high, page_size(limit))
 
 
 def find_whole(tx: Tx, session_id: str, *, lock: bool = False) -> WholeSession:
@@ -325,7 +325,7 @@ def add_whole(tx: Tx, session: WholeSession) -> None:
 def continue_whole(tx: Tx, session: WholeSession, count: int) -> None:
     """Replace a session by a later state of it. The first `count` thoughts are already stored."""
     stored = _find_known(tx, session.row.session_id)._replace(row=session.row)
-    searchable.put(tx, [(place(stored.key, 0), session.row.purpose)])
+    text_search.put(tx, [(place(stored.key, 0), session.row.purpose)])
     _set(tx, _add_thoughts(tx, stored, session.thoughts[count:]))
 
 

@@ -23,7 +23,7 @@ from ..records import Backup, Finding, OnProgress
 from . import backup, sql
 from .database import Source, closed_on_error, faults_of, find_faults, is_fault, migrate, read_fault
 from .row_store import Database, RowStore
-from .whole_rows import verify
+from .transfer import verify
 
 T = TypeVar("T")
 

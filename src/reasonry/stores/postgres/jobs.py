@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from ...records import JobOptions, QueueStatus
 from .. import sql
-from .spelling import spell
+from .nul_escapes import spell
 
 TASK: Final = "reasonry.drive"
 DEAD_S: Final = 8

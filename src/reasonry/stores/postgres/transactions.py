@@ -28,10 +28,10 @@ from .. import schema, sql
 from ..copy import copy_store
 from ..row_store import Database, RowStore
 from ..sqlite import SqliteStore
-from ..whole_rows import verify
+from ..transfer import verify
 from . import jobs
 from .address import Address
-from .spelling import keep_any_text
+from .nul_escapes import keep_any_text
 
 T = TypeVar("T")
 Work = Callable[[sql.Tx], T]
