@@ -110,8 +110,13 @@ def request(
             are in. Implied by `enough`.
         enough: See `Request`.
     """
-    thoughts = tuple([item for item in items if type(item) is Thought])
-    effects: Any = tuple([item for item in items if type(item) is not Thought])
+    effects: Any = items
+    thoughts: tuple[Thought, ...] = ()
+    for item in items:
+        if type(item) is Thought:
+            thoughts = tuple([item for item in items if isinstance(item, Thought)])
+            effects = tuple([item for item in items if not isinstance(item, Thought)])
+            break
     return Request(state, effects, thoughts, give_failures or enough is not None, enough)
 
 
@@ -148,4 +153,6 @@ def raise_if_all_failed(answers: Answers) -> None:
 
 
 def _as_thoughts(thoughts: Sequence[Thought | str]) -> tuple[Thought, ...]:
+    if not thoughts:
+        return ()
     return tuple([Thought(thought) if isinstance(thought, str) else thought for thought in thoughts])

@@ -210,7 +210,10 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
 
 
 def _first_failure(answers: Answers) -> Failed | None:
-    return next((each for each in answers if type(each) is Failed), None)
+    for each in answers:
+        if type(each) is Failed:
+            return each
+    return None
 
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
@@ -255,13 +258,12 @@ def begin(
     over = getattr(chosen, "over", "")
     if over and (inner := find_strategy(over, strategies or {})):
         chosen = replace(chosen, over=inner.name)
-    state: Any = strategy.begin(problem, chosen) if strategy.begin else None
     snapshot = Snapshot(
         strategy=strategy.name,
         problem=problem,
         options=msgspec.json.decode(_encode(chosen)),
         stage=strategy.first,
-        state=strategy.state(problem=problem, options=chosen) if state is None else state,
+        state=strategy.first_state(problem, chosen),
         by=by,
         prompts=dict(prompts or {}),
         rounds=rounds,
@@ -503,13 +505,7 @@ class _Execution:
     def _end(self, conclusion: Conclusion, status: Status | None = None, error: str | None = None) -> Step:
         # The last question is a bonus: if it fails, whatever the cause, the limit has stopped the run.
         if self.closing is not None and status != "cancelled" and (error is None or self.is_closed):
-            # Mark the conclusion with the limit: answered at it, or stopped by it.
-            certainty, detail = conclusion.certainty, ""
-            if conclusion.answer is None:
-                certainty, detail = "best_so_far", conclusion.detail
-            detail = "; ".join(filter(None, (self.closing.detail, detail)))
-            reason, error = self.closing.reason, None
-            conclusion = replace(conclusion, reason=reason, detail=detail, certainty=certainty)
+            conclusion, error = _conclude_closed(conclusion, self.closing), None
         status = status or ("failed" if conclusion.answer is None else "done")
         self.entry, self.pending, self.had, self.asked, self.has_enough = self.state, (), (), 0, False
         last = self._step()
@@ -615,6 +611,14 @@ class _Execution:
 
 def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, ...]:
     return tuple([each if each.stage else replace(each, stage=stage.name) for each in thoughts])
+
+
+def _conclude_closed(conclusion: Conclusion, closing: Closing) -> Conclusion:
+    """Mark the conclusion of a closed run with the limit: answered at it, or stopped by it."""
+    certainty = "best_so_far" if conclusion.answer is None else conclusion.certainty
+    detail = conclusion.detail if conclusion.answer is None else ""
+    detail = "; ".join(filter(None, (closing.detail, detail)))
+    return replace(conclusion, reason=closing.reason, detail=detail, certainty=certainty)
 
 
 def _settle_own(waiting: Pending, event: Event) -> Pending:

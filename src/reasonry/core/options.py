@@ -7,6 +7,7 @@ runs, and `other_names` maps alternative names to options.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,7 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
     Raises:
         UsageError: An unknown option (`choices` lists the names), or an invalid value (`option` names the option).
     """
-    fields = {field.name: field for field in msgspec.structs.fields(strategy.options)}
+    fields = _fields(strategy.options)
     other_names: Mapping[str, str] = getattr(strategy.options, "other_names", {})
     values: dict[str, Any] = {}
     for written, value in raw.items():
@@ -49,6 +50,11 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         return strategy.options(**with_preset(strategy, values))
     except (TypeError, ValueError) as error:
         raise UsageError(f"options of {strategy.name}: {error}", options=sorted(values)) from error
+
+
+@functools.cache
+def _fields(options: type[Struct]) -> dict[str, FieldInfo]:
+    return {field.name: field for field in msgspec.structs.fields(options)}
 
 
 def with_preset(strategy: Strategy[Any, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -236,6 +236,11 @@ class Strategy(Generic[S, O]):
         """The table, by the names of the stages."""
         return {stage.name: stage for stage in self.stages}
 
+    def first_state(self, problem: str, options: O) -> Any:
+        """Build the first state of a run."""
+        assert self.state is not None, "it is for guided use only"
+        return self.begin(problem, options) if self.begin else self.state(problem=problem, options=options)
+
     @property
     def first(self) -> str:
         """The stage a run begins in."""

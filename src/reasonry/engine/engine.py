@@ -181,12 +181,11 @@ class Engine:
         return RunView(row, await journal.aside(lines, lambda: self._record(row, lines)), lines[-1])
 
     def _record(self, row: RunRow, lines: Sequence[Line]) -> Record:
-        entries, _ = journal.read(row.run_id, lines)
-        recorded = record_of(entries[-1])
+        recorded = record_of(journal.read_last(row.run_id, lines))
         if recorded is not None:
             return recorded
         try:
-            run = fold(entries, self.strategies)
+            run = self._fold(row, lines).run
             if row.status != "active" and run.begun.version != run.strategy.version and differences(row, run):
                 message = f"as {run.strategy.name} is today, its answers lead to another end"
                 raise ConflictError(message, code="strategy_changed", run_id=row.run_id)
@@ -194,7 +193,7 @@ class Engine:
         except ConflictError as error:
             if error.code not in ("strategy_changed", "strategy_unknown"):
                 raise
-            return record_of_row(row, entries, error)
+            return record_of_row(row, journal.read(row.run_id, lines)[0], error)
 
     async def result(self, run_id: str) -> Result:
         """Return the result of a run so far."""
@@ -228,20 +227,8 @@ class Engine:
         Raises:
             ConflictError: Another task drives the run.
         """
-        until = time.monotonic() + QUEUE_S
         async with AsyncExitStack() as held:
-            while True:
-                try:
-                    await held.enter_async_context(self.store.drive(run_id))
-                    break
-                except ConflictError as error:
-                    # The callers of a coached run queue, since each holds the right only briefly.
-                    if (await self.store.run(run_id)).model != CALLER:
-                        raise
-                    if time.monotonic() >= until:
-                        message = f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
-                        raise ConflictError(message, retryable=True, **error.details) from error
-                await asyncio.sleep(0.02)
+            await self._take_right(run_id, held)
             yield written or await self.read(run_id, whole=whole)
 
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
@@ -284,6 +271,23 @@ class Engine:
                 # Otherwise another process has added a line.
                 if error.code == "lease_lost":
                     raise
+
+    async def _take_right(self, run_id: str, held: AsyncExitStack) -> None:
+        """Take the right to drive a run; the callers of a coached run queue, since each holds it only briefly."""
+        until = time.monotonic() + QUEUE_S
+        while True:
+            try:
+                await held.enter_async_context(self.store.drive(run_id))
+                return
+            except ConflictError as error:
+                if (await self.store.run(run_id)).model != CALLER:
+                    raise
+                if time.monotonic() >= until:
+                    message = (
+                        f"other answers to run {run_id} have been in work for {QUEUE_S} s; try again later"
+                    )
+                    raise ConflictError(message, retryable=True, **error.details) from error
+            await asyncio.sleep(0.02)
 
 
 class RecordedRun(NamedTuple):

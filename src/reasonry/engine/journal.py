@@ -161,6 +161,16 @@ class Chain:
         if lines:
             self.seq, self.digest = lines[-1].seq, lines[-1].digest
 
+    def check(self, line: Line) -> None:
+        """Check that a line is the next line of the chain, and continue after it.
+
+        Raises:
+            StoreError: `store_corrupt` names the run and the line.
+        """
+        if line.seq != self.seq + 1 or line.digest != _digest(self.digest, line.body):
+            raise _damage_error(self.run_id, line.seq)
+        self.seq, self.digest = line.seq, line.digest
+
 
 def _digest(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).digest()[:16]
@@ -172,29 +182,38 @@ def read(run_id: str, lines: Sequence[Line]) -> tuple[list[Entry], Chain]:
     return list(decode(chain, lines)), chain
 
 
+def read_last(run_id: str, lines: Sequence[Line]) -> Entry:
+    """Check the chain of a whole journal and return its last entry; raises as `decode`."""
+    chain = Chain(run_id)
+    next(decode(chain, lines[:1]))
+    for line in lines[1:]:
+        chain.check(line)
+    return _decode(run_id, lines[-1])
+
+
 def decode(chain: Chain, lines: Iterable[Line]) -> Iterator[Entry]:
     """Check and decode the next entries of a chain, one after the other.
 
     Raises:
         StoreError: `store_corrupt` names the run and the line; `store_newer` if a newer version wrote the journal.
     """
-    run_id = chain.run_id
     for line in lines:
-        try:
-            entry = _decoder.decode(line.body)
-        except msgspec.DecodeError as error:
-            raise _damage_error(run_id, line.seq) from error
-        is_next = line.seq == chain.seq + 1 and line.digest == _digest(chain.digest, line.body)
-        if not is_next or isinstance(entry, Begun) != (line.seq == 1):
-            raise _damage_error(run_id, line.seq)
-        if isinstance(entry, Begun) and entry.schema > SCHEMA:
-            raise StoreError(
-                f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id
-            )
-        chain.extend([line])
-        yield entry
+        chain.check(line)
+        yield _decode(chain.run_id, line)
     if chain.seq == 0:
-        raise _damage_error(run_id, 1)
+        raise _damage_error(chain.run_id, 1)
+
+
+def _decode(run_id: str, line: Line) -> Entry:
+    try:
+        entry = _decoder.decode(line.body)
+    except msgspec.DecodeError as error:
+        raise _damage_error(run_id, line.seq) from error
+    if isinstance(entry, Begun) != (line.seq == 1):
+        raise _damage_error(run_id, line.seq)
+    if isinstance(entry, Begun) and entry.schema > SCHEMA:
+        raise StoreError(f"run {run_id} was written by a newer version", code="store_newer", run_id=run_id)
+    return entry
 
 
 def _damage_error(run_id: str, seq: int) -> StoreError:
