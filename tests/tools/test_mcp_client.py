@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import socket
 import subprocess
 import sys
@@ -184,6 +185,22 @@ def test_what_mcp_takes() -> None:
     assert read_targets("https://me:secret@example.org/mcp")[0].name == "example.org"
     assert read_targets("npx -y 'my server' --x") == (
         McpTarget(name="npx", command="npx", args=("-y", "my server", "--x")),
+    )
+
+
+def test_numbers_and_null_in_a_configuration_file_are_read_as_people_mean_them(tmp_path: Path) -> None:
+    entry = {
+        "command": "x",
+        "args": ["--port", 80],
+        "env": {"A": 1, "B": None},
+        "headers": {"n": 2},
+        "cwd": None,
+    }
+    config = tmp_path / "c.json"
+    config.write_text(json.dumps({"mcpServers": {"a": entry, "b": {"url": "http://x", "args": None}}}))
+    assert read_targets(str(config)) == (
+        McpTarget(name="a", command="x", args=("--port", "80"), env={"A": "1"}, headers={"n": "2"}),
+        McpTarget(name="b", url="http://x"),
     )
 
 
