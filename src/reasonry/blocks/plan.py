@@ -241,9 +241,7 @@ def thought_faults(
     faults = list(plan_faults(plan, may_leave_open=last))
     yield from faults
     end = conclusion(plan)
-    if faults or end is None:
-        return
-    if next_needed and end.is_done and not last:
+    if next_needed and not faults and not last and end is not None and end.is_done:
         yield "the conclusion is Done, so next_thought_needed must be false; leave it Pending to think on"
 
 

@@ -507,14 +507,7 @@ class PromptLog:
 
     def shorten(self, effect_id: str, prompt: str) -> tuple[int, str]:
         """Return the number of characters that a prompt shares with the earlier prompt, and its rest."""
-        earlier = self._earlier(effect_id)
-        shared, high = 0, min(len(earlier), len(prompt))
-        while shared < high:
-            middle = (shared + high + 1) // 2
-            if earlier[shared:middle] == prompt[shared:middle]:
-                shared = middle
-            else:
-                high = middle - 1
+        shared = _shared_length(self._earlier(effect_id), prompt)
         self._note(effect_id, prompt)
         return shared, prompt[shared:]
 
@@ -529,6 +522,17 @@ class PromptLog:
 
     def _note(self, effect_id: str, prompt: str) -> None:
         self._latest[effect_id.rpartition("/")[0]] = self._before = prompt
+
+
+def _shared_length(first: str, second: str) -> int:
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
