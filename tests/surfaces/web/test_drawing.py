@@ -569,3 +569,108 @@ def test_on_paper_everything_is_unrolled(show: Shown) -> None:
     assert page.get_attribute("#tree", "data-form") == "rows"
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.get_attribute("#tree", "data-form") == "cards"
+
+
+def test_the_policy_stops_what_would_be_put_in(show: Shown) -> None:
+    page = show(tree(), noisy=True)
+    broken = page.evaluate(
+        """async () => {
+            document.body.insertAdjacentHTML("beforeend", "<img src='data:image/png,x' onerror='window.broken = 1'>");
+            const script = document.createElement("script");
+            script.textContent = "window.broken = 2";
+            document.body.append(script);
+            let evaluated = "stopped";
+            try { evaluated = (0, eval)("'ran'"); } catch { }
+            const fetched = await fetch("http://127.0.0.1:9/").then(() => "left", () => "stopped");
+            await new Promise((done) => setTimeout(done, 50));
+            return [window.broken ?? null, fetched];
+        }"""
+    )
+    assert broken == [None, "stopped"]
+
+
+def test_a_new_thought_is_marked_and_the_others_are_not_made_anew(show: Shown) -> None:
+    made = tree()
+    page = show(made)
+    page.evaluate("window.before = [...document.querySelectorAll('[role=treeitem], .span')]")
+    newer = {**made, "nodes": [*made["nodes"], node("new", made["nodes"][-1]["id"], "A new thought", "open")]}
+    render(page, newer)
+    fresh = "[...document.querySelectorAll('.fresh')].map((item) => item.dataset.id)"
+    assert page.evaluate(fresh) == ["new"]
+    # That of its parent has a sign to fold it now.
+    assert page.evaluate("window.before.filter((item) => !item.isConnected).length") <= 1
+    render(page, newer)
+    assert page.evaluate(fresh) == []
+
+
+def test_a_bracket_stays_with_the_number_before_it(show: Shown) -> None:
+    why = {
+        "text": "It returns False for 1600 (A is draft 3) (thought 7)",
+        "thoughts": [7],
+        "nodes": ["node_1.1"],
+    }
+    apart = show(tree() | {"why": why}, size=PHONE).evaluate(
+        """() => {
+          const why = document.getElementById("why");
+          const bracket = document.createRange();
+          bracket.selectNodeContents([...why.childNodes].findLast((node) => node.textContent));
+          const isApart = (width) => {
+            why.style.maxWidth = `${width}px`;
+            const last = [...why.querySelectorAll("a")].at(-1).getBoundingClientRect();
+            return [...bracket.getClientRects()].some((box) => box.left < last.left);
+          };
+          return Array.from({ length: 260 }, (_, step) => 130 + step).filter(isApart);
+        }"""
+    )
+    assert apart == []
+
+
+def test_bars_of_one_lane_do_not_overlap_and_a_long_wait_is_drawn_short(show: Shown) -> None:
+    chance = random.Random(3)
+    asked = [
+        question(f"q{index}", "a", begun, begun + chance.randrange(50, 2000))
+        for index, begun in enumerate(sorted(chance.randrange(20_000) for _ in range(60)))
+    ]
+    asked.append(question("next day", "a", 90_000_000, 90_001_000))
+    page = show(document([node("a", None, "text")], asked))
+    assert page.locator(".span").count() == 1, "many side by side are drawn by rounds"
+    page.click("#timeline .head button")
+    bars = page.evaluate(
+        """[...document.querySelectorAll(".span")]
+            .map((bar) => [bar.offsetTop, bar.offsetLeft, bar.offsetLeft + bar.offsetWidth])"""
+    )
+    assert len(bars) == 61
+    for lane, begun, ended in bars:
+        assert sum(top == lane and left < ended - 1 and begun < right - 1 for top, left, right in bars) == 1
+    assert bars[-1][1] - max(right for *_, right in bars[:-1]) < 200
+    assert page.inner_text(".cut").startswith("24 h")
+
+
+def test_text_twice_as_large_still_fits(show: Shown) -> None:
+    page = show(tree(), size=(1280, 900))
+    page.evaluate(
+        "document.documentElement.style.fontSize = '200%'; window.dispatchEvent(new Event('resize'))"
+    )
+    page.locator("#tree[data-form=rows]:not([data-dense])").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate(OVERLAPS) == []
+
+
+def test_of_many_questions_side_by_side_each_round_is_a_bar(show: Shown) -> None:
+    made = tree()
+    made["questions"] = [
+        question(
+            f"m{number}",
+            "problem",
+            0 if number < 10 else 2_000,
+            1_000 if number < 10 else 3_000,
+            round=1 + number // 10,
+        )
+        for number in range(20)
+    ]
+    page = show(made)
+    assert page.locator("#timeline .span").count() == 2
+    assert page.inner_text("#timeline .span >> nth=0") == "×10"
+    page.click("text=A bar for each question")
+    assert page.locator("#timeline .span").count() == 20
+    assert page.evaluate("document.activeElement.textContent") == "A bar for each round"

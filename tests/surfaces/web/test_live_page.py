@@ -287,6 +287,34 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
     remove.wait_for()
 
 
+def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving, looked: threading.Event) -> None:
+    looked.set()
+    options = {"max_depth": 6, "branching_factor": 3}
+    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": options, "budget": {"calls": 100}}
+    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    usual = live.page.viewport_size
+    live.page.set_viewport_size({"width": 1600, "height": 900})
+    page = live.open(f"#/runs/{run_id}")
+    page.locator(".status[data-status='answered']").wait_for()
+    page.reload()
+    page.click("#view-cards")
+    at, ground = page.evaluate(
+        """() => [document.querySelector("[aria-selected=true]"), document.getElementById("tree")]
+            .map((one) => one.getBoundingClientRect())
+            .map(({ left, right, top, bottom }) => [left, right, top, bottom])"""
+    )
+    assert page.evaluate("document.getElementById('tree').scrollWidth") > ground[1] - ground[0]
+    assert ground[0] <= at[0] < at[1] <= ground[1]
+    assert ground[2] <= at[2] < at[3] <= ground[3]
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.locator(".menu summary").click()
+    menu = page.locator(".menu > div").bounding_box()
+    assert menu is not None
+    assert 0 <= menu["x"] < menu["x"] + menu["width"] <= 390, "the menu is whole on a phone"
+    assert usual is not None
+    page.set_viewport_size(usual)
+
+
 def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(
     live: Live, server: Serving, looked: threading.Event
 ) -> None:
