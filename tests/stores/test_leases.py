@@ -59,10 +59,14 @@ async def another(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 class Hanging:
-    """A store object that holds run `r` on an event loop that continues only while `do` is running."""
+    """A store object that holds run `r` on an event loop that continues only while `do` is running.
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    Args:
+        seconds: The length of its lease.
+    """
+
+    def __init__(self, store: Store, seconds: float = BRIEF_S) -> None:
+        self.store, self.seconds = store, seconds
         self.loop = asyncio.new_event_loop()
         self.held: AbstractAsyncContextManager[int] = store.drive("r")
 
@@ -73,7 +77,7 @@ class Hanging:
         await asyncio.to_thread(self.loop.run_until_complete, awaited())
 
     async def __aenter__(self) -> Hanging:
-        with lasting(BRIEF_S):
+        with lasting(self.seconds):
             await self.do(self.held.__aenter__)
         return self
 
@@ -179,6 +183,18 @@ async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Cal
     assert (await store.run("r")).status == "cancelled"
     assert await refused(outsider) == "conflict"
     await held.__aexit__(None, None, None)
+
+
+async def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_one_that_hangs(
+    another: Callable[[], Store],
+) -> None:
+    store = another()
+    async with Hanging(another(), seconds=3_600) as hanging:
+        assert await store.deaths_of("r") == (1, inf)
+        async with store.drive("r"):
+            await store.append("r", [line(2)])
+            with pytest.raises(ConflictError, match="taken over"):
+                await hanging.do(lambda: hanging.store.append("r", [line(3)]))
 
 
 async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(

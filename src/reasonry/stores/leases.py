@@ -194,7 +194,7 @@ DROP = "DELETE FROM lease WHERE key = $1"
 JOB = "run.status = 'active' AND run.unattended = 1 AND run.paused = 0 AND run.outcome IS NOT 'waiting'"
 HOLDERS = f"""
 SELECT DISTINCT holder FROM run INDEXED BY run_job JOIN lease ON lease.key = run.key
-WHERE {JOB} AND holder IS NOT NULL AND until_ms > $1
+WHERE {JOB} AND holder IS NOT NULL AND until_ms > $1 AND until_ms <= $2
 """
 WAITING = f"""
 FROM run INDEXED BY run_job LEFT JOIN lease ON lease.key = run.key
@@ -249,18 +249,20 @@ def queue_status(tx: sql.Tx) -> QueueStatus:
 
 
 def _living_holders(tx: sql.Tx) -> list[str]:
-    return [holder for (holder,) in tx.rows(HOLDERS, (tx.now_ms(),)) if find_living(holder) is not None]
+    rows = tx.rows(HOLDERS, _term_ms(tx))
+    return [holder for (holder,) in rows if find_living(holder) is not None]
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
     """Return the number of deaths as `RowStore.drive` does, and the seconds since the last holder was alive.
 
-    The lease is not taken. The seconds are infinite if the last holder released the lease.
+    The lease is not taken. The seconds are infinite if the last holder released the lease, or the clock was set back.
     """
     holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
     if holder is None or _find_holder(tx, found):
         return deaths, inf
-    return deaths + 1, LEASE_S + (tx.now_ms() - until_ms) / 1_000
+    now_ms, last_ms = _term_ms(tx)
+    return deaths + 1, inf if until_ms > last_ms else LEASE_S + (now_ms - until_ms) / 1_000
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
@@ -274,7 +276,14 @@ def _read(tx: sql.Tx, statement: str, which: int | str) -> Sequence[Any]:
 
 def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
     holder, _, until_ms, _ = found
-    return find_living(holder) if holder is not None and tx.now_ms() < until_ms else None
+    after_ms, last_ms = _term_ms(tx)
+    return find_living(holder) if holder is not None and after_ms < until_ms <= last_ms else None
+
+
+def _term_ms(tx: sql.Tx) -> tuple[int, int]:
+    """Return the times between which a valid lease ends. Only a clock that was set back leaves a later end."""
+    now_ms = tx.now_ms()
+    return now_ms, now_ms + int(2 * LEASE_S * 1_000)
 
 
 def check(tx: sql.Tx, key: int, run_id: str, lease: Lease | None) -> None:
