@@ -34,7 +34,7 @@ from .output import Column, confirm_deletion, local_time, print_line, print_note
 from .pages import check_report, write_report
 from .parameters import Options, PageSize, RunChoice, RunId, WholeNumber, read_pairs
 from .settings import Common, Limits, RunSettings, Shown
-from .solve import await_drive, resume_command, show_result
+from .solve import drive_shown, resume_command, show_result
 from .submit import note_who_drives
 
 _PAGE = 500
@@ -139,8 +139,6 @@ def resume_(
     Args:
         coach: Answer its questions yourself from here on, with `coach answer`.
     """
-    from .watch import watching
-
     _check_named(run_id, which, of_model)
     limit, silent = settings.limits.budget(), settings.common.as_data
     if run_id is None:
@@ -165,11 +163,8 @@ def resume_(
                 print_note(f"This run had ended ({ending}). Resuming asks only for the missing answers.")
             if is_answered:
                 return found, False
-            with watching(silent, full=shown.full) as watch:
-                performers = await app.reopen(opened, participants, limit)
-                ending = await await_drive(opened, performers, watch)
-            performers.check_used(opened.run)
-            return ending
+            performers = await app.reopen(opened, participants, limit)
+            return await drive_shown(opened, performers, settings, shown)
 
     if coach:
         settings.refuse_models()
@@ -213,8 +208,6 @@ def fork_(
         at: Number of recorded answers to reuse; 0 starts over.
         coach: Answer its questions yourself, with `coach answer`.
     """
-    from .watch import watching
-
     budget, options = settings.limits.budget(), read_pairs(option)
 
     async def work(app: App) -> tuple[Result, bool] | dict[str, Any]:
@@ -225,11 +218,8 @@ def fork_(
         fork = source.fork(at)
         if coach:
             return await Coach(app.engine, brief=brief).start(order, performers, fork)
-        with watching(settings.common.as_data, full=shown.full) as watch:
-            async with app.engine.begin(order, performers, fork) as opened:
-                ending = await await_drive(opened, performers, watch)
-        performers.check_used(opened.run)
-        return ending
+        async with app.engine.begin(order, performers, fork) as opened:
+            return await drive_shown(opened, performers, settings, shown)
 
     if coach:
         settings.refuse_models()

@@ -13,7 +13,6 @@ from ...app.app import App
 from ...app.requests import RunRequest, explain_choice
 from ...engine.drive import OpenRun
 from ...engine.journal import CALLER
-from ...engine.observer import Observer
 from ...engine.policy import Performers
 from ...engine.result import Result
 from ...strategies import DEFAULT_STRATEGY, SELECTOR
@@ -62,19 +61,13 @@ def solve(
 
 
 def _solve(request: RunRequest, report: Path | None, shown: Shown, settings: RunSettings) -> int:
-    """Drive a new run in view of the user, and return the exit code."""
-    from .watch import watching
-
-    silent = settings.common.as_data
 
     async def work(app: App) -> tuple[Result, bool]:
         order, performers = await app.receive(request)
-        with watching(silent, app.pool.model_why, full=shown.full) as watch:
-            if not silent:
-                print_note(*(f"warning: {warning}" for warning in order.warnings))
-            async with app.engine.begin(order, performers) as opened:
-                ending = await await_drive(opened, performers, watch)
-        performers.check_used(opened.run)
+        if not settings.common.as_data:
+            print_note(*(f"warning: {warning}" for warning in order.warnings))
+        async with app.engine.begin(order, performers) as opened:
+            ending = await drive_shown(opened, performers, settings, shown, app.pool.model_why)
         if report is not None:
             write_report(report, opened.record, app.strategies)
         return ending
@@ -108,12 +101,24 @@ def select(
     return _solve(request, report, shown, settings)
 
 
-async def await_drive(opened: OpenRun, performers: Performers, watch: Observer) -> tuple[Result, bool]:
-    """Drive a run. Returns its state, and whether Ctrl-C or SIGTERM ended the command."""
-    try:
-        return await opened.drive(performers, watch), False
-    except asyncio.CancelledError:
-        return opened.result, True
+async def drive_shown(
+    opened: OpenRun, performers: Performers, settings: AnswerSettings, shown: Shown, why: str = ""
+) -> tuple[Result, bool]:
+    """Drive a run in view of the user. Returns its state, and whether Ctrl-C or SIGTERM ended the command.
+
+    Args:
+        why: The reason for the default model, if no model was named.
+    """
+    from .watch import watching
+
+    is_interrupted = False
+    with watching(settings.common.as_data, why, full=shown.full) as watch:
+        try:
+            await opened.drive(performers, watch)
+        except asyncio.CancelledError:
+            is_interrupted = True
+    performers.check_used(opened.run)
+    return opened.result, is_interrupted
 
 
 def show_result(result: Result, is_interrupted: bool, settings: AnswerSettings, shown: Shown) -> int:
