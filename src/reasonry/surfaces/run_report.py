@@ -52,7 +52,14 @@ def run_report(record: Record) -> list[Block]:
 def report_head(trace: Mapping[str, Any]) -> list[Block]:
     """Return the title, the strategy and model of the run, and its problem."""
     title = first_words(inert(_text(trace.get("title")) or trace["problem"]), TITLE_CHARS)
-    return [Heading(title, 1), Bullets(tuple(_facts(trace))), Heading("Problem"), Prose(trace["problem"])]
+    begun = datetime.datetime.fromtimestamp(trace["created_at_ms"] / 1000, datetime.UTC)
+    facts = (
+        present.end_text(trace),
+        f"{trace['strategy']}, {trace['model']}",
+        present.spend(dict(trace)),
+        f"run {trace['run_id']}, begun {begun:%Y-%m-%d %H:%M} UTC",
+    )
+    return [Heading(title, 1), Bullets(facts), Heading("Problem"), Prose(trace["problem"])]
 
 
 def report_answer(trace: Mapping[str, Any]) -> list[Block]:
@@ -82,15 +89,6 @@ def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
         )
     ]
     return [*blocks, Heading("Thoughts"), *thoughts] if thoughts else blocks
-
-
-def _facts(trace: Mapping[str, Any]) -> Iterator[str]:
-    yield present.end_text(trace)
-    yield f"{trace['strategy']}, {trace['model']}"
-    yield present.spend(dict(trace))
-    created_ms = trace.get("created_at_ms")
-    begun = datetime.datetime.fromtimestamp((created_ms or 0) / 1000, datetime.UTC)
-    yield f"run {trace['run_id']}" + (f", begun {begun:%Y-%m-%d %H:%M} UTC" if created_ms else "")
 
 
 def thought_title(number: int, thought: Thought) -> str:

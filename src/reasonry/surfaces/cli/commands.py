@@ -164,7 +164,8 @@ def _usage_error(error: CycloptsError) -> UsageError:
     if isinstance(error, UnknownCommandError):
         names = [name for name in apps[-1] if name[0] != "-"]
         # A word of a command's description is as good as its name: `runs compare`, `resume`.
-        named = [name for name in names if unused[0].lower() in _words_of(*command, name)]
+        described = {name: COMMANDS.get(" ".join([*command, name]), "").lower() for name in names}
+        named = [name for name in names if unused[0].lower() in re.findall(r"\w+", described[name])]
         near = f" Did you mean {' or '.join(named)}?" if named else did_you_mean(unused[0], names, "Commands")
         fault = f"unknown command {unused[0][:100]!r}.{near}"
     elif isinstance(error, UnknownOptionError):
@@ -180,10 +181,6 @@ def _usage_error(error: CycloptsError) -> UsageError:
         fault = fault[:1].lower() + fault[1:].replace("Must be <= ", "It must be at most ")
     usage = str(format_usage(app, command, execution_path=apps)).strip()
     return UsageError(f"{inert(fault)} Usage: {usage}; --help says more.")
-
-
-def _words_of(*command: str) -> list[str]:
-    return re.findall(r"\w+", COMMANDS.get(" ".join(command), "").lower())
 
 
 def _unknown_option(written: str, command: list[str], app: App) -> str:

@@ -13,7 +13,6 @@ from msgspec import structs
 
 from ...app.app import App
 from ...app.composition import split_outside
-from ...app.requests import RunRequest
 from ...compare.comparison import Comparison, check_strategies, estimate
 from ...compare.grading import read_dataset
 from ...compare.problem_set import ProblemSet, find_judge, open_dataset
@@ -81,7 +80,12 @@ def compare(
 
     async def work(app: App) -> tuple[Report, bool] | None:
         names = check_strategies(split_outside(strategies or problems.strategies), app)
-        asked = await _equip(app, problems, dataset, settings.request(None, "", (), prompts=prompt))
+        asked = settings.request(None, "", (), prompts=prompt)
+        budget = asked.budget or (Budget() if dataset is None else None)
+        tools = (*asked.participants.tools, *problems.tools)
+        participants = replace(asked.participants, tools=tools, record=None)
+        participants = await app.equip(participants, budget, shared=True)
+        asked = replace(asked, budget=budget, participants=participants)
         comparison = Comparison(
             app,
             problems,
@@ -133,14 +137,6 @@ def _open_problems(
     else:
         problems = ProblemSet(str(file), read_dataset(read_text(str(file), "dataset"), str(file)))
     return structs.replace(problems, items=problems.items[:limit])
-
-
-async def _equip(app: App, problems: ProblemSet, dataset: str | None, asked: RunRequest) -> RunRequest:
-    budget = asked.budget or (Budget() if dataset is None else None)
-    tools = (*asked.participants.tools, *problems.tools)
-    participants = replace(asked.participants, tools=tools, record=None)
-    participants = await app.equip(participants, budget, shared=True)
-    return replace(asked, budget=budget, participants=participants)
 
 
 def _describe_start(comparison: Comparison, runs: int, taken: Usage) -> Iterator[str]:

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TextIO
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -196,7 +195,6 @@ def print_tree(trace: Document) -> None:
 
 
 def _label(node: PageNode) -> Text:
-    """Return the score and the beginning of a node's text, formatted like an answer."""
     score = node.score
     text = clip(plain_latex(_HEADING_MARK.sub("", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
@@ -219,22 +217,19 @@ def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
     console.print(Text(inert(head), style="bold"))
     if session.get("purpose"):
         console.print(Text(clip(session["purpose"], console.width), style="dim"))
-    print_inert_lines(line for row in _rows(recorded) for line in _draw_row(console, *row))
-
-
-def _draw_row(console: Console, indent: int, margin: str, text: Text) -> list[str]:
-    left = " " * min(indent, console.width // 2) + margin
-    lines = text.wrap(console, max(console.width - len(left), 8), overflow="fold")
-    starts = (left if place == 0 else " " * len(left) for place in range(len(lines)))
-    parts = (Text.assemble((start, "bold"), line) for start, line in zip(starts, lines, strict=True))
-    return draw_lines(console, Text("\n").join(parts))
+    drawn = list[str]()
+    for indent, margin, text in _rows(recorded):
+        left = " " * min(indent, console.width // 2) + margin
+        for line in text.wrap(console, max(console.width - len(left), 8), overflow="fold"):
+            drawn += draw_lines(console, Text.assemble((left, "bold"), line))
+            left = " " * len(left)
+    print_inert_lines(drawn)
 
 
 def _rows(thoughts: Iterable[Document]) -> Iterator[tuple[int, str, Text]]:
     """Yield the main line with each branch under its parent thought, then the branches without such a parent.
 
-    Returns:
-        Rows: the indentation, the margin and the text.
+    A row is its indentation, its margin and its text.
     """
     # Rows are sorted by the `seq` of the thought a branch left, that of its first thought, that of the row's.
     lines: dict[str | None, tuple[float, ...]] = {None: ()}

@@ -265,7 +265,10 @@ def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable
     widest = [max(map(cell_len, values)) for values in zip(*cells, strict=True)]
     # A column without values is left out.
     shown = [place for place, width in enumerate(widest) if width] or [len(columns) - 1]
-    needed = {place: _narrowest(columns[place], widest[place]) for place in shown}
+    needed = dict[int, int]()
+    for place in shown:
+        natural = max(widest[place], len(columns[place].heading))
+        needed[place] = min(columns[place].narrowest or natural, natural)
     while sum(needed.values()) + _GAP * (len(needed) - 1) > console.width:
         last = max(needed, key=lambda place: (columns[place].rank, place))
         if len(needed) == 1 or not columns[last].rank:
@@ -291,11 +294,6 @@ def _cell(value: str, *, wraps: bool) -> Text:
 
     style = _STYLE_OF.get(value.partition(",")[0].lower(), "")
     return Text(value, style, no_wrap=not wraps, overflow="fold" if wraps else "ellipsis")
-
-
-def _narrowest(column: Column, widest: int) -> int:
-    natural = max(widest, len(column.heading))
-    return natural if column.narrowest is None else min(column.narrowest, natural)
 
 
 def open_console(stream: TextIO | None = None) -> Console:

@@ -166,7 +166,13 @@ def worker(
 
     names, limits = read_queues(queues), read_provider_limits(provider_limit)
     if list:
-        return _show_workers(common)
+
+        async def look(app: App) -> dict[str, object]:
+            store = postgres_store(app.store, "reasonry worker")
+            workers = [worker._asdict() for worker in await store.workers()]
+            return {"store": store.name, "queue": await store.queue_status(), "workers": workers}
+
+        return common.show(msgspec.to_builtins(common.do(look)))
     environ = listed.environ()
     # The limit of an owner's spending in a day holds whatever process drives the owner's runs.
     spending = ServerSettings(usd_a_day=read_usd_a_day(environ.get(USD_A_DAY, "")))
@@ -200,14 +206,3 @@ def worker(
 
     common.do(work, Policy(rates=rates.limits()), environ)
     return 0
-
-
-def _show_workers(common: Common) -> int:
-    from ...queues import postgres_store
-
-    async def look(app: App) -> dict[str, object]:
-        store = postgres_store(app.store, "reasonry worker")
-        workers = [worker._asdict() for worker in await store.workers()]
-        return {"store": store.name, "queue": await store.queue_status(), "workers": workers}
-
-    return common.show(msgspec.to_builtins(common.do(look)))

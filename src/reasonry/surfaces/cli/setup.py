@@ -14,7 +14,7 @@ from ...masking import SECRETS
 from ...stores import open_store
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
-from ..setup.agents import AGENTS, NAME, Agent, Machine, find_agent, this_installation
+from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
 from ..setup.config_file import make_change
 from .output import confirm, print_line, print_note
 from .parameters import AgentName
@@ -65,7 +65,11 @@ def setup(
     launch = this_installation()
     options = server_options(store, model, models, machine.project)
     launch = structs.replace(launch, args=(*launch.args, *options))
-    by_name = _find_agents(machine, agents)
+    is_named = agents and agents != ("all",)
+    found = map(find_agent, agents) if is_named else machine.agents()
+    if not (by_name := {agent.name: agent for agent in found}):
+        known = ", ".join(agent.name for agent in AGENTS)
+        raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
     wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
     if not output.as_data:
@@ -83,15 +87,6 @@ def setup(
     document = {"done": is_done, "agents": [_document(plan) for plan in plans]}
     output.show(document, lambda: _print_end(plans, is_done=is_done, is_asked=is_asked))
     return present.exit_code(errors[0].code) if errors else 0
-
-
-def _find_agents(machine: Machine, names: Sequence[str]) -> dict[str, Agent]:
-    """Return the named agents, or else the installed agents."""
-    is_named = names and names != ("all",)
-    if not (found := list(map(find_agent, names)) if is_named else machine.agents()):
-        known = ", ".join(agent.name for agent in AGENTS)
-        raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
-    return {agent.name: agent for agent in found}
 
 
 def server_options(

@@ -25,7 +25,13 @@ async def find_page(app: App, text: str, bounds: PageBounds = DEFAULT_BOUNDS) ->
         UsageError: Several ids begin with the text; `choices` has them.
         StoreError: The record is damaged.
     """
-    found_id = await find_id(text, "run or session", partial(_ids, app), partial(_last, app))
+
+    async def find_ids(prefix: str, limit: int) -> list[str]:
+        runs = await app.store.run_ids(prefix, limit)
+        # A run and the session that it writes have the same id, unless the session's was named.
+        return [*dict.fromkeys([*runs, *await app.store.session_ids(prefix, limit)])][:limit]
+
+    found_id = await find_id(text, "run or session", find_ids, partial(_last, app))
     row = await _run_row(app, found_id)
     if row is not None:
         return await page_of_view(app, await app.engine.view(row.run_id), bounds)
@@ -42,12 +48,6 @@ async def page_of_view(app: App, view: RunView, bounds: PageBounds = DEFAULT_BOU
     page = await asyncio.to_thread(lambda: run_page(record, strategy, ended, bounds))
     page.position, page.paused = view.last.seq, row.paused
     return page
-
-
-async def _ids(app: App, prefix: str, limit: int) -> list[str]:
-    runs = await app.store.run_ids(prefix, limit)
-    # A run and the session that it writes have the same id, unless the session's was named.
-    return [*dict.fromkeys([*runs, *await app.store.session_ids(prefix, limit)])][:limit]
 
 
 async def _last(app: App) -> str | None:

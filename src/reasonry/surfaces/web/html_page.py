@@ -166,7 +166,11 @@ def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
     path = folder / f"{stem}.html"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_old_pages(folder, time.time() - KEPT_S)
+        for pattern in ("run-*.html", "session-*.html", "comparison-*.html", ".page-*.tmp"):
+            for entry in folder.glob(pattern):
+                with contextlib.suppress(OSError):
+                    if entry.lstat().st_mtime < time.time() - KEPT_S:
+                        entry.unlink()
         descriptor, name = tempfile.mkstemp(prefix=".page-", suffix=".tmp", dir=folder)
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(html_page(page))
@@ -175,14 +179,6 @@ def write_page(page: PageDocument | Mapping[str, Any], folder: Path) -> Path:
         message = f"the page cannot be written to {folder}: {error.strerror}; name a file with --output"
         raise UsageError(message, path=str(folder)) from None
     return path.absolute()
-
-
-def _remove_old_pages(folder: Path, before: float) -> None:
-    for pattern in ("run-*.html", "session-*.html", "comparison-*.html", ".page-*.tmp"):
-        for entry in folder.glob(pattern):
-            with contextlib.suppress(OSError):
-                if entry.lstat().st_mtime < before:
-                    entry.unlink()
 
 
 def can_show(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
