@@ -67,6 +67,16 @@ def _assemble_once(command: App, **named: Any) -> ArgumentCollection:
     return ArgumentCollection(_ASSEMBLED[key])
 
 
+class Screen(io.StringIO):
+    """A terminal that is looked at."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """Return that it is one."""
+        return True
+
+
 def _stream(text: bytes = b"") -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(text), "utf-8", "backslashreplace", write_through=True)
 

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import io
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.surfaces.cli.draw import parts_of, plain_latex, print_answer
+from tests.in_process import Screen
 
 
-class Terminal(io.StringIO):
-    encoding = "utf-8"
-
-    def __init__(self, is_terminal: bool) -> None:
-        super().__init__()
-        self._is_terminal = is_terminal
-
-    def isatty(self) -> bool:
-        return self._is_terminal
-
-
-def shown(answer: str, monkeypatch: pytest.MonkeyPatch, *, terminal: bool = True) -> str:
-    stream = Terminal(terminal)
-    monkeypatch.setattr(sys, "stdout", stream)
-    monkeypatch.setenv("TERM", "dumb")
-    print_answer(answer)
+def shown(answer: str, stream: io.StringIO) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "dumb")
+        print_answer(answer, stream=stream)
     return stream.getvalue()
 
 
@@ -51,9 +39,9 @@ def test_the_latex_of_the_list_is_written_plainly_and_nothing_else(written: str,
     assert plain_latex(written) == plain
 
 
-def test_markdown_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_markdown_is_drawn_on_a_terminal() -> None:
     answer = "# Tariffs\n\n**A** is *cheap*; `b` is not.\n\n| tariff | price |\n|---|---|\n| A | 15 |\n\n- one\n  - two"
-    lines = [line.rstrip() for line in shown(answer, monkeypatch).splitlines()]
+    lines = [line.rstrip() for line in shown(answer, Screen()).splitlines()]
     assert lines[:3] == ["Tariffs", "", "A is *cheap*; b is not."]
     assert "|---|---|" not in "".join(lines)
     assert any("15" in line and "A" in line for line in lines)
@@ -65,19 +53,19 @@ HAIKU = "Winter mountain wind\n  2**3**4 and 8*3*1\n> 5 holds; <b> & &amp; 1986.
 
 
 @pytest.mark.parametrize("answer", [CODE, HAIKU, "42", "- 5", "[1] (policy.md, line 1)"])
-def test_all_else_stays_as_it_is_written(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(answer, monkeypatch) == answer + "\n"
+def test_all_else_stays_as_it_is_written(answer: str) -> None:
+    assert shown(answer, Screen()) == answer + "\n"
 
 
-def test_code_in_a_fence_stays_as_it_is_written_without_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(f"Here:\n\n```python\n{CODE}\n```", monkeypatch) == f"Here:\n\n{CODE}\n"
+def test_code_in_a_fence_stays_as_it_is_written_without_the_fence() -> None:
+    assert shown(f"Here:\n\n```python\n{CODE}\n```", Screen()) == f"Here:\n\n{CODE}\n"
 
 
 @pytest.mark.parametrize(
     "answer", [r"**\frac{1}{2}**", f"```\n{CODE}\n```", "# Title\n\n| a |\n|---|\n| b |"]
 )
-def test_a_pipe_gets_the_text_unchanged(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shown(answer, monkeypatch, terminal=False) == answer + "\n"
+def test_a_pipe_gets_the_text_unchanged(answer: str) -> None:
+    assert shown(answer, io.StringIO()) == answer + "\n"
 
 
 @given(st.text("ab1*_`#|$\\{}-\n "))

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.in_process import run
-
-from .test_answer_text import Terminal
+from tests.in_process import Screen, run
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
@@ -217,7 +215,7 @@ def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
     assert run(["runs", "show", "last"]) == 0
     plain = capsys.readouterr().out
     assert all(text in plain for text in ("Half of $\\frac{16}{3}$ is **that**.", "\nAnswer\n"))
-    screen = Terminal(True)
+    screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("TERM", "dumb")
     assert run(["runs", "show", "last"]) == 0

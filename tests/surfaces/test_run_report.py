@@ -24,6 +24,7 @@ from reasonry.surfaces.run_report import (
     path_text,
     thought_title,
 )
+from tests.in_process import Screen
 
 from .test_cli import Shell
 from .web.making import page_in
@@ -160,14 +161,9 @@ def test_no_text_leaves_its_place_in_a_report(first: str, second: str) -> None:
     assert text_of(blocks)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @given(st.lists(st.text("ab -\n", max_size=300)))
 def test_lines_of_a_terminal_break_between_words_and_lose_nothing(lines: list[str]) -> None:
-    told = list(wrap_lines(lines, Terminal()))
+    told = list(wrap_lines(lines, Screen()))
     assert max(map(len, told), default=0) <= shutil.get_terminal_size().columns
     assert "".join("".join(told).split()) == "".join("".join(lines).split())
     assert list(wrap_lines(lines, io.StringIO())) == [part for line in lines for part in line.split("\n")]

@@ -19,6 +19,7 @@ from reasonry.records import find_id, new_id, shorten_ids
 from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.output import Column, local_time, print_table
 from reasonry.text import inert
+from tests.in_process import Screen
 
 COLUMNS = (
     Column("ID", itemgetter(0)),
@@ -34,13 +35,8 @@ WRAPPED = (
 )
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def drawn(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(Terminal()) as screen:
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(Screen()) as screen:
         patch.setenv("COLUMNS", str(width))
         patch.setenv("TERM", "dumb")
         print_table(columns, rows)

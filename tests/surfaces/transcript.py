@@ -20,20 +20,13 @@ import pytest
 from reasonry import records
 from reasonry.surfaces.cli import watch
 from tests.forked import forking_python
-from tests.in_process import run
+from tests.in_process import Screen, run
 from tests.servers.postgres import postgres_server
 
 BEGINS_NS = 1_778_751_000_000_000_000  # 14 May 2026, 09:30 UTC
 BETWEEN_COMMANDS_NS = 70_000_000_000
 VARIES = re.compile(r"\d+\.\d\d s\b|in \d+ ms|, \d+ ms|[\d,]+ bytes")
 """What takes as long, or becomes as large, as it happens to."""
-
-
-class Screen(io.StringIO):
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
 
 
 class Keyboard(io.TextIOWrapper):
