@@ -63,9 +63,8 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def test_thoughts_of_runs_side_by_side_are_numbered_as_they_come(shell: Shell) -> None:
-    shown = shell.run(
-        "solve", PUZZLE, "--strategy", "best_of_n(tree_of_thoughts)", "--model", "offline"
-    ).stderr
+    search = ("--strategy", "best_of_n(tree_of_thoughts)", "--model", "offline")
+    shown = shell.run("solve", PUZZLE, *search).stderr
     numbers = re.findall(r"^Thought (\d+)", shown, re.MULTILINE)
     assert [*map(int, numbers)] == [*range(1, len(numbers) + 1)]
     assert len(numbers) > 20
@@ -88,17 +87,6 @@ def test_ids_may_be_short_or_last_in_every_command(shell: Shell) -> None:
         thought = ("think", "More.", "--number", str(number), "--total", "3", "--next", "--session", name)
         assert shell.json(*thought)["session_id"] == begun
     assert shell.json("sessions", "show", "last")["session_id"] == begun
-    lost = shell.json("think", "Four.", "--number", "4", "--total", "5", "--new")
-    assert begun in lost["notices"][0]["message"]
-    listed = shell.run("sessions", "list").stdout.splitlines()
-    assert len(listed) == 3
-    assert all(line.split("\t")[2] == "active" for line in listed)
-    ended = ("think", "Five.", "--number", "5", "--total", "5", "--done", "--session", begun[:30])
-    assert shell.json(*ended)["session_id"] == begun
-    first = shell.run("sessions", "list").stdout.splitlines()[0].split("\t")
-    assert (first[0], first[2]) == (begun, "ended")
-    unfinished = shell.json("sessions", "list", "--status", "unfinished")["sessions"]
-    assert [row["session_id"] for row in unfinished] == [lost["session_id"]]
 
 
 def test_a_list_is_bounded_by_how_long_ago_or_by_an_instant(shell: Shell) -> None:
@@ -111,23 +99,13 @@ def test_a_list_is_bounded_by_how_long_ago_or_by_an_instant(shell: Shell) -> Non
 
 
 def test_an_answer_whose_check_cannot_be_read_is_given_with_a_warning(shell: Shell) -> None:
-    said = [{"stage": "sequential_reasoning", "reply": {"reasoning": "17 + 25 = 42", "answer": "42"}}]
-    model = shell.script(
-        *said,
-        *(
-            {"stage": "answer_verification", "reply": f"Hm, {odd}."}
-            for odd in ("odd", "very odd", "most odd")
-        ),
-    )
-    arguments = ("--strategy", "chain_of_thought", "--option", "check=true", "--model", model)
+    reply: Any = {"reasoning": "17 + 25 = 42", "answer": "42"}
+    said = [{"stage": "sequential_reasoning", "reply": reply}]
+    said += [{"stage": "answer_verification", "reply": f"Hm, {odd}."} for odd in ("a", "b", "c")]
+    arguments = ("--strategy=chain_of_thought", "--option=check=true", "--model", shell.script(*said))
     solved = shell.json("solve", "17 + 25", *arguments)
     assert (solved["status"], solved["answer"], solved["verification"]) == ("done", "42", "unchecked")
     assert any(warning.startswith("the answer is unchecked: ") for warning in solved["warnings"])
-    shown = shell.run("runs", "show", solved["run_id"]).stdout
-    assert shown.count("unreadable: ") == 3
-    assert [shown.count(f"← Hm, {odd}.") for odd in ("odd", "very odd", "most odd")] == [1, 1, 1]
-    assert "e1 sequential_reasoning" in shown
-    assert "Warnings\n  - the answer is unchecked" in shown
 
 
 def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_reply(shell: Shell) -> None:
@@ -141,6 +119,8 @@ def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_rep
     shown = shell.run("runs", "show", failed["run_id"]).stdout
     assert "Best so far, not an answer\n  I have said it.\n" in shown
     assert shown.count("unreadable: ") == 3
+    assert "e1 sequential_reasoning" in shown
+    assert [shown.count(f"← {reply}") for reply in ("17 + 25 = 42", '{"nonsense":1}')] == [1, 1]
 
 
 def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -> None:
@@ -182,13 +162,9 @@ def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -
 
 
 def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Shell) -> None:
-    steps = (
-        "--strategy",
-        "step_back",
-        "--model",
-        shell.script(*({"stage": "*", "reply": "It.\n<answer>4</answer>"},) * 3),
-    )
-    done = shell.run("solve", "2 + 2?", *steps, "--max-calls", "1")
+    model = shell.script(*({"stage": "*", "reply": "It.\n<answer>4</answer>"},) * 3)
+    command = ("--model", model, "--max-calls", "1")
+    done = shell.run("solve", "2 + 2?", "--strategy", "step_back", *command)
     assert (done.returncode, done.stdout) == (0, "4\n")
     assert "warning: step_back needs 2 calls; with 1 this is one direct question" in done.stderr
     assert "answered: " in done.stderr
@@ -196,22 +172,17 @@ def test_a_limit_leaves_room_for_the_answer_and_a_closed_run_can_go_on(shell: Sh
     (row,) = shell.json("runs", "list")["runs"]
     resumed = shell.json("runs", "resume", row["run_id"], "--max-calls", "9")
     assert resumed["termination"]["reason"] != "max_calls"
-    refused = shell.run(
-        "solve", "2 + 2 = 5", "--strategy", "prove_and_refute", *steps[2:], "--max-calls", "1"
-    )
+    refused = shell.run("solve", "2 + 2 = 5", "--strategy", "prove_and_refute", *command)
     assert refused.returncode == 2
     assert "prove_and_refute needs 2 calls; with 1 it has no result" in refused.stderr
 
 
 def test_a_run_without_a_limit_has_30_calls_and_resuming_grants_30_more(shell: Shell) -> None:
     start = {"stage": "scratchpad_initialization", "reply": {"stateVariables": {"n": 0}, "rule": "count"}}
-    lines = [
-        {
-            "stage": "*",
-            "reply": {"calculation": f"{n} + 1", "stateVariables": {"n": n + 1}, "finished": False},
-        }
-        for n in range(99)
-    ]
+    steps = (
+        {"calculation": f"{n} + 1", "stateVariables": {"n": n + 1}, "finished": False} for n in range(99)
+    )
+    lines = [{"stage": "*", "reply": step} for step in steps]
     options = ("--strategy", "scratchpad", "--option", "max_steps=90", "--model", shell.script(start, *lines))
     begun = shell.run("solve", "Count to a hundred", *options)
     assert "at most 30 calls (--max-calls N allows more)" in begun.stderr
@@ -295,17 +266,6 @@ def test_escape_sequences_of_a_model_do_not_reach_the_terminal(shell: Shell) -> 
     assert not set("\x1b\x9b\u202e") & set(listed), "a document has them as escapes"
 
 
-def test_a_session_is_drawn(shell: Shell) -> None:
-    first = shell.json("think", "begin", "--number", "1", "--total", "2", "--next", "--strategy", "react")
-    place = ("--session", first["session_id"])
-    assert shell.json("think", "end", "--number", "2", "--total", "2", "--done", *place)["summary"]
-    assert first["session_id"] in shell.run("sessions", "list").stdout
-    drawn = shell.run("sessions", "show", first["session_id"]).stdout
-    assert "begin" in drawn
-    assert "end" in drawn
-    assert max(map(len, drawn.splitlines())) <= 80
-
-
 def test_a_thought_without_a_stage_shows_none_and_one_with_a_stage_what_it_must_know(shell: Shell) -> None:
     plain = shell.run("think", "a", "--number", "1", "--total", "2", "--next").stdout.splitlines()
     assert plain[0] == "thought 1/2"
@@ -373,19 +333,6 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
     assert "grade" in json.loads(refused.stdout)["error"]["message"]
     assert shell.json(*last, "--stage", "verdict", "--data", '{"grade": 1}', *named)["stage"] == "verdict"
     assert shell.run("solve", "x", "--strategy", "code_review", *named, "--model", "offline").returncode == 2
-    printed = shell.run("strategies", "code_review", *named, "--json").stdout
-    (folder / "review.toml").rename(shell.folder / "review.toml")
-    (folder / "printed.json").write_text(printed, "utf-8")
-    assert shell.run("strategies", "code_review", *named, "--json").stdout == printed
-    mapping = {"stageTransitions": {"two_steps": {"one": ["other"], "other": []}}}
-    (folder / "mine.json").write_text(json.dumps(mapping), "utf-8")
-    begun = ["think", "a", "--number", "1", "--total", "2", "--next", "--strategy", "two_steps"]
-    assert [each["name"] for each in shell.json(*begun, *named)["next_stages"]] == ["other"]
-    (folder / "broken.json").write_text('{"name": 1}', "utf-8")
-    assert "broken.json" in shell.run("strategies", *named).stderr
-    (folder / "broken.json").rename(folder / "broken.toml")
-    assert "broken.toml" in shell.run("strategies", *named).stderr
-    assert shell.run("strategies", "--strategies-dir", "/no/such").returncode == 2
 
 
 def test_think_has_an_option_for_every_argument_of_the_thinking_tool(shell: Shell) -> None:
@@ -414,40 +361,22 @@ def test_a_refused_thought_is_told_the_options_that_would_be_accepted(shell: She
 
 
 def test_a_session_of_many_pages_is_read_once_and_drawn_as_it_branches(shell: Shell) -> None:
-    def thought(number: int, branch: str | None = None, **more: Any) -> dict[str, Any]:
-        placed = {} if branch is None else {"branch_id": branch}
-        return {
-            "thought_number": number,
-            "total_thoughts": 9,
-            "thought": f"T{number}{branch}",
-            **placed,
-            **more,
-        }
-
-    main = [thought(number) for number in range(1, 601)]
-    twig = [thought(601, "b", branch_from_thought=3), thought(602, "c", branch_from_thought=601)]
-    document = {
-        "kind": KIND,
-        "version": VERSION,
-        "session_id": new_id(),
-        "strategy": "linear",
-        "thoughts": [*main, *twig],
-    }
-    file = shell.folder / "long.json"
-    file.write_text(json.dumps(document), "utf-8")
-    session = shell.json("sessions", "import", str(file))["session_id"]
-    drawn = shell.run("sessions", "show", session).stdout.splitlines()
-    assert "602 thoughts" in drawn[0]
-    place = drawn.index(next(line for line in drawn if line.endswith("T3None")))
-    assert [line.strip().split()[-1] for line in drawn[place : place + 6]] == [
-        "T3None",
-        "b",
-        "T601b",
-        "c",
-        "T602c",
-        "T4None",
+    branches = {601: ("b", 3), 602: ("c", 601)}
+    thoughts = [
+        {"thought_number": number, "total_thoughts": 9, "thought": f"T{number}"}
+        | dict(zip(("branch_id", "branch_from_thought"), branches.get(number, ()), strict=False))
+        for number in range(1, 603)
     ]
-    assert len([line for line in drawn if line.strip().split()[-1].startswith("T")]) == 602
+    head = {"kind": KIND, "version": VERSION, "session_id": new_id(), "strategy": "linear"}
+    file = shell.folder / "long.json"
+    file.write_text(json.dumps({**head, "thoughts": thoughts}), "utf-8")
+    session = shell.json("sessions", "import", str(file))["session_id"]
+    first, *drawn = shell.run("sessions", "show", session).stdout.splitlines()
+    assert "602 thoughts" in first
+    shown = [line.strip().split()[-1] for line in drawn]
+    place = shown.index("T3")
+    assert shown[place : place + 6] == ["T3", "b", "T601", "c", "T602", "T4"]
+    assert len([word for word in shown if word.startswith("T")]) == 602
 
 
 def test_a_reader_that_has_gone_ends_a_command_quietly(shell: Shell) -> None:
@@ -469,3 +398,75 @@ def test_before_the_end_a_thinker_in_a_shell_is_told_the_command(shell: Shell) -
     assert "3 thoughts processed" not in asked
     end = shell.run("think", "Three.", "--done").stdout
     assert "4 thoughts processed across 1 branch." in end
+
+
+# -- what a command leaves out
+
+
+def test_think_goes_on_in_its_directory_and_says_so(shell: Shell) -> None:
+    first = shell.json("think", "One.")
+    assert (first["thought_number"], first["total_thoughts"], first["next_thought_needed"]) == (1, 2, True)
+    said = shell.run("think", "Two.")
+    assert "thought 2/3" in said.stdout
+    assert "continues 'One.'; --new begins another session" in said.stderr
+    branch = shell.json("think", "Or so.", "--branch", "b", "--branch-from", "1")
+    assert (branch["session_id"], branch["thought_number"]) == (first["session_id"], 2)
+    assert shell.json("think", "Also.", "--branch", "b")["thought_number"] == 3
+    assert shell.json("think", "Main.", "--session", first["session_id"][:30])["thought_number"] == 3
+    other = shell.json("think", "Another.", "--new")
+    assert (other["thought_number"], other["session_id"] != first["session_id"]) == (1, True)
+    assert shell.json("think", "By stages.", "--strategy", "react")["session_id"] == other["session_id"]
+    assert shell.json("think", "A tree.", "--strategy", "tot")["thought_number"] == 1
+    ended = shell.json("think", "Four.", "--number", "4", "--done", "--session", first["session_id"])
+    assert (ended["session_id"], ended["total_thoughts"]) == (first["session_id"], 4)
+
+
+def test_think_elsewhere_or_after_the_end_begins_a_session(shell: Shell, tmp_path: Path) -> None:
+    began = shell.json("think", "One.")["session_id"]
+    (tmp_path / "elsewhere").mkdir()
+    shell.cwd = tmp_path / "elsewhere"
+    assert shell.json("think", "One elsewhere.")["session_id"] != began
+    shell.cwd = tmp_path
+    assert shell.json("think", "Last.", "--done")["session_id"] == began
+    assert shell.json("think", "Next problem.")["session_id"] != began
+
+
+# -- coached runs and deletion
+
+
+def test_a_single_question_is_answered_in_plain_words(shell: Shell) -> None:
+    started = shell.run("coach", "start", "What is 6 times 7?", "--strategy", "chain_of_thought")
+    (row,) = shell.json("runs", "list", "--outcome", "waiting")["runs"]
+    assert f"answer with: reasonry coach answer {row['run_id']} ANSWER" in started.stderr
+    assert shell.run("runs", "list").stdout.split("\t")[2] == "waiting"
+    assert shell.run("coach", "answer", "last", "So it is <answer>42</answer>.").returncode == 0
+    assert shell.json("runs", "show", "last")["answer"] == "42"
+
+
+def test_a_run_that_was_cancelled_says_how_its_caller_resumes_it(shell: Shell) -> None:
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["run_id"]
+    for command in ("cancel", "status"):
+        done = shell.run("coach", command, run_id)
+        assert f"reasonry runs resume {run_id} --coach" in done.stdout + done.stderr
+
+
+def test_a_run_is_deleted_only_once_it_has_ended_and_when_that_is_meant(shell: Shell) -> None:
+    run_id = shell.json("coach", "start", "What is 6 times 7?", "--strategy", "linear")["run_id"]
+    active = shell.run("runs", "delete", run_id, "--yes")
+    assert (active.returncode, f"reasonry runs cancel {run_id}" in active.stderr) == (5, True)
+    shell.run("coach", "cancel", run_id)
+    for kind in ("runs", "sessions"):
+        unsaid = shell.run(kind, "delete", "last")
+        assert (unsaid.returncode, "--yes" in unsaid.stderr) == (2, True)
+        assert shell.run(kind, "delete", "nothing").returncode == 3
+    assert len(shell.json("runs", "list")["runs"]) == 1
+
+
+def test_resuming_says_that_it_reopens(shell: Shell) -> None:
+    limited = shell.run(
+        "solve", PUZZLE, "--strategy", "tree_of_thoughts", "--model", "offline", "--max-calls", "2"
+    )
+    assert limited.stderr.rstrip().endswith("--max-calls N")
+    resumed = shell.run("runs", "resume", "last", "--max-calls", "50")
+    assert "had ended (stopped: reached the limit of 2 calls). Resuming asks only" in resumed.stderr
+    assert "fork it to try another way" in shell.run("runs", "resume", "last").stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.errors import UsageError
 from reasonry.models.scripted import ScriptedModel
-from reasonry.surfaces import cli
 from reasonry.surfaces.http.run_forms import StartRun
 
 from ..engine.running import trace_of
+from .test_cli import Shell
 
 pytestmark = pytest.mark.anyio
 
@@ -82,35 +81,25 @@ async def test_a_prompt_without_the_problem_is_refused(prompts: dict[str, str]) 
             app.order(request("chain_of_thought", prompts))
 
 
-def test_the_command_line_reads_the_file_and_a_resumed_run_asks_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own, script, store = tmp_path / "own.txt", tmp_path / "script.jsonl", str(tmp_path / "s.db")
+def test_the_command_line_reads_the_file_and_a_resumed_run_asks_the_same(tmp_path: Path) -> None:
+    shell, own = Shell(tmp_path), tmp_path / "own.txt"
     own.write_text(OWN, encoding="utf-8")
-    answer = {"reasoning": "a", "answer": "4"}
-    lines = [{"stage": "*", "error": "provider_error"}, {"stage": "*", "reply": answer}]
-    script.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    model = ["--model", f"scripted:{script}", "--store", store, "--json"]
-    solve = ["solve", "2 + 2?", "--strategy", "cot", *model, "--prompt", f"{STAGE}={own}"]
-    assert cli.run(solve) != 0
+    reply = {"reasoning": "a", "answer": "4"}
+    model = shell.script({"stage": "*", "error": "provider_error"}, {"stage": "*", "reply": reply})
+    solve = ["solve", "2 + 2?", "--strategy=cot", "--model", model, "--prompt", f"{STAGE}={own}"]
+    assert shell.run(*solve).returncode == 8
     own.unlink()
-    capsys.readouterr()
-    assert cli.run(["runs", "resume", "last", *model]) == 0
-    assert json.loads(capsys.readouterr().out)["answer"] == "4"
-    assert cli.run(["runs", "show", "last", "--store", store, "--json"]) == 0
-    trace = json.loads(capsys.readouterr().out)
+    assert shell.json("runs", "resume", "last", "--model", model)["answer"] == "4"
+    trace = shell.json("runs", "show", "last")
     assert trace["prompts"] == {STAGE: OWN}
     assert all(question["prompt"].startswith("Think in French.") for question in trace["questions"])
-    assert cli.run(["runs", "show", "last", "--store", store]) == 0
-    assert f"Prompt of {STAGE}\n  Think in French.\n  {{prompt}}\n" in capsys.readouterr().out
-    assert cli.run(["runs", "replay", "last", "--store", store, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["replay"]["identical"] is True
-    assert cli.run(["runs", "fork", "last", "--at", "0", *model]) == 8
-    fork = json.loads(capsys.readouterr().out)["run_id"]
-    assert cli.run(["runs", "show", fork, "--store", store, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["prompts"] == {STAGE: OWN}
-    assert cli.run(solve) == 2
-    assert cli.run([*solve[:-1], STAGE]) == 2
+    shown = shell.run("runs", "show", "last").stdout
+    assert f"Prompt of {STAGE}\n  Think in French.\n  {{prompt}}\n" in shown
+    assert shell.json("runs", "replay", "last")["replay"]["identical"] is True
+    code, fork = shell.told("runs", "fork", "last", "--at", "0", "--model", model)
+    assert code == 8
+    assert shell.json("runs", "show", fork["run_id"])["prompts"] == {STAGE: OWN}
+    assert shell.run(*solve).returncode == shell.run(*solve[:-1], STAGE).returncode == 2
 
 
 def test_a_request_over_http_brings_texts() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 
 from reasonry import Budget, Result, solve
 from reasonry.models.scripted import ScriptedModel
-from reasonry.surfaces import cli
+
+from .test_cli import Shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = [
@@ -35,12 +35,6 @@ async def solved(verifier: Any, answer: str = "42", **given: Any) -> Result:
     )
 
 
-def script(tmp_path: Path) -> str:
-    path = tmp_path / "script.jsonl"
-    path.write_text('{"stage": "*", "reply": {"answer": "42"}}\n', "utf-8")
-    return f"scripted:{path}"
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])
 @pytest.mark.parametrize("waits", [False, True])
@@ -62,22 +56,15 @@ async def test_a_verifier_that_never_works_is_warned_of(error: BaseException, wa
     assert (await solved(lambda problem, path: None)).document()["warnings"] == []
 
 
-def test_the_shell_says_so_at_the_end_and_when_the_run_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_shell_says_so_at_the_end_and_when_the_run_is_shown(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
     (tmp_path / "check.py").write_text("def verify(problem, path):\n    return 1 / 0\n", "utf-8")
-    store = ["--store", str(tmp_path / "runs.db")]
-    given = ["--model", script(tmp_path), "--verifier", f"python:{tmp_path / 'check.py'}"]
-    chosen = ["--strategy", "self_consistency", "--option", "samples=1"]
-    assert cli.run(["solve", "q", *chosen, *given, *store]) == 0
-    _, err = capsys.readouterr()
-    assert re.search(r"^warning: the verifier python:.* 1 of 1 times.*ZeroDivisionError", err, re.MULTILINE)
-    cli.run(["runs", "list", "--json", *store])
-    (run,) = json.loads(capsys.readouterr().out)["runs"]
-    cli.run(["runs", "show", run["run_id"], *store])
-    assert "Warnings\n  - the verifier python:" in capsys.readouterr().out
-    cli.run(["runs", "show", run["run_id"], "--json", *store])
-    assert len(json.loads(capsys.readouterr().out)["warnings"]) == 1
+    given = ("--model", shell.script({"stage": "*", "reply": {"answer": "42"}}), "--verifier=python:check.py")
+    done = shell.run("solve", "q", "--strategy=self_consistency", "--option=samples=1", *given)
+    said = r"^warning: the verifier python:.* 1 of 1 times.*ZeroDivisionError"
+    assert (done.returncode, bool(re.search(said, done.stderr, re.MULTILINE))) == (0, True)
+    assert "Warnings\n  - the verifier python:" in shell.run("runs", "show", "last").stdout
+    assert len(shell.json("runs", "show", "last")["warnings"]) == 1
 
 
 @pytest.mark.anyio
