@@ -108,17 +108,13 @@ def _print_record(record: Record) -> None:
     print_tree(trace)
     print_blocks(report_work(record, trace))
     print_line("", "Questions")
-    print_line(*(line for question in record.entries("questions") for line in _question_lines(question)))
+    for question in record.entries("questions"):
+        read, reply = question["read"] or "read", question["reply"]
+        asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
+        width = 2_000 if read.startswith("unreadable") else 120
+        answered = "not answered" if reply is None else f"{read} ← {clip(reply, width)}"
+        print_line(f"  {question['id']} {question['stage']}: {asked}", f"    {answered}")
     print_blocks(report_answer(trace))
-
-
-def _question_lines(question: dict[str, Any]) -> list[str]:
-    """Return a question, the reading of its reply, and the reply if it was unreadable."""
-    read, reply = question["read"] or "read", question["reply"]
-    asked = clip(question["prompt"].rpartition("\n\n")[2], 120)
-    width = 2_000 if read.startswith("unreadable") else 120
-    answered = "not answered" if reply is None else f"{read} ← {clip(reply, width)}"
-    return [f"  {question['id']} {question['stage']}: {asked}", f"    {answered}"]
 
 
 def resume_(

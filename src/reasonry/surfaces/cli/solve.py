@@ -50,11 +50,7 @@ def solve(
     text = read_problem(problem)
     if explain:
         request = settings.request(text, DEFAULT_STRATEGY, option)
-
-        async def explain_auto(app: App) -> dict[str, str]:
-            return explain_choice(request, app.strategies)
-
-        explained = settings.do(explain_auto)
+        explained = explain_choice(request, settings.common.strategies())
         return settings.common.show(explained, "{strategy} ({why})".format(**explained))
 
     return _solve(settings.request(text, strategy, option, session, prompt), report, shown, settings)
