@@ -57,6 +57,7 @@ HEAVY = [
     "aiohttp",
     "httpx2",
     "rich.live",
+    "langchain_core",
 ]
 
 
@@ -96,6 +97,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     "code",
     [
         "import reasonry",
+        "import reasonry; reasonry.thinking_tool; import reasonry.surfaces.python.adapters",
         "import reasonry.surfaces.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass",
     ],
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -140,15 +138,6 @@ async def test_a_strict_schema_of_the_tool_has_a_type_for_each_argument_and_no_o
         assert (await tool(**written))["stage"] == "action_planning"
 
 
-def test_importing_the_tool_imports_no_framework() -> None:
-    script = (
-        "import sys, reasonry; reasonry.thinking_tool; import reasonry.surfaces.python.adapters\n"
-        "print([m for m in ('pydantic_ai', 'openai', 'anthropic', 'langchain_core', 'mcp') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 # -- OpenAI
 
 
@@ -183,9 +172,6 @@ async def test_anthropic_gets_a_tool_and_a_result_block(tool: ThinkingTool) -> N
     assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", "toolu_1", False)
     refused = await adapters.answer_anthropic(tool, SimpleNamespace(id="toolu_2", input={}))
     assert refused["is_error"] is True
-
-
-# -- pydantic-ai
 
 
 # -- LangChain

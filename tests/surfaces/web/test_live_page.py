@@ -14,11 +14,11 @@ from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.records import JobOptions
-from tests.servers import ChatRequest
+from tests.servers import ChatRequest, ModelServer
 from tests.surfaces.http.serving import TOKENS, Serving, serve_in_thread
 
 from .live import Live
-from .making import elsewhere, grower, serving
+from .making import elsewhere, grower
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -51,14 +51,10 @@ def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
             looked.wait(20)
         return grow(request)
 
-    with (
-        serving(reply) as model,
-        serving(grower(2), latency_ms=400, chunk_ms=60) as slow,
-        serve_in_thread(
-            str(store), environ={"REASONRY_MODELS": f"{model},slow={slow}", "REASONRY_MODEL": model}
-        ) as started,
-    ):
-        yield started
+    with ModelServer(reply=reply) as usual, ModelServer(reply=grower(2), latency_ms=400, chunk_ms=60) as slow:
+        models = {"REASONRY_MODELS": f"{usual.model},slow={slow.model}", "REASONRY_MODEL": usual.model}
+        with serve_in_thread(str(store), environ=models) as started:
+            yield started
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,11 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.draw import print_tree
 from reasonry.surfaces.cli.output import draw_lines
 from reasonry.surfaces.cli.watch import Live
+from reasonry.surfaces.web.find_page import find_page
 from reasonry.surfaces.web.page import EVERYTHING, PageDocument
 from reasonry.surfaces.web.run_page import run_page, show_result
 from reasonry.text import inert
+from tests.servers import ModelServer
 
 from ...test_every_strategy import each_driven, options, seeds, world
 from . import making
@@ -81,12 +83,9 @@ def test_a_page_is_a_tree_whose_costs_add_up_and_that_leaves_no_thought_out(
         numbers = re.findall(r"\d+", labels[home].lower().partition("thought")[2])
         assert str(number) in numbers or f"t{number}" in noted, "no row has its number"
     ends = [node.label for node in page.nodes if node.state == "answer" and node.label.startswith("Thought")]
-    assert (
-        not ends
-        or page.why is None
-        or not page.why.text.startswith("Thought")
-        or (page.why.text.startswith(f"{ends[0]} ends in the answer"))
-    ), "the page marks another thought than the reason names"
+    why = page.why.text if page.why and ends else ""
+    is_of_thought = not why.startswith("Thought") or why.startswith(f"{ends[0]} ends in the answer")
+    assert is_of_thought, "the page marks another thought than the reason names"
     prompts = {each.id: "\n\n".join(page.texts[place] for place in each.prompt) for each in page.questions}
     for asked in record.entries("questions"):
         assert prompts[asked["id"]] == inert(asked["prompt"])
@@ -176,13 +175,12 @@ PARTS = ("tree", "samples", "votes", "iterations", "tasks", "plans", "best", "ti
 @few
 @given(st.dictionaries(st.sampled_from(PARTS), json_values))
 def test_a_document_of_any_shape_has_a_page(document: dict[str, Any]) -> None:
-    run, record = play(STRATEGIES["linear"], 1, 30)
+    run, _ = play(STRATEGIES["linear"], 1, 30)
     run.snapshot = msgspec.structs.replace(
         run.snapshot, status="done", conclusion=Conclusion("42", document=document)
     )
     row = RunRow("r", "s", "linear", "world", PROBLEM, "done", 1, 2)
     check_page(run_page(record_of_run(row, run), None))
-    del record
 
 
 def codes(page: PageDocument) -> set[str]:
@@ -191,15 +189,10 @@ def codes(page: PageDocument) -> set[str]:
 
 @pytest.mark.anyio
 async def test_a_tree_says_why_each_node_was_dropped_and_what_that_cost() -> None:
-    with making.serving(making.grower(5)) as model:
-        page = await making.solved(
-            "memory",
-            "Plan a harbour.",
-            model=model,
-            price=making.PRICE,
-            strategy="tree_of_thoughts",
-            options={"branching_factor": 5, "beam_width": 3, "max_depth": 3},
-        )
+    options = {"branching_factor": 5, "beam_width": 3, "max_depth": 3}
+    terms: dict[str, Any] = {"strategy": "tree_of_thoughts", "options": options, "price": "0.25/2"}
+    with ModelServer(reply=making.grower(5)) as server:
+        page = await making.solved("memory", "Plan a harbour.", model=server.model, **terms)
     check_page(page)
     assert {"beam", "score"} <= codes(page)
     beam = next(node for node in page.nodes if node.why and node.why.code == "beam")
@@ -215,10 +208,9 @@ async def test_a_tree_says_why_each_node_was_dropped_and_what_that_cost() -> Non
 
 @pytest.mark.anyio
 async def test_a_vote_shows_who_agrees() -> None:
-    with making.serving(making.voter) as model:
-        page = await making.solved(
-            "memory", "What does she make?", model=model, strategy="self_consistency", options={"window": 4}
-        )
+    terms: dict[str, Any] = {"strategy": "self_consistency", "options": {"window": 4}}
+    with ModelServer(reply=making.voter) as server:
+        page = await making.solved("memory", "What does she make?", model=server.model, **terms)
     check_page(page)
     samples = [node for node in page.nodes if node.kind == "sample"]
     assert page.answer == "18"
@@ -235,7 +227,7 @@ async def test_a_tree_inside_a_sample_stands_beneath_it_in_page_and_terminal(
     strategy = "best_of_n(self_consistency(tree_of_thoughts(max_depth=3), n=2, stop=full), n=1)"
     async with App("memory") as app:
         found = await reasonry.solve(PUZZLE, store=app.store, model="offline", strategy=strategy)
-        page = await making.page_of(app, found.run_id)
+        page = await find_page(app, found.run_id, EVERYTHING)
     check_page(page)
     texts = {node.id: node.text for node in page.nodes}
     (end,) = (node for node in page.nodes if node.score == 1 and node.id.startswith("draft-1/sample-2/"))
