@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from reasonry.guided.export import KIND, VERSION
 from reasonry.records import new_id
 from tests.forked import ForkedProcess
 from tests.in_process import call_command
+
+from .weather import until
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 TREE = ("--strategy", "tree_of_thoughts")
@@ -124,29 +125,19 @@ def test_a_failed_run_shows_its_best_answer_every_question_and_every_refused_rep
 
 
 def test_a_killed_run_is_active_and_goes_on_without_asking_again(shell: Shell) -> None:
-    lines = [{"stage": "approach_exploration", "reply": {"thoughts": ["a", "b", "c"]}, "delay_ms": 0}]
-    lines += [
-        {"stage": "branch_evaluation", "reply": {"scores": {"1": 0.1 * n, "2": 0.1, "3": 0.1}}}
-        for n in (3, 6)
-    ]
+    lines: list[dict[str, Any]] = [{"stage": "approach_exploration", "reply": {"thoughts": ["a", "b", "c"]}}]
+    scores = ({"1": 0.1 * n, "2": 0.1, "3": 0.1} for n in (3, 6))
+    lines += [{"stage": "branch_evaluation", "reply": {"scores": each}} for each in scores]
     slow = {"stage": "branch_development", "reply": {"thoughts": ["d", "e", "f"]}, "delay_ms": 60_000}
     model = shell.script(*lines, slow)
-    process = ForkedProcess(
-        shell.command("solve", "anything", *TREE, "--model", model, "--option", "expand_width=1", "--json"),
-        env=shell.environ,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    run_id = ""
-    for _ in range(200):
-        rows = shell.json("runs", "list")["runs"] if (shell.folder / "store.db").exists() else []
-        run_id = rows[0]["run_id"] if rows else ""
-        if run_id and len(shell.json("runs", "show", run_id)["events"]) == 2:
-            break
-        time.sleep(0.05)
-    busy = shell.run("runs", "resume", run_id, "--json")
-    assert busy.returncode == 5
-    assert json.loads(busy.stdout)["error"]["code"] == "conflict"
+    command = shell.command("solve", "anything", *TREE, "--model", model, "--option=expand_width=1")
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = ForkedProcess(command, env=shell.environ, **quiet)
+    until((shell.folder / "store.db").exists)
+    until(lambda: shell.told("runs", "show", "last")[1].get("events", ())[1:])
+    run_id = shell.json("runs", "show", "last")["run_id"]
+    code, busy = shell.told("runs", "resume", run_id)
+    assert (code, busy["error"]["code"]) == (5, "conflict")
     process.kill()
     process.wait()
     assert shell.json("runs", "show", run_id)["status"] == "active"
@@ -202,7 +193,6 @@ def test_a_preset_and_a_named_limit_are_taken_as_they_are(shell: Shell) -> None:
 BAD: list[tuple[list[str], int, str]] = [
     (["solve", PUZZLE, "--model", "scripted:/no/such"], 2, "/no/such"),
     (["solve", PUZZLE, "--option", "early_success_threshold=nan"], 2, "early_success_threshold"),
-    (["solve", PUZZLE, "--option", "max_depth"], 2, "NAME=VALUE"),
     (["solve", PUZZLE, "--max-seconds", "nan"], 2, "max-seconds"),
     (["solve", PUZZLE, "--max-concurrency", "0"], 2, "max-concurrency"),
     (["solve", PUZZLE, "--call-timeout", "0"], 2, "call-timeout"),
@@ -216,7 +206,6 @@ BAD: list[tuple[list[str], int, str]] = [
     (["think", "x", "--number", "1", "--total", "1", "--done", "--data", "{"], 2, "data"),
     (["sessions", "import", "/no/such"], 2, "/no/such"),
     (["runs", "replay", ""], 3, ""),
-    (["nonsense"], 2, "nonsense"),
 ]
 
 

@@ -69,8 +69,11 @@ def test_a_run_and_its_session_have_one_id(capsys: pytest.CaptureFixture[str]) -
     assert run(["open", solved["run_id"][:8], "--output", "page.html", "--no-browser"]) == 0
 
 
-def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["store", "verify", "--help"]) == 0
+@pytest.mark.parametrize("words", [["store", "verify", "--help"], ["help", "store", "verify"]])
+def test_help_has_the_whole_description_and_an_example(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 0
     shown = capsys.readouterr().out
     assert "Check everything in the store for damage." in shown
     assert "The exit code is 6 if anything is damaged." in shown
@@ -100,24 +103,19 @@ def test_help_has_the_whole_description_and_an_example(capsys: pytest.CaptureFix
         (["coach", "start", PUZZLE, "--model", "offline"], "a coached run takes no --model: you answer"),
         (["solve", PUZZLE, "--model", "gpt-4o"], "no model 'gpt-4o'. Did you mean openai:gpt-4o?"),
         (["solve", PUZZLE, "--model", "offlin"], "no model 'offlin'. Did you mean offline?"),
-        (
-            ["solve", PUZZLE, "--model", "nope"],
-            "no model 'nope'. A model is written PROVIDER:NAME, or offline;",
-        ),
+        (["solve", PUZZLE, "--model", "nope"], "'nope'. A model is written PROVIDER:NAME, or offline;"),
         (["mcp", "--model", "nope"], "--model: there is no model 'nope'. A model is written PROVIDER:NAME,"),
         (["mcp", "--model", "offlin"], "no model 'offlin'. Did you mean offline?"),
         (["setup", "cursor", "--models", "nope"], "--models: there is no model 'nope'"),
         ([*SEARCH, "--option", "branching=4"], "no option 'branching'. Did you mean branching_factor?"),
         ([*SEARCH, "--option", "xyz=4"], "no option 'xyz'. Its options: branching_factor, "),
+        ([*SEARCH, "--option", "early_success_threshold=none"], "expected number, 0 to 1; got 'none'"),
         (["solve", PUZZLE, "--strategy", "tree-of-thougts"], "Did you mean tree_of_thoughts?"),
         (["solve", PUZZLE, "--strategy", "xyz"], "no strategy 'xyz'. The strategies: linear, "),
         (["runs", "list", "--limit", "0"], "It must be at least 1."),
         (["runs", "list", "--limit", "many"], "expected a whole number, got 'many'."),
         (["runs", "list", "--stauts", "done"], "Did you mean --status?"),
-        (
-            ["runs", "list", "--since", "yesterday"],
-            "--since must be a time ago (30m, 12h, 7d, 2w) or a date ",
-        ),
+        (["runs", "list", "--since", "yesterday"], "must be a time ago (30m, 12h, 7d, 2w) or a date "),
         ([*SEARCH, "--verifier", "arithmatic:24"], "no verifier 'arithmatic:24'. Did you mean arithmetic?"),
         ([*SEARCH, "--option", "branching_factor"], "--option must be NAME=VALUE, got 'branching_factor'"),
         (["plugins", "list"], "unexpected argument 'list'."),
@@ -140,11 +138,6 @@ def test_a_text_after_two_dashes_may_begin_with_one(capsys: pytest.CaptureFixtur
     assert run(["think", "--new", "--json", "--", "--quiet is an option"]) == 0
     assert run(["sessions", "search", "--", "--quiet"]) == 0
     assert "--quiet is an option" in capsys.readouterr().out
-
-
-def test_the_word_help_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["help", "runs", "diff"]) == 0
-    assert "Compare two runs" in capsys.readouterr().out
 
 
 def test_a_session_has_the_name_that_the_user_gave(capsys: pytest.CaptureFixture[str]) -> None:
@@ -196,11 +189,6 @@ def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.
     assert run(["think", "one", "--store", "no/such/mine.db"]) == 6
     said = " ".join(capsys.readouterr().err.split())
     assert f"there is no folder {home}/no; name another with --store or REASONRY_STORE" in said
-
-
-def test_an_option_says_which_values_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["solve", PUZZLE, "--model", "offline", "--option", "early_success_threshold=none"]) == 2
-    assert "expected number, 0 to 1; got 'none'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(

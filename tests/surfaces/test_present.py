@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ SHOWN = [
     "    - [Verification Needed] ones (carry?)",
     "  - [Pending] Conclusion",
 ]
+TOLD = ["Thought 1 · think: Set up.", *SHOWN, "Thought 2 · think: Evaluation: Right. It is 42."]
 
 
 def thinking(plan: tuple[PlanStep, ...], text: str = "Set up.") -> tuple[str, dict[str, Any]]:
@@ -65,42 +65,26 @@ def test_every_step_has_a_line_of_its_own_that_does_nothing_to_a_terminal(plan, 
 def script(tmp_path: Path) -> str:
     done = [{**step, "status": "Done", "result": "42"} for step in plan_data(PLAN)]
     done[0]["sub_steps"] = [{**step, "status": "Done", "result": "12"} for step in plan_data(SUB)]
-    replies = [
-        {"current_thinking": "Set up.", "planning": plan_data(PLAN), "next_thought_needed": True},
-        {
-            "evaluation": "Right.",
-            "current_thinking": "It is 42.",
-            "planning": done,
-            "next_thought_needed": False,
-        },
-    ]
-    path = tmp_path / "plan.jsonl"
-    path.write_text("".join(json.dumps({"stage": "think", "reply": one}) + "\n" for one in replies), "utf-8")
-    return f"scripted:{path}"
+    first = {"current_thinking": "Set up.", "planning": plan_data(PLAN), "next_thought_needed": True}
+    last = {"current_thinking": "It is 42.", "planning": done, "next_thought_needed": False}
+    replies = (first, {"evaluation": "Right.", **last})
+    return Shell(tmp_path).script(*({"stage": "think", "reply": reply} for reply in replies))
 
 
 def test_solve_and_runs_show_print_the_plan_of_each_thought(tmp_path: Path, script: str) -> None:
     shell = Shell(tmp_path)
     solve = ("solve", "17 + 25?", "--strategy", "planned_thinking", "--model", script)
     solved = shell.run(*solve)
-    told = ["Thought 1 · think: Set up.", *SHOWN, "Thought 2 · think: Evaluation: Right. It is 42."]
-    assert "\n".join(told) in solved.stderr
+    assert "\n".join(TOLD) in solved.stderr
     shown = shell.run("runs", "show", "last")
     recorded = shell.json("runs", "show", "last")["thoughts"][0]
     assert recorded["text"].endswith(format_plan(PLAN))
-    plan_text = format_plan(PLAN).splitlines()
-    whole = [
-        "Thought 1 · think",
-        "  Set up.",
-        "",
-        "  Plan:",
-        *(f"  {line}" for line in plan_text),
-        "Thought 2 · think",
-    ]
-    assert "\n".join(whole[:-1]) in shown.stdout
+    plan = "".join(f"  {line}\n" for line in format_plan(PLAN).splitlines())
+    whole = f"Thought 1 · think\n  Set up.\n\n  Plan:\n{plan}"
+    assert whole in shown.stdout
     assert "Path\n  problem_reception → think ×2 → conclude → final_response\n" in shown.stdout
     in_full = shell.run(*solve, "--full")
-    assert "\n".join(whole) in in_full.stderr
+    assert f"{whole}Thought 2 · think" in in_full.stderr
     assert in_full.stdout.splitlines() == [solved.stdout.strip()]
 
 
@@ -114,11 +98,7 @@ def test_the_live_view_shows_the_plan_of_each_thought_above_what_is_spent(
     reasonry.solve_sync("17 + 25?", strategy="planned_thinking", model=script, store="memory", observer=live)
     shown = capsys.readouterr().err.splitlines()
     assert shown[0].startswith("planned_thinking · model scripted:")
-    assert shown[1:7] == [
-        "Thought 1 · think: Set up.",
-        *SHOWN,
-        "Thought 2 · think: Evaluation: Right. It is 42.",
-    ]
+    assert shown[1:7] == TOLD
     assert live.latest == ""
 
 

@@ -17,6 +17,7 @@ from tests.forked import ForkedProcess
 from tests.servers import ModelServer, Player
 
 from .test_cli import Shell
+from .weather import until
 
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
@@ -36,22 +37,13 @@ class Served(Shell):
         """Solve in a process of its own, which waits for an answer of the server when this is entered."""
         before = self.server.stats()["requests"]
         words = self.command(*command, "--model", self.server.model, *more)
-        with ForkedProcess(
-            words, env=self.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with ForkedProcess(words, env=self.environ, **pipes) as process:
             try:
-                self.until(lambda: self.server.stats()["requests"] > before)
+                until(lambda: self.server.stats()["requests"] > before)
                 yield process
             finally:
                 process.kill()
-
-    @staticmethod
-    def until(holds: Any) -> None:
-        for _ in range(1000):
-            if holds():
-                return
-            time.sleep(0.01)
-        raise AssertionError("it never came to that")
 
     def only_run(self) -> dict[str, Any]:
         (row,) = self.json("runs", "list")["runs"]
@@ -149,12 +141,3 @@ def test_an_impatient_user_presses_twice_and_loses_nothing(shell: Served) -> Non
     shell.server.reset(latency_ms=0)
     code, document = shell.told("runs", "resume", shell.only_run()["run_id"])
     assert (code, document["status"]) == (0, "done")
-
-
-def test_a_failed_or_done_run_is_not_taken_up_again(shell: Served) -> None:
-    shell.server.reset(latency_ms=0)
-    _, document = shell.told("solve", PROBLEM, "--model", shell.server.model)
-    asked = shell.server.stats()["requests"]
-    code, again = shell.told("runs", "resume", document["run_id"])
-    assert (code, again["answer"]) == (0, document["answer"])
-    assert shell.server.stats()["requests"] == asked

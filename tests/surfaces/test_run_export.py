@@ -37,10 +37,14 @@ def two_drafts(problem: str) -> Loop:
     return (yield ask(f"Improve: {first}"))
 
 
-def export(store: Path, target: str, *more: str, code: int = 0) -> str:
-    """Export into the folder `tests` beside a store; return the output, or the error."""
-    folder = () if "--as-test" in more else ("--as-test", str(store.parent / "tests"))
-    words = ["runs", "export", target, *folder, *more]
+def export(store: Path) -> Path:
+    """Export the last run or session as the test `it`; return its lines."""
+    call(store, "runs", "export", "last", "--as-test=tests", "--name=it")
+    return store.parent / "tests" / "it.jsonl"
+
+
+def call(store: Path, *words: str, code: int = 0) -> str:
+    """Run a command on a store; return the output, or the error."""
     done = call_command(words, env={**os.environ, "REASONRY_STORE": str(store)}, cwd=store.parent)
     assert done.returncode == code, done.stderr
     return done.stderr if code else done.stdout
@@ -49,8 +53,7 @@ def export(store: Path, target: str, *more: str, code: int = 0) -> str:
 def solved(store: Path, *lines: dict[str, Any], name: str = "chain_of_thought", **more: Any) -> Path:
     """Solve a problem, export the run, and return its lines."""
     solve_sync("17 + 25?", strategy=name, model=ScriptedModel.of(*lines), store=str(store), **more)
-    export(store, "last", "--name", "it")
-    return store.parent / "tests" / "it.jsonl"
+    return export(store)
 
 
 @pytest.fixture
@@ -124,11 +127,11 @@ def test_keys_are_masked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedModel.of(*lines)
     solve_sync("17 + 25?", strategy="react", model=model, store=str(store), tools=[weather])
     SECRETS.keep(KEY)
-    export(store, "last", "--name", "it")
-    text = (store.parent / "tests" / "it.jsonl").read_text("utf-8")
+    file = export(store)
+    text = file.read_text("utf-8")
     assert KEY not in text
     assert "Sun over Rome, ***" in text
-    replay(store.parent / "tests" / "it.jsonl")
+    replay(file)
 
 
 def test_a_strategy_of_your_own_is_replayed_and_its_change_is_found(store: Path) -> None:
@@ -160,15 +163,7 @@ def test_a_strategy_of_your_own_is_replayed_and_its_change_is_found(store: Path)
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_run_that_a_limit_ended_is_a_test_too(store: Path, calls: int) -> None:
     lines = [{"stage": "*", "reply": {"thoughts": ["Add.", "Guess."]}}, {"stage": "*", "reply": "no scores"}]
-    solve_sync(
-        "17 + 25?",
-        strategy="tree_of_thoughts",
-        model=ScriptedModel.of(*lines),
-        store=str(store),
-        budget=Budget(calls=calls),
-    )
-    export(store, "last", "--name", "it")
-    replay(store.parent / "tests" / "it.jsonl")
+    replay(solved(store, *lines, name="tree_of_thoughts", budget=Budget(calls=calls)))
 
 
 def test_a_question_that_is_not_asked_any_more_fails_the_test(store: Path) -> None:
@@ -189,27 +184,19 @@ def test_another_end_fails_the_test(store: Path) -> None:
 
 
 def test_a_coached_run_is_a_test_once_it_has_ended(store: Path) -> None:
-    env = {**os.environ, "REASONRY_STORE": str(store)}
-
-    def coach(*words: str) -> None:
-        assert call_command(["coach", *words], env=env, cwd=store.parent).returncode == 0
-
-    coach("start", "17 + 25?", "--strategy", "chain_of_thought")
-    assert "is active; it becomes a test at its end" in export(store, "last", code=5)
+    call(store, "coach", "start", "17 + 25?", "--strategy", "chain_of_thought")
+    words = ("runs", "export", "last", "--as-test", "tests")
+    assert "is active; it becomes a test at its end" in call(store, *words, code=5)
     assert not (store.parent / "tests").exists()
-    coach("answer", "last", '{"e1": "17 + 25 = 42 <answer>42</answer>"}')
-    export(store, "last")
+    call(store, "coach", "answer", "last", '{"e1": "17 + 25 = 42 <answer>42</answer>"}')
+    call(store, *words)
     replay(store.parent / "tests" / "chain_of_thought.jsonl")
 
 
 def test_a_session_of_an_agent_is_a_test_of_what_it_is_told(store: Path) -> None:
-    env = {**os.environ, "REASONRY_STORE": str(store)}
-    for number, stage in enumerate(("problem_reception", "step_decomposition"), 1):
-        words = ["think", f"Thought {number}", "--number", str(number), "--total", "9", "--stage", stage]
-        more = ["--strategy", "chain_of_thought"] * (number == 1)
-        assert call_command([*words, *more], env=env, cwd=store.parent).returncode == 0
-    export(store, "last", "--name", "it")
-    file = store.parent / "tests" / "it.jsonl"
+    call(store, "think", "One", "--stage", "problem_reception", "--strategy", "chain_of_thought")
+    call(store, "think", "Two", "--stage", "step_decomposition")
+    file = export(store)
     replay(file)
     other = with_stage("chain_of_thought", "step_decomposition", guidance="Solve some of them.")
     with pytest.raises(
@@ -229,13 +216,8 @@ def test_each_run_of_a_comparison_is_a_test(store: Path) -> None:
     )
     (store.parent / "rows.jsonl").write_text("\n".join(rows), "utf-8")
     words = ["compare", "rows.jsonl", "--strategies", "tree_of_thoughts,best_of_n(tree_of_thoughts, n=2)"]
-    env = {**os.environ, "REASONRY_STORE": str(store)}
-    done = call_command(
-        [*words, "--model", "offline", "--judge", "arithmetic:24", "--json", "--yes"],
-        env=env,
-        cwd=store.parent,
-    )
-    export(store, json.loads(done.stdout)["id"], "--name", "sums")
+    shown = call(store, *words, "--model=offline", "--judge=arithmetic:24", "--json", "--yes")
+    call(store, "runs", "export", json.loads(shown)["id"], "--as-test=tests", "--name=sums")
     folder = store.parent / "tests"
     assert {file.stem for file in folder.glob("*.jsonl")} == {
         "sums_tree_of_thoughts_a_b",
@@ -258,9 +240,10 @@ def test_a_file_that_exists_is_an_error_and_stays(store: Path) -> None:
     file = solved(store, ANSWER)
     file.write_text("mine", "utf-8")
     (file.parent / "test_it.py").unlink()
-    assert "it.jsonl exists; choose another --name or folder" in export(store, "last", "--name", "it", code=2)
+    words = ("runs", "export", "last", "--name=it", "--as-test")
+    assert "it.jsonl exists; choose another --name or folder" in call(store, *words, "tests", code=2)
     (store.parent / "file").touch()
-    assert "cannot be made" in export(store, "last", "--as-test", str(store.parent / "file" / "in"), code=2)
+    assert "cannot be made" in call(store, *words, "file/in", code=2)
     assert [path.name for path in file.parent.iterdir()] == ["it.jsonl"]
     assert file.read_text("utf-8") == "mine"
 
@@ -274,4 +257,5 @@ def test_a_run_that_the_strategies_of_today_ask_otherwise_is_not_exported(
     for name, text in [*vars(chain_of_thought).items()]:
         if name.isupper() and isinstance(text, str):
             monkeypatch.setattr(chain_of_thought, name, f"{text} Truly.")
-    assert "asks something else with the strategies of today" in export(store, "last", code=5)
+    said = call(store, "runs", "export", "last", "--as-test=tests", code=5)
+    assert "asks something else with the strategies of today" in said

@@ -104,16 +104,15 @@ def test_bad_candidates_are_refused_by_name(tmp_path: Path, files: list[str], sa
     assert not done.stdout
 
 
-def test_neither_a_verifier_nor_a_model_is_a_usage_error(tmp_path: Path) -> None:
-    done = select(tmp_path, "right.py", "wrong.py")
-    assert done.returncode == 2
-    assert "no model is set" in done.stderr
-
-
-def test_offline_is_asked_for_no_rating(tmp_path: Path) -> None:
-    done = select(tmp_path, "right.py", "wrong.py", "--model=offline")
-    assert done.returncode == 2
-    assert "name a verifier, or a model that judges" in done.stderr
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [([], "no model is set"), (["--model=offline"], "name a verifier, or a model that judges")],
+)
+def test_without_a_verifier_and_a_model_that_judges_nothing_is_run(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = select(tmp_path, "right.py", "wrong.py", *words)
+    assert (done.returncode, said in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("model", ["--model=offline", "--model=scripted:judge.jsonl"])
@@ -179,11 +178,9 @@ def test_an_agent_is_the_judge_over_mcp_and_is_shown_code_without_what_is_around
 def test_a_request_selects_over_http() -> None:
     with serve_in_thread() as serving:
         client = serving.client()
+        options = {"candidates": ["17 + 25 = 42", "25 - 17 = 8"], "criteria": {"truth": "It is true."}}
         body = {"problem": "Use 17 and 25 to make 42", "strategy": "best_of_n", "mode": "coached"}
-        body |= {
-            "options": {"candidates": ["17 + 25 = 42", "25 - 17 = 8"], "criteria": {"truth": "It is true."}}
-        }
-        reply = client.post("/api/runs", json=body)
+        reply = client.post("/api/runs", json={**body, "options": options})
         assert reply.status_code == 201, reply.text
         run = reply.json()
         assert "Judge by these criteria alone: truth: It is true. Then rate" in run["questions"][0]["prompt"]
