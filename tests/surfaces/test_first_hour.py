@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -11,18 +10,15 @@ import pytest
 
 from tests.in_process import Screen, run
 
-PUZZLE = "Use 4, 9, 10 and 13 to make 24"
+from .test_cli import PUZZLE, Shell
+
 ANSWER = "It takes $\\frac{8}{3}$ or **2.67** hours.\n\n## Why\n\n`x` is $3.5 \\text{ hours}$."
 SEARCH = ["solve", PUZZLE, "--model", "offline", "--strategy", "tree_of_thoughts"]
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
-    monkeypatch.setenv("COLUMNS", "80")
-    return tmp_path
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -33,48 +29,39 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("termination", '{\n  "reason": '),
     ],
 )
-def test_a_part_of_a_document_is_printed_alone(
-    field: str, printed: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["solve", PUZZLE, "--model", "offline", "--field", field]) == 0
-    shown = capsys.readouterr()
-    assert (shown.out[: len(printed)], shown.err) == (printed, "")
-    assert shown.out == printed or printed.startswith("{")
+def test_a_part_of_a_document_is_printed_alone(field: str, printed: str, shell: Shell) -> None:
+    shown = shell.run(*SEARCH, "--field", field)
+    assert (shown.returncode, shown.stdout[: len(printed)], shown.stderr) == (0, printed, "")
+    assert shown.stdout == printed or printed.startswith("{")
 
 
-def test_a_part_that_a_document_has_not_is_refused_with_those_it_has(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["runs", "list", "--field", "runs.0.run_id"]) == 2
-    assert "there is no '0'; there is nothing in it" in capsys.readouterr().err
-    assert run(["runs", "list", "--field", "rnus"]) == 2
-    assert "there is no 'rnus'; there is runs, next" in capsys.readouterr().err
+def test_a_part_that_a_document_has_not_is_refused_with_those_it_has(shell: Shell) -> None:
+    for field, said in (
+        ("runs.0.run_id", "'0'; there is nothing in it"),
+        ("rnus", "'rnus'; there is runs, next"),
+    ):
+        refused = shell.run("runs", "list", "--field", field)
+        assert (refused.returncode, f"there is no {said}" in refused.stderr) == (2, True)
 
 
-def test_a_stopped_run_has_no_answer_to_print_and_its_own_exit_code(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    command = ["solve", "Use 3, 3, 8 and 8 to make 24", "--model", "offline", "--max-calls", "1"]
-    assert run([*command, "--strategy", "tree_of_thoughts", "--field", "answer"]) == 10
-    assert capsys.readouterr().out == ""
+def test_a_stopped_run_has_no_answer_to_print_and_its_own_exit_code(shell: Shell) -> None:
+    command = ("solve", "Use 3, 3, 8 and 8 to make 24", "--model=offline", "--strategy=tree_of_thoughts")
+    stopped = shell.run(*command, "--max-calls=1", "--field=answer")
+    assert (stopped.returncode, stopped.stdout) == (10, "")
 
 
-def test_a_run_and_its_session_have_one_id(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["solve", PUZZLE, "--model", "offline", "--json"]) == 0
-    solved = json.loads(capsys.readouterr().out)
+def test_a_run_and_its_session_have_one_id(shell: Shell) -> None:
+    solved = shell.json(*SEARCH)
     assert solved["session_id"] == solved["run_id"]
-    for command in (["runs", "list"], ["sessions", "list"]):
-        assert run(command) == 0
-        assert capsys.readouterr().out.split("\t")[0] == solved["run_id"]
-    assert run(["open", solved["run_id"][:8], "--output", "page.html", "--no-browser"]) == 0
+    for kind in ("runs", "sessions"):
+        assert shell.run(kind, "list").stdout.split("\t")[0] == solved["run_id"]
+    page = ("open", solved["run_id"][:8], "--output", "page.html", "--no-browser")
+    assert shell.run(*page).returncode == 0
 
 
 @pytest.mark.parametrize("words", [["store", "verify", "--help"], ["help", "store", "verify"]])
-def test_help_has_the_whole_description_and_an_example(
-    words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(words) == 0
-    shown = capsys.readouterr().out
+def test_help_has_the_whole_description_and_an_example(words: list[str], shell: Shell) -> None:
+    shown = shell.run(*words).stdout
     assert "Check everything in the store for damage." in shown
     assert "The exit code is 6 if anything is damaged." in shown
     assert "$ reasonry store verify" in shown
@@ -122,90 +109,79 @@ def test_help_has_the_whole_description_and_an_example(
         (["runs", "list", "--status", "doen"], "Did you mean done?"),
     ],
 )
-def test_a_slip_is_answered_with_the_word_that_was_meant(
-    command: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(command) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+def test_a_slip_is_answered_with_the_word_that_was_meant(command: list[str], said: str, shell: Shell) -> None:
+    refused = shell.run(*command)
+    assert (refused.returncode, said in " ".join(refused.stderr.split())) == (2, True), refused.stderr
 
 
-def test_an_unknown_agent_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["setup", "curser"]) == 3
-    assert "there is no agent 'curser'. Did you mean cursor?" in capsys.readouterr().err
+def test_an_unknown_agent_is_answered_with_the_nearest(shell: Shell) -> None:
+    refused = shell.run("setup", "curser")
+    assert refused.returncode == 3
+    assert "there is no agent 'curser'. Did you mean cursor?" in refused.stderr
 
 
-def test_a_text_after_two_dashes_may_begin_with_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["think", "--new", "--json", "--", "--quiet is an option"]) == 0
-    assert run(["sessions", "search", "--", "--quiet"]) == 0
-    assert "--quiet is an option" in capsys.readouterr().out
+def test_a_text_after_two_dashes_may_begin_with_one(shell: Shell) -> None:
+    assert shell.run("think", "--new", "--", "--quiet is an option").returncode == 0
+    assert "--quiet is an option" in shell.run("sessions", "search", "--", "--quiet").stdout
 
 
-def test_a_session_has_the_name_that_the_user_gave(capsys: pytest.CaptureFixture[str]) -> None:
-    for number in (1, 2):
-        assert run(["think", f"thought {number}", "--session", "demo"]) == 0
-        assert "session demo" in capsys.readouterr().out
-    assert run(["think", "fresh", "--session", "demo", "--clear"]) == 0
-    assert "session demo" in capsys.readouterr().out
-    assert run(["sessions", "show", "demo", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+def test_a_session_has_the_name_that_the_user_gave(shell: Shell) -> None:
+    for words in (("thought 1",), ("thought 2",), ("fresh", "--clear")):
+        assert "session demo" in shell.run("think", *words, "--session", "demo").stdout
+    shown = shell.json("sessions", "show", "demo")
     assert [thought["thought"] for thought in shown["thoughts"]] == ["fresh"]
 
 
 @pytest.mark.parametrize("name", ["dead", "DEADBEEF", "abc", "last"])
-def test_an_id_that_no_session_has_starts_none(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["think", "one", "--session", name]) == 3
-    assert run(["sessions", "list"]) == 0
-    assert capsys.readouterr().out == ""
+def test_an_id_that_no_session_has_starts_none(name: str, shell: Shell) -> None:
+    assert shell.run("think", "one", "--session", name).returncode == 3
+    assert shell.run("sessions", "list").stdout == ""
 
 
-def test_the_nearest_ids_are_named_for_an_id_that_no_session_has(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["think", "one", "--json"]) == 0
-    session_id = json.loads(capsys.readouterr().out)["session_id"]
-    assert run(["think", "two", "--session", f"{session_id[:6]}-ffff"]) == 3
-    assert f"Did you mean {session_id}?" in " ".join(capsys.readouterr().err.split())
+def test_the_nearest_ids_are_named_for_an_id_that_no_session_has(shell: Shell) -> None:
+    session_id = shell.json("think", "one")["session_id"]
+    refused = shell.run("think", "two", "--session", f"{session_id[:6]}-ffff")
+    assert refused.returncode == 3
+    assert f"Did you mean {session_id}?" in " ".join(refused.stderr.split())
 
 
-def test_the_offline_model_refuses_before_a_run_exists(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["solve", "Plan a trip", "--model", "offline"]) == 2
-    assert "only solves number puzzles" in capsys.readouterr().err
-    assert run(["runs", "list"]) == 0
-    assert capsys.readouterr().out == ""
+def test_the_offline_model_refuses_before_a_run_exists(shell: Shell) -> None:
+    refused = shell.run("solve", "Plan a trip", "--model", "offline")
+    assert (refused.returncode, "only solves number puzzles" in refused.stderr) == (2, True)
+    assert shell.run("runs", "list").stdout == ""
 
 
-def test_the_line_to_resume_a_run_is_complete(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (home / "a b.txt").write_text("The tower is 330 m high.", "utf-8")
-    (home / "script.jsonl").write_text('{"stage": "*", "reply": "no form"}\n', "utf-8")
-    command = ["solve", "How high is it?", "--strategy", "react", "--model", "scripted:script.jsonl"]
-    assert run([*command, "--context", "a b.txt", "--store", "mine.db"]) == 8
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("resume with")]
+def test_the_line_to_resume_a_run_is_complete(shell: Shell) -> None:
+    (shell.folder / "a b.txt").write_text("The tower is 330 m high.", "utf-8")
+    command = ("solve", "How high is it?", "--strategy=react", "--context", "a b.txt", "--store", "mine.db")
+    failed = shell.run(*command, "--model", shell.script({"stage": "*", "reply": "no form"}))
+    assert failed.returncode == 8
+    (line,) = [line for line in failed.stderr.splitlines() if line.startswith("resume with")]
     resume = shlex.split(line.partition("reasonry ")[2])
     assert resume[3:] == ["--context", "a b.txt", "--store", "mine.db", "--model", "NAME"]
-    (home / "more.jsonl").write_text('{"stage": "*", "reply": "no form"}\n' * 3, "utf-8")
-    assert run([*resume[:-1], "scripted:more.jsonl"]) != 2
+    more = shell.script(*({"stage": "*", "reply": "no form"},) * 3)
+    assert shell.run(*resume[:-1], more).returncode != 2
 
 
-def test_a_store_creates_no_more_than_its_own_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["think", "one", "--store", "new/mine.db"]) == 0
-    assert run(["think", "one", "--store", "no/such/mine.db"]) == 6
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"there is no folder {home}/no; name another with --store or REASONRY_STORE" in said
+def test_a_store_creates_no_more_than_its_own_folder(shell: Shell) -> None:
+    assert shell.run("think", "one", "--store", "new/mine.db").returncode == 0
+    refused = shell.run("think", "one", "--store", "no/such/mine.db")
+    said = f"there is no folder {shell.folder}/no; name another with --store or REASONRY_STORE"
+    assert (refused.returncode, said in " ".join(refused.stderr.split())) == (6, True)
 
 
 def test_a_terminal_shows_a_run_as_people_read_it_and_a_pipe_as_it_is(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = home / "script.jsonl"
     reply = f"Half of $\\frac{{16}}{{3}}$ is **that**.\n\n<answer>{ANSWER}</answer>"
-    script.write_text(json.dumps({"stage": "*", "reply": reply}), "utf-8")
-    model = ["--model", f"scripted:{script}", "--strategy", "chain_of_thought"]
-    assert run(["solve", "Write how long it takes.", *model]) == 0
-    assert capsys.readouterr().out == ANSWER + "\n"
-    assert run(["runs", "show", "last"]) == 0
-    plain = capsys.readouterr().out
+    model = ("--model", shell.script({"stage": "*", "reply": reply}), "--strategy", "chain_of_thought")
+    assert shell.run("solve", "Write how long it takes.", *model).stdout == ANSWER + "\n"
+    plain = shell.run("runs", "show", "last").stdout
     assert all(text in plain for text in ("Half of $\\frac{16}{3}$ is **that**.", "\nAnswer\n"))
     screen = Screen()
     monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setenv("TERM", "dumb")
+    for name, value in {**shell.environ, "COLUMNS": "80", "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
     assert run(["runs", "show", "last"]) == 0
     shown = screen.getvalue()
     assert "  Half of 16/3 is that.\n" in shown

@@ -34,7 +34,7 @@ ONCE = Policy(max_attempts=2, backoff_s=0.01)
 def found_in(folder: Path) -> list[str]:
     """The ways of writing the key that are found in any file, as they are or inside JSON."""
     stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file()).decode("latin-1")
-    return [way for way in WAYS if way in stored or json.dumps(way)[1:-1] in stored]
+    return found_of(stored)
 
 
 def found_of(text: str) -> list[str]:

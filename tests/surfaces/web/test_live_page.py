@@ -72,6 +72,14 @@ def live(window: Live) -> Iterator[Live]:
     assert window.troubles == []
 
 
+def begin(server: Serving, problem: str, **order: Any) -> str:
+    """Begin a run as a program does, a search among thoughts; return its id."""
+    order = {"problem": problem, "strategy": "tree_of_thoughts", **order}
+    reply = server.client().post("/api/runs", json=order)
+    assert reply.status_code == 201
+    return reply.json()["run_id"]
+
+
 def texts(page: Page, selector: str) -> list[str]:
     return [found.inner_text() for found in page.query_selector_all(selector)]
 
@@ -120,9 +128,8 @@ def test_a_run_begun_from_the_form_grows_until_it_meets_its_limit(
 
 
 def test_an_address_of_the_list_changes_what_the_list_shows(live: Live, server: Serving) -> None:
-    client = server.client()
     for problem in ("What is rain?", "What is snow?"):
-        assert client.post("/api/runs", json={"problem": problem, "mode": "coached"}).status_code == 201
+        begin(server, problem, mode="coached")
     page = live.open("#/?query=rain&kind=runs")
     page.wait_for_selector("text=1 found")
     assert "snow" not in "".join(texts(page, ".rows tbody tr"))
@@ -147,10 +154,8 @@ def test_an_address_of_the_list_changes_what_the_list_shows(live: Live, server: 
 
 
 def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) -> None:
-    order = {"strategy": "tree_of_thoughts", "model": "offline", "mode": "driven"}
     for number in range(10):
-        problem = f"Use 1, 2, 3, {number + 3} to make {number + 9}"
-        assert server.client().post("/api/runs", json={**order, "problem": problem}).status_code == 201
+        begin(server, f"Use 1, 2, 3, {number + 3} to make {number + 9}", model="offline")
     page = live.open("#/")
     # The puzzle of another test may be one of the batch.
     page.wait_for_selector(r".rows .of-answer >> text=/1\d solved/")
@@ -170,8 +175,7 @@ def test_a_batch_is_one_row_until_it_is_filtered(live: Live, server: Serving) ->
 
 
 def test_on_a_phone_a_row_has_two_lines(live: Live, server: Serving) -> None:
-    problem = f"What is {'very ' * 30}far?"
-    assert server.client().post("/api/runs", json={"problem": problem, "mode": "coached"}).status_code == 201
+    begin(server, f"What is {'very ' * 30}far?", mode="coached")
     page = live.open("#/?query=very")
     page.set_viewport_size({"width": 390, "height": 844})
     row = page.locator(".rows tbody tr:not(.day)").first
@@ -183,23 +187,18 @@ def test_on_a_phone_a_row_has_two_lines(live: Live, server: Serving) -> None:
 
 
 def test_runs_of_two_problems_show_both_and_compare_no_figures(live: Live, server: Serving) -> None:
-    order = {"strategy": "tree_of_thoughts", "model": "offline", "mode": "driven"}
     problems = ["Use 3, 3, 8 and 8 to make 24", "Use 4, 9, 10 and 13 to make 24"]
-    begun = [
-        server.client().post("/api/runs", json={**order, "problem": problem}).json() for problem in problems
-    ]
-    for run in begun:
-        live.open(f"#/runs/{run['run_id']}").locator(".status[data-status='solved']").wait_for()
-    page = live.open(f"#/compare/{begun[0]['run_id']}/{begun[1]['run_id']}")
+    begun = [begin(server, problem, model="offline") for problem in problems]
+    for run_id in begun:
+        live.open(f"#/runs/{run_id}").locator(".status[data-status='solved']").wait_for()
+    page = live.open(f"#/compare/{'/'.join(begun)}")
     page.wait_for_selector("text=The runs solve different problems")
     assert texts(page, ".side .problem") == problems
     assert "%" not in page.inner_text("main")
 
 
 def test_a_run_that_would_end_the_same_way_again_is_not_to_be_resumed(live: Live, server: Serving) -> None:
-    order = {"problem": "Use 2, 2 and 2 to make 99", "model": "offline", "strategy": "tree_of_thoughts"}
-    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
-    page = live.open(f"#/runs/{run_id}")
+    page = live.open(f"#/runs/{begin(server, 'Use 2, 2 and 2 to make 99', model='offline')}")
     page.wait_for_selector(".status[data-status=unsolved]")
     assert page.is_visible("text=Compare …")
     assert not page.locator("button", has_text="Resume").filter(visible=True).count()
@@ -244,8 +243,7 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
             watcher.observe(document, { subtree: true, childList: true });
         }"""
     )
-    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": {"max_depth": 1}, "model": "slow"}
-    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    run_id = begin(server, HARBOUR, options={"max_depth": 1}, model="slow")
     page.goto(f"{server.url}/#/runs/{run_id}")
     page.locator(".status[data-status='answered']").wait_for()
     assert page.locator("#waiting").is_hidden()
@@ -286,9 +284,7 @@ def test_a_coached_run_is_begun_limited_and_answered_without_a_pointer(live: Liv
 def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving, looked: threading.Event) -> None:
     looked.set()
     options = {"max_depth": 6, "branching_factor": 3}
-    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": options, "budget": {"calls": 100}}
-    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
-    usual = live.page.viewport_size
+    run_id = begin(server, HARBOUR, options=options, budget={"calls": 100})
     live.page.set_viewport_size({"width": 1600, "height": 900})
     page = live.open(f"#/runs/{run_id}")
     page.locator(".status[data-status='answered']").wait_for()
@@ -307,16 +303,14 @@ def test_a_large_tree_opens_at_its_answer(live: Live, server: Serving, looked: t
     menu = page.locator(".menu > div").bounding_box()
     assert menu is not None
     assert 0 <= menu["x"] < menu["x"] + menu["width"] <= 390, "the menu is whole on a phone"
-    assert usual is not None
-    page.set_viewport_size(usual)
+    page.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(
     live: Live, server: Serving, looked: threading.Event
 ) -> None:
     looked.set()
-    order = {"problem": HARBOUR, "strategy": "tree_of_thoughts", "options": {"max_depth": 2}}
-    first = server.client().post("/api/runs", json=order).json()["run_id"]
+    first = begin(server, HARBOUR, options={"max_depth": 2})
     page = live.open(f"#/runs/{first}")
     page.locator(".status[data-status='answered']").wait_for()
     made = server.client().get(f"/api/runs/{first}/page").json()
@@ -345,8 +339,7 @@ def test_a_fork_asks_in_other_words_and_is_compared_with_its_run(
 
 
 def test_a_form_for_people_makes_the_answer_that_a_stage_wants(live: Live, server: Serving) -> None:
-    order = {"problem": "Which bridge first?", "mode": "coached", "strategy": "tree_of_thoughts"}
-    run_id = server.client().post("/api/runs", json=order).json()["run_id"]
+    run_id = begin(server, "Which bridge first?", mode="coached")
     page = live.open(f"#/runs/{run_id}")
     page.wait_for_selector(".asked .entry")
     steps = page.locator(".asked .entry textarea")
@@ -377,10 +370,6 @@ def test_the_form_of_a_new_run_is_filled_in_for_who_is_new(live: Live) -> None:
         assert f"about {calls} call" in page.inner_text("#about")
 
 
-def listed(server: Serving, filters: str) -> Any:
-    return server.client().get(f"/api/sessions?{filters}").json()["sessions"]
-
-
 def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Serving, store: Path) -> None:
     page = live.open()
     page.wait_for_selector(".rows", state="attached")
@@ -398,8 +387,12 @@ def test_what_others_write_shows_at_once_and_only_as_text(live: Live, server: Se
     session = elsewhere(think(1, None))
     page.wait_for_selector(f"a[href='#/sessions/{session}']", timeout=2_000)
     assert page.inner_text(f"a.title[href='#/sessions/{session}']").startswith("<img src=x onerror=")
-    assert [one["session_id"] for one in listed(server, "guided=true")] == [session]
-    assert all(one["run_id"] for one in listed(server, "guided=false"))
+    others, own = (
+        server.client().get(f"/api/sessions?guided={guided}").json()["sessions"]
+        for guided in ("false", "true")
+    )
+    assert [one["session_id"] for one in own] == [session]
+    assert all(one["run_id"] for one in others)
     page.keyboard.press("/")
     page.keyboard.type("onerror")
     page.wait_for_url("**query=onerror**")
@@ -449,8 +442,7 @@ def test_the_list_says_what_waits_what_can_be_resumed_and_who_works(browser: Bro
 
 
 def test_a_lost_server_is_said_and_found_again(live: Live, server: Serving) -> None:
-    order = {"problem": "Which bridge first?", "mode": "coached", "strategy": "tree_of_thoughts"}
-    server.client().post("/api/runs", json=order)
+    begin(server, "Which bridge first?", mode="coached")
     page = live.open()
     page.wait_for_selector(".rows")
     page.context.set_offline(True)
