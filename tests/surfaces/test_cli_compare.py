@@ -58,14 +58,9 @@ def desk(tmp_path: Path) -> Desk:
 def adds(request: ChatRequest) -> Any:
     """Add like a model that is wrong about 3 and 5; as a judge, read what stands in the prompt."""
     if "Is the answer given right?" in request.prompt:
-        wanted = re.search(r"Right answer: (\d+)", request.prompt)
-        given = re.search(r"Answer given: (\d+)", request.prompt)
-        assert wanted
-        assert given
-        return {"reasoning": "", "answer": "yes" if wanted[1] == given[1] else "no"}
-    found = re.search(r"What is (\d+) plus", request.prompt)
-    assert found
-    number = int(found[1])
+        wanted, given = re.findall(r"(?:Right answer|Answer given): (\d+)", request.prompt)
+        return {"reasoning": "", "answer": "yes" if wanted == given else "no"}
+    number = int(re.findall(r"What is (\d+) plus", request.prompt)[0])
     answer = str(2 * number + (number in (3, 5)))
     return dict.fromkeys((request.form or {}).get("properties", {"answer": 0}), answer) | {"reasoning": "so"}
 
@@ -118,9 +113,6 @@ def test_strategies_stand_side_by_side_with_what_they_took(desk: Desk) -> None:
     document = desk.compare(desk.dataset(PUZZLES), *chosen)
     tree, chain = document["strategies"]
     assert (tree["strategy"], tree["runs"], tree["right"], tree["failed"]) == ("tree_of_thoughts", 3, 2, 1)
-    assert tree["low"] < 2 / 3 < tree["high"]
-    assert tree["any_accuracy"] == pytest.approx(2 / 3)
-    assert tree["calls"] > 1
     assert (chain["right"], chain["failed"]) == (2, 1)
     assert document["complete"] is True
     assert {trial["item"] for trial in document["trials"]} == {"1", "hard", "none"}

@@ -32,13 +32,8 @@ CALL: dict[str, Any] = {
 
 
 @pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore()
-
-
-@pytest.fixture
-def tool(store: MemoryStore) -> ThinkingTool:
-    return reasonry.thinking_tool(store=store)
+def tool() -> ThinkingTool:
+    return reasonry.thinking_tool(store=MemoryStore())
 
 
 @pytest.fixture
