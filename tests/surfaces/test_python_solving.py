@@ -31,13 +31,13 @@ class Model(pydantic.BaseModel):
     letters: int = pydantic.Field(ge=1)
 
 
-class Record(msgspec.Struct):
+@dataclasses.dataclass
+class Data:
     city: str
     letters: int
 
 
-@dataclasses.dataclass
-class Data:
+class Record(msgspec.Struct):
     city: str
     letters: int
 
@@ -66,13 +66,14 @@ async def test_an_answer_has_the_type_that_was_asked_for_and_is_asked_again_wher
     assert result.usage.calls == 3
 
 
+def count_again(letters: int) -> int:
+    if letters != 4:
+        raise ValueError("count the letters again")
+    return letters
+
+
 class Checked(Model):
-    @pydantic.field_validator("letters")
-    @classmethod
-    def _count(cls, letters: int) -> int:
-        if letters != 4:
-            raise ValueError("count the letters again")
-        return letters
+    _count = pydantic.field_validator("letters")(count_again)
 
 
 @dataclasses.dataclass
@@ -83,16 +84,8 @@ class CheckedData(Data):
 
 
 @pydantic.dataclasses.dataclass
-class CheckedByPydantic:
-    city: str
-    letters: Annotated[int, pydantic.Field(ge=1)]
-
-    @pydantic.field_validator("letters")
-    @classmethod
-    def _count(cls, letters: int) -> int:
-        if letters != 4:
-            raise ValueError("count the letters again")
-        return letters
+class CheckedByPydantic(Data):
+    _count = pydantic.field_validator("letters")(count_again)
 
 
 @pytest.mark.parametrize("kind", [Checked, CheckedData, CheckedByPydantic])
@@ -108,9 +101,8 @@ async def test_an_answer_that_its_type_refuses_is_asked_again_with_the_reason(
 
     wrong = {"city": "Oslo", "letters": 5}
     first = {"stage": "sequential_reasoning", "reply": {"reasoning": "It is by a fjord.", "answer": answer}}
-    model = ScriptedModel.of(
-        first, *({"stage": "*", "reply": reply} for reply in [wrong, OSLO][answer != "Oslo" :])
-    )
+    replies = [wrong, OSLO] if answer == "Oslo" else [OSLO]
+    model = ScriptedModel.of(first, *({"stage": "*", "reply": reply} for reply in replies))
     terms: dict[str, Any] = {"strategy": "chain_of_thought", "store": str(tmp_path / "runs.db")}
     result = await reasonry.solve("Which city?", output_type=kind, model=model, observer=Spy(), **terms)
     assert result.output == kind(**OSLO)

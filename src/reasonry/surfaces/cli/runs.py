@@ -258,11 +258,8 @@ def limit_(run_id: RunId, /, *, limits: Limits = Limits(), common: Common = Comm
         message = "name a limit: --max-calls, --max-tokens, --max-usd, --max-seconds, …"
         raise UsageError(message, option="budget")
 
-    async def work(app: App, run_id: str) -> dict[str, Any]:
-        return msgspec.to_builtins(await set_limits(app, run_id, named))
-
-    limited, budget = common.do_on_run(run_id, work)
-    return common.show({"run_id": limited, "budget": budget})
+    limited, budget = common.do_on_run(run_id, lambda app, run_id: set_limits(app, run_id, named))
+    return common.show({"run_id": limited, "budget": msgspec.to_builtins(budget)})
 
 
 def cancel_(
