@@ -25,7 +25,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -36,21 +36,6 @@ ROOT = Path(__file__).parents[1]
 FORKS = sys.platform == "linux"
 MAX_JOB_BYTES = 200_000
 """As much as the system takes in one message."""
-
-
-def run_command(
-    words: Sequence[str], *, env: Mapping[str, str], cwd: str | Path, text: bytes = b""
-) -> subprocess.CompletedProcess[bytes]:
-    """Run the command line in a process of its own.
-
-    Args:
-        text: Its standard input.
-    """
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-m", "reasonry", *words]
-    with ForkedProcess(command, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        out, err = process.communicate(text)
-    return subprocess.CompletedProcess(list(words), process.returncode, out, err)
 
 
 class ForkedProcess(subprocess.Popen[Any]):

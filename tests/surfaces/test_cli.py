@@ -311,7 +311,8 @@ def test_strategies_of_one_s_own_are_read_from_a_named_folder_only(shell: Shell)
     (folder / "review.toml").write_text(TABLE, "utf-8")
     named = ["--strategies-dir", str(folder)]
     assert shell.json("strategies", "code-review", *named)["stages"][1]["name"] == "verdict"
-    assert shell.run("strategies", "code-review").returncode == 2
+    for others in ((), ("--strategies-dir", "/no/such")):
+        assert shell.run("strategies", "code-review", *others).returncode == 2
     assert shell.json("think", "a", "--strategy", "code_review", *named)["stage"] == "reading"
     last = ["think", "b", "--done"]
     code, refused = shell.told(*last, "--stage", "verdict", *named)

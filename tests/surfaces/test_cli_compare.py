@@ -81,6 +81,9 @@ def test_a_recorded_table_is_printed_again_to_the_byte_without_a_model(desk: Des
     again = desk.run("compare", "--rescore", "table.jsonl", "--store", "nowhere/at/all.db")
     assert (again.returncode, again.stdout) == (0, first.stdout)
     assert "12 of 12 runs done, 12 of them reused; this command made 0 calls" in again.stderr
+    table = (desk.folder / "table.jsonl").read_text("utf-8").rstrip()
+    desk.dataset([table.replace("What is 4 plus 4?", "What is 4 plus 5?", 1)], "table.jsonl")
+    assert desk.run("compare", "--rescore", "table.jsonl").returncode == 3
 
 
 def test_a_table_that_could_not_be_scored_again_is_refused_before_anything_is_asked(desk: Desk) -> None:

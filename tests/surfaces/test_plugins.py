@@ -23,7 +23,7 @@ from reasonry.core.registry import resolve
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES
-from tests.forked import run_command
+from tests.forked import ForkedProcess
 
 from .mcp.raw import Raw
 from .plugin_packages import EXAMPLE, FAULTY, PACKAGE, install_example, install_faulty
@@ -72,10 +72,12 @@ def command(
 ) -> subprocess.CompletedProcess[str]:
     path = {"PYTHONPATH": "" if site is None else str(site), "REASONRY_STORE": str(store / "store.db")}
     environ = {**os.environ, "OLLAMA_HOST": "127.0.0.1:9", **path, **environ}
-    done = run_command(arguments, env=environ, cwd=store)
-    out, err = done.stdout.decode(), done.stderr.decode()
+    words = [sys.executable, "-m", "reasonry", *arguments]
+    streams: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with ForkedProcess(words, env=environ, cwd=store, text=True, **streams) as process:
+        out, err = process.communicate()
     assert "Traceback" not in err, err
-    return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tmp_path: Path) -> None:
