@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -178,56 +179,23 @@ def failed() -> Document:
 
 
 def vote() -> Document:
-    """Eight samples, three answers, decided before the last two."""
-    problem = "What do you get if you multiply six by seven?"
-    nodes = [node("root", None, problem, "on_path", kind="problem", label="Problem")]
-    questions = list[Document]()
-    for index, answer in enumerate(["42", "42", "41", "42", "6 × 7", "42", None, None]):
-        agrees, ended = answer == "42", 900 + 310 * index
-        why = None if agrees else {"code": "differs", "text": f"it answers {answer}"}
-        if answer is None:
-            why = {"code": "stopped_early", "text": "the other answers could no longer win"}
-        text, state = f"Six times seven: {answer}" if answer else "", "on_path" if agrees else "dropped"
-        more: Document = {"why": why, "begun_at_ms": 0, "ended_at_ms": ended if answer else None}
-        more |= {"kind": "sample", "label": f"Sample {index + 1}"}
-        nodes.append(node(f"s{index}", "root", text, state if index else "answer", **more))
-        status = "answered" if answer else "cancelled"
-        asked = {"sample": index, "reply": answer, "status": status}
-        questions.append(question(f"e{index}", f"s{index}", 0, ended if answer else 2500, **asked))
-    return document(
-        nodes,
-        questions,
-        title="Six by seven",
-        problem=problem,
-        strategy="self_consistency",
-        strategy_title="Self-Consistency",
-        answer="42",
-        termination={"detail": "4 of 8 samples agree and no other answer can reach them"},
-        duration_ms=2500,
-        why={
-            "text": "4 of 6 samples agree; second: 41 (1) (thoughts 1 and 9)",
-            "thoughts": [1, 9],
-            "nodes": ["s0", "root"],
-        },
-        votes=[
-            {"answer": "42", "count": 4, "nodes": ["s0", "s1", "s3", "s5"], "leads": True},
-            {"answer": "41", "count": 1, "nodes": ["s2"], "leads": False},
-            {"answer": "6 × 7", "count": 1, "nodes": ["s4"], "leads": False},
-        ],
-        samples_used=6,
-        samples_saved=2,
-        confidence=1.0,
-        used={"calls": 8},
-        cost_of_dropped=cost(4),
-    )
+    """Six samples, three answers, decided before the last two of eight."""
+    answers = ("42", "42", "41", "42", "6 × 7", "42")
+    replies = [("*", {"reasoning": f"Six times seven: {answer}", "answer": answer}) for answer in answers]
+    return played("What is six times seven?", "self_consistency", replies, samples=8, window=2)
 
 
 def analysis() -> Document:
     """Three plans, and of the tasks of the best one that was accepted and one that was rejected."""
-    model = ScriptedModel.of(*({"stage": stage, "reply": reply} for stage, reply in SCRIPT))
-    options = {"focused_answer_type": "choice: Python | JavaScript"}
-    run = solved("memory", PROBLEM, strategy="analysis", model=model, options=options)
-    return msgspec.to_builtins(elsewhere(run))
+    return played(PROBLEM, "analysis", SCRIPT, focused_answer_type="choice: Python | JavaScript")
+
+
+def played(problem: str, strategy: str, script: Sequence[tuple[str, Any]], **options: Any) -> Document:
+    """Return the page of a run whose model replies from a script of stages and replies."""
+    model = ScriptedModel.of(*({"stage": stage, "reply": reply} for stage, reply in script))
+    return msgspec.to_builtins(
+        elsewhere(solved("memory", problem, strategy=strategy, model=model, options=options))
+    )
 
 
 def session() -> Document:

@@ -10,14 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry.surfaces.web.html_page import KEPT_S, can_show, embedded_json, html_page, write_page
-from reasonry.surfaces.web.page import PageDocument, PageNode
+from reasonry.surfaces.web.page import PageDocument
 from reasonry.text import inert
 
+from .documents import document, node
 from .making import page_in
 
 HOSTILE = st.sampled_from(
@@ -45,21 +47,9 @@ class Parts(html.parser.HTMLParser):
 
 
 def page_of_texts(*given: str) -> PageDocument:
-    nodes = [PageNode(id="root", parent=None, kind="problem", label="Problem", text=inert(given[0]))]
-    return PageDocument(
-        kind="session",
-        id="0",
-        session_id="0",
-        title=inert(given[0]),
-        problem=inert(given[-1]),
-        mode="guided",
-        status="active",
-        created_at_ms=0,
-        ended_at_ms=None,
-        duration_ms=0,
-        nodes=nodes,
-        warnings=[*map(inert, given)],
-    )
+    texts = [*map(inert, given)]
+    named = {"kind": "session", "id": "0", "title": texts[0], "problem": texts[-1], "warnings": texts}
+    return msgspec.convert(document([node("root", None, texts[0])], [], **named), PageDocument)
 
 
 EMPTY = Parts(html_page(None))
@@ -77,8 +67,6 @@ def test_no_text_leaves_the_document_it_stands_in(given: list[str]) -> None:
 
 @given(texts)
 def test_embedded_json_has_no_markup_and_means_the_same(text: str) -> None:
-    import msgspec
-
     embedded = embedded_json({"a": text})
     assert not re.search("[<>&\u2028\u2029]", embedded)
     assert msgspec.json.decode(embedded) == {"a": text}
