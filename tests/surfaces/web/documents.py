@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 
 from reasonry.models.scripted import ScriptedModel
+from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.web.page import PageCost, PageDocument, PageNode, PageNote, PageQuestion
+from reasonry.surfaces.web.run_page import table_of
 
 from ..test_run_report import PROBLEM, SCRIPT
 from .making import a_session, elsewhere, solved
@@ -75,22 +77,6 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
     return msgspec.to_builtins(made) | {"nodes": nodes, "questions": questions} | more
 
 
-TREE_TABLE = [
-    {"name": name, "description": f"Do the {name}.", "next": after.split()}
-    for name, after in [
-        ("problem_reception", "approach_exploration"),
-        ("approach_exploration", "branch_creation"),
-        ("branch_creation", "branch_evaluation"),
-        ("branch_evaluation", "branch_selection"),
-        ("branch_selection", "branch_expansion backtracking solution_synthesis"),
-        ("branch_expansion", "branch_evaluation"),
-        ("backtracking", "branch_selection"),
-        ("solution_synthesis", "final_response"),
-        ("final_response", ""),
-    ]
-]
-TREE_PATH = [each["name"] for each in TREE_TABLE[:6]] + ["branch_evaluation", "branch_selection"]
-
 STEPS = """
 1     | 10 - 4 = 6 (left: 6 9 13)    | on_path  | 0.9  |
 2     | 13 - 9 = 3 (left: 3 4 10)    | dropped  | 0.0  | arithmetic: 13 - 9 is 4, not 3
@@ -110,7 +96,8 @@ STEPS = """
 
 def tree() -> Document:
     """A search over three rounds: an answer, what led to it, and one dropped thought for each reason."""
-    root, problem = "problem", "Use 4, 9, 10 and 13 to make 24"
+    root, problem, strategy = "problem", "Use 4, 9, 10 and 13 to make 24", STRATEGIES["tree_of_thoughts"]
+    stages = [*strategy.by_name]
     nodes = [node(root, None, problem, "on_path", kind="problem", label="Problem")]
     for line in STEPS.strip().splitlines():
         label, text, state, score, why = (cell.strip() for cell in line.split("|"))
@@ -149,8 +136,8 @@ def tree() -> Document:
             "nodes": ["node_1", "node_1.1", "node_1.1.1", "gone"],
         },
         warnings=["2 replies could not be read at first and were asked for again."],
-        table=TREE_TABLE,
-        path=[*TREE_PATH, "solution_synthesis", "final_response"],
+        table=table_of(strategy),
+        path=[*stages[:7], *stages[3:]],
         used={"calls": 12, "tokens": 2880, "usd": 0.0048, "seconds": 9.0, "nodes": 13},
         budget={"calls": 40, "tokens": 6000, "usd": 0.05, "seconds": 60, "nodes": 14},
         cost_of_dropped=cost(5, 1200, 0.002),
