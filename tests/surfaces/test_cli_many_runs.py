@@ -22,10 +22,6 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 
 class Desk(Shell):
-    def said(self, *words: str) -> tuple[int, str, str]:
-        done = self.run(*words)
-        return done.returncode, done.stdout, done.stderr
-
     def accept(self, model: str, number: int) -> list[str]:
         async def accept() -> list[str]:
             async with App(self.environ["REASONRY_STORE"], environ={}) as app:
@@ -53,15 +49,12 @@ def test_runs_that_a_rate_limit_has_ended_are_put_back_in_the_queue_together(des
         answered = desk.json("solve", PUZZLE, "--model", "offline")["run_id"]
         assert desk.listed("--reason", "rate_limited") == {*ended}
         assert desk.listed("--reason", "cancelled") == set()
-        code, out, notes = desk.said(
-            "runs", "resume", "--reason", "rate_limited", "--max-seconds", "600", "--json"
-        )
-        assert (code, json.loads(out)) == (0, {"runs": 3, "refused": {}})
-        assert "no server runs on this store: `reasonry serve` drives the queue" in notes
+        done = desk.run("runs", "resume", "--reason=rate_limited", "--max-seconds=600", "--json")
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"runs": 3, "refused": {}})
+        assert "no server runs on this store: `reasonry serve` drives the queue" in done.stderr
         assert desk.listed("--status", "active") == {*ended}
-        assert desk.said("runs", "resume", "--model", "offline", "--since", "1h")[:2] == (
-            0, "put back in the queue: 3 runs\n",
-        )  # fmt: skip
+        again = desk.run("runs", "resume", "--model", "offline", "--since", "1h")
+        assert (again.returncode, again.stdout) == (0, "put back in the queue: 3 runs\n")
         assert desk.listed("--outcome", "solved") == {answered}
 
     async def waiting() -> set[str]:
@@ -74,12 +67,12 @@ def test_runs_that_a_rate_limit_has_ended_are_put_back_in_the_queue_together(des
 def test_active_runs_are_ended_together_and_those_that_have_ended_deleted(desk: Desk) -> None:
     active = desk.accept("offline", 3)
     solved = desk.json("solve", PUZZLE, "--model", "offline")["run_id"]
-    assert desk.said("runs", "cancel", "--model", "nobody")[1] == "cancelled: 0 runs\n"
+    assert desk.run("runs", "cancel", "--model", "nobody").stdout == "cancelled: 0 runs\n"
     assert desk.json("runs", "cancel", "--since", "1h") == {"runs": 3, "refused": {}}
     assert desk.listed("--reason", "cancelled") == {*active}
     (kept,) = desk.accept("offline", 1)
-    code, _, error = desk.said("runs", "delete", "--since", "1h")
-    assert (code, "--yes deletes without asking" in error) == (2, True)
+    unsaid = desk.run("runs", "delete", "--since", "1h")
+    assert (unsaid.returncode, "--yes deletes without asking" in unsaid.stderr) == (2, True)
     assert desk.json("runs", "delete", "--status", "cancelled", "--yes") == {"runs": 3, "refused": {}}
     assert desk.listed() == {kept, solved}
     assert desk.json("runs", "delete", "--since", "1h", "--yes")["runs"] == 1
@@ -88,16 +81,18 @@ def test_active_runs_are_ended_together_and_those_that_have_ended_deleted(desk: 
 
 @pytest.mark.parametrize("command", ["resume", "cancel", "delete"])
 def test_without_a_run_and_a_filter_nothing_is_done(desk: Desk, command: str) -> None:
-    code, _, error = desk.said("runs", command)
-    assert (code, "name a run, or a filter of `runs list`" in error) == (2, True)
-    code, _, error = desk.said("runs", command, "last", "--status", "failed")
-    assert (code, "Not both." in error) == (2, True)
+    for words, said in (
+        ((), "name a run, or a filter of `runs list`"),
+        (("last", "--status=failed"), "Not both."),
+    ):
+        refused = desk.run("runs", command, *words)
+        assert (refused.returncode, said in refused.stderr) == (2, True)
 
 
 def test_a_run_that_refuses_is_named_and_the_others_are_done(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = desk.accept("offline", 2)
+    first, _ = desk.accept("offline", 2)
     whole = runs.delete_run
     desk.json("runs", "cancel", "--since", "1h")
 
@@ -109,11 +104,8 @@ def test_a_run_that_refuses_is_named_and_the_others_are_done(
         return await whole(app, run_id)
 
     monkeypatch.setattr("reasonry.surfaces.cli.runs.delete_run", delete)
-    code, out, notes = desk.said("runs", "delete", "--since", "1h", "--yes", "--json")
-    assert (code, json.loads(out)) == (
-        1,
-        {"runs": 1, "refused": {first: f"run {first} has not ended; cancel it first"}},
-    )
-    assert notes.startswith(f"{first}: run {first} has not ended")
+    done = desk.run("runs", "delete", "--since", "1h", "--yes", "--json")
+    refused = {first: f"run {first} has not ended; cancel it first"}
+    assert (done.returncode, json.loads(done.stdout)) == (1, {"runs": 1, "refused": refused})
+    assert done.stderr.startswith(f"{first}: run {first} has not ended")
     assert desk.listed() == {first}
-    assert second not in desk.listed()
