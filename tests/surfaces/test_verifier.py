@@ -17,7 +17,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 SCRIPT = [
     {"stage": "approach_exploration", "reply": {"thoughts": ["Look at the calendar.", "Ask Anna."]}},
     {"stage": "branch_evaluation", "reply": {"scores": {"t1": 0.9, "t2": 0.95}}},
-    {"stage": "continuation_decision", "reply": {"answer": "In May."}},
 ]
 
 
@@ -98,7 +97,7 @@ async def test_the_example_of_the_documentation_leaves_a_search_alone_and_refuse
 
 
 async def searched(verifier: Any, answer: str = "In May.") -> Result:
-    rows = [*SCRIPT[:-1], {"stage": "continuation_decision", "reply": {"answer": answer}}]
+    rows = [*SCRIPT, {"stage": "continuation_decision", "reply": {"answer": answer}}]
     options = {"max_depth": 1, "branching_factor": 2, "formulate_answer": True}
     return await solve(
         "When is Anna free?",
@@ -121,8 +120,5 @@ async def test_a_run_says_from_the_start_that_its_verifier_has_nothing_to_check(
     model = ScriptedModel.of({"stage": "approach_exploration", "reply": {"thoughts": ["x"]}})
     shown: dict[str, Any] = {"store": str(tmp_path / "s.db"), "strategy": "tree_of_thoughts"}
     result = await solve(problem, model=model, verifier="arithmetic:24", budget=Budget(calls=1), **shown)
-    message = (
-        "the verifier arithmetic:24 has nothing to check: no numbers of a puzzle can be read in the problem"
-    )
-    assert (message in result.warnings) is warned
-    assert result.warnings.count(message) <= 1
+    message = "the verifier arithmetic:24 has nothing to check: no numbers of a puzzle can be read"
+    assert sum(warning.startswith(message) for warning in result.warnings) == warned

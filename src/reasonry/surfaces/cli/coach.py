@@ -145,16 +145,11 @@ def _print_status(document: dict[str, Any]) -> None:
     for question in document["questions"]:
         notes = [question["note"]] if "note" in question else []
         print_line(f"--- {question['id']} ({question['stage']})", question["prompt"], *notes)
-    if document["questions"]:
-        print_note(f"answer with: {_answer_command(document)}")
-    if "note" in document:
-        print_note(document["note"])
-
-
-def _answer_command(document: dict[str, Any]) -> str:
-    """Return the command that answers the open questions, with placeholders in capitals."""
     questions, command = document["questions"], f"reasonry coach answer {document['run_id']}"
     if len(questions) == 1 and ".." not in questions[0]["id"]:
-        return f"{command} ANSWER"
-    listed = ", ".join(f'"{question["id"]}": ANSWER' for question in questions[:3])
-    return f"{command} '{{{listed}{', …' if len(questions) > 3 else ''}}}'"
+        print_note(f"answer with: {command} ANSWER")
+    elif questions:
+        listed = ", ".join(f'"{question["id"]}": ANSWER' for question in questions[:3])
+        print_note(f"answer with: {command} '{{{listed}{', …' if len(questions) > 3 else ''}}}'")
+    if "note" in document:
+        print_note(document["note"])
