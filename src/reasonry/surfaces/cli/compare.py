@@ -124,7 +124,16 @@ def compare(
 def _show(report: Report, common: Common, *, is_interrupted: bool = False) -> int:
     whole = report.document()
     common.show(whole, lambda: _print_report(report, whole))
-    return present.EXIT_CODES["cancelled"] if is_interrupted else _exit_code(report)
+    if is_interrupted:
+        return present.EXIT_CODES["cancelled"]
+    if not report.complete:
+        return present.EXIT_CODES["budget_exceeded"]
+    for name in report.strategies:
+        codes = [trial.code for trial in report.trials if trial.strategy == name]
+        # An external failure of a strategy on every problem is that of the command.
+        if codes[-1] is not None and None not in codes:
+            return present.exit_code(codes[-1])
+    return 0
 
 
 def _open_problems(
@@ -201,14 +210,3 @@ def _print_report(report: Report, whole: Mapping[str, Any]) -> None:
         f"{there}; this command made {took}{rest}",
     )
     print_note(*notes)
-
-
-def _exit_code(report: Report) -> int:
-    """Return 0, or the code of the spending limit or of a strategy's external failure on every problem."""
-    if not report.complete:
-        return present.EXIT_CODES["budget_exceeded"]
-    for name in report.strategies:
-        codes = [trial.code for trial in report.trials if trial.strategy == name]
-        if codes[-1] is not None and None not in codes:
-            return present.exit_code(codes[-1])
-    return 0

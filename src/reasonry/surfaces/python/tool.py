@@ -103,11 +103,16 @@ def _tool_over(
 
     think.__name__ = think.__qualname__ = THINKING
     think.__doc__ = THINKING_DESCRIPTION
-    signature = _signature_of(schema)
-    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    think.__annotations__ = {**kinds, "return": Document}
+    parameters = list[inspect.Parameter]()
+    for name, part in schema["properties"].items():
+        kinds = [_KINDS[form["type"]] for form in part.get("anyOf", [part])]
+        default = {} if name in required else {"default": None}
+        kind = functools.reduce(operator.or_, kinds if name in required else [*kinds, None])
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, **default))
+    annotated = {parameter.name: parameter.annotation for parameter in parameters}
+    think.__annotations__ = {**annotated, "return": Document}
     vars(think).update(
-        __signature__=signature,
+        __signature__=inspect.Signature(parameters, return_annotation=Document),
         name=THINKING,
         description=THINKING_DESCRIPTION,
         input_schema=schema,
@@ -115,16 +120,6 @@ def _tool_over(
         history=history,
     )
     return cast(ThinkingTool, think)
-
-
-def _signature_of(schema: Mapping[str, Any]) -> inspect.Signature:
-    parameters = list[inspect.Parameter]()
-    for name, part in schema["properties"].items():
-        kinds = [_KINDS[form["type"]] for form in part.get("anyOf", [part])]
-        default = {} if name in schema["required"] else {"default": None}
-        kind = functools.reduce(operator.or_, kinds if name in schema["required"] else [*kinds, None])
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, **default))
-    return inspect.Signature(parameters, return_annotation=Document)
 
 
 def thinking_tool(
