@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,8 @@ from tests.engine.running import order_and_solve
 from tests.in_process import run
 from tests.servers import Fault, ModelServer
 from tests.servers.echoes import written
+
+from .mcp.raw import Raw, thought
 
 KEY = "sk-CANARY/0123456789+abcdef"
 WAYS = written(KEY)
@@ -176,39 +176,20 @@ def test_the_answer_that_is_shown_as_it_comes_is_the_same_whichever_keys_are_kep
 
 
 def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:
-    thought = {"thought": f"the key is {WAYS[1]}", "nextThoughtNeeded": True}
-    calls: list[dict[str, Any]] = [
-        {
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "x", "version": "1"},
-            },
-        },
-        _called("sequentialthinking", {**thought, "thoughtNumber": 1, "totalThoughts": 2}),
-        _called("sequentialthinking", {**thought, "thoughtNumber": 2, "totalThoughts": 2, "history": True}),
-        _called("sessions", {"action": "search", "query": "key"}),
-        _called("no such tool", {"key": KEY}),
-        _called(KEY, {}),
+    said = f"the key is {WAYS[1]}"
+    calls = [
+        ("sequentialthinking", thought(1, 2, thought=said)),
+        ("sequentialthinking", thought(2, 2, thought=said, history=True)),
+        ("sessions", {"action": "search", "query": "key"}),
+        ("no such tool", {"key": KEY}),
+        (KEY, {}),
     ]
-    lines = [json.dumps({"jsonrpc": "2.0", "id": at, **call}) for at, call in enumerate(calls)]
-    done = subprocess.run(
-        [sys.executable, "-m", "reasonry.surfaces.mcp.serve"],
-        input="\n".join([*lines, ""]).encode(),
-        capture_output=True,
-        timeout=60,
-        check=True,
-        env={**os.environ, "REASONRY_API_KEY": KEY, "REASONRY_STORE": str(tmp_path / "s.db")},
-    )
-    replies = [json.loads(line) for line in done.stdout.splitlines()]
-    assert {reply["id"] for reply in replies} == set(range(len(calls)))
-    assert b"***" in done.stdout
-    assert not found_of(done.stdout.decode() + done.stderr.decode())
-
-
-def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    with Raw(tmp_path / "s.db", REASONRY_API_KEY=KEY) as raw:
+        asked = {raw.send("tools/call", {"name": name, "arguments": given}) for name, given in calls}
+        out, err = raw.process.communicate()
+    assert {json.loads(line)["id"] for line in out.splitlines()} == asked
+    assert b"***" in out
+    assert not found_of(out.decode() + err.decode())
 
 
 @pytest.mark.parametrize("place", ["options", "strategy", "prompts"])
