@@ -67,7 +67,7 @@ async def _joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, po
     await asyncio.gather(pump(reader, outward), pump(inward, writer))
 
 
-def _http(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
+def http_reply(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
@@ -127,7 +127,7 @@ async def _answer(url: str) -> str:
 
 @pytest.mark.anyio
 async def test_plain_http_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Relay(_http(ANSWER)).running() as proxy:
+    async with Relay(http_reply(ANSWER)).running() as proxy:
         _through(proxy, monkeypatch)
         assert await _answer("http://models.test:8080/v1") == "over it"
     assert proxy.heads[0].startswith("POST http://models.test:8080/v1/chat/completions ")
@@ -139,7 +139,7 @@ async def test_the_proxy_of_a_secure_connection_sees_no_key_and_the_server_no_pr
     certificate: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.pem"))
-    async with Relay(_http(ANSWER)).running(certificate) as server:
+    async with Relay(http_reply(ANSWER)).running(certificate) as server:
         tunnel = Relay(b"HTTP/1.1 200 Connection established\r\n\r\n", server.port)
         async with tunnel.running() as proxy:
             _through(proxy, monkeypatch)
@@ -153,7 +153,7 @@ async def test_the_proxy_of_a_secure_connection_sees_no_key_and_the_server_no_pr
 
 @pytest.mark.anyio
 async def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Relay(_http(b"", "407 sk-CANARY0123456789abcdef")).running() as proxy:
+    async with Relay(http_reply(b"", "407 sk-CANARY0123456789abcdef")).running() as proxy:
         _through(proxy, monkeypatch)
         with pytest.raises(ModelError, match=r"the proxy 127\.0\.0\.1:\d+ did not connect .*407") as caught:
             await _answer("https://models.test/v1")
@@ -163,7 +163,7 @@ async def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch: p
 
 @pytest.mark.anyio
 async def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Relay(_http(ANSWER)).running() as proxy:
+    async with Relay(http_reply(ANSWER)).running() as proxy:
         _through(proxy, monkeypatch)
         with ModelServer(replies=["direct"]) as server:
             assert await _answer(server.url) == "direct"
@@ -174,7 +174,7 @@ async def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.M
 async def test_a_certificate_nobody_vouches_for_ends_the_call_before_the_key_is_sent(
     certificate: ssl.SSLContext,
 ) -> None:
-    async with Relay(_http(ANSWER)).running(certificate) as server:
+    async with Relay(http_reply(ANSWER)).running(certificate) as server:
         with pytest.raises(ModelError, match="no secure connection to") as caught:
             await _answer(f"https://127.0.0.1:{server.port}/v1")
     assert not caught.value.retryable
@@ -236,7 +236,7 @@ async def test_no_cookie_is_kept_and_none_of_the_environment_is_read(
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login someone password else\n")
     monkeypatch.setenv("NETRC", str(netrc))
-    async with Relay(_http(ANSWER, Set_Cookie="a=b", Connection="close")).running() as server:
+    async with Relay(http_reply(ANSWER, Set_Cookie="a=b", Connection="close")).running() as server:
         model = OpenAICompatibleModel(f"http://127.0.0.1:{server.port}/v1", "m")
         await model.answer(question())
         await model.answer(question())

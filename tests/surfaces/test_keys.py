@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -23,6 +18,7 @@ from tests.servers import ModelServer
 
 from ..engine.running import accept
 from ..models.asking import question
+from ..models.test_http_session import Relay, http_reply
 
 pytestmark = pytest.mark.anyio
 
@@ -30,52 +26,18 @@ KEY = "sk-canary-1234567890"
 REPLY = {"answer": "42", "correct": True, "steps": ["one"], "done": True, "reason": "so"}
 
 
-@contextmanager
-def listener(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[str, list[str | None]]]:
-    """A server that keeps the `Authorization` of whatever it is sent."""
-    heard: list[str | None] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            heard.append(self.headers.get("Authorization"))
-            answer(self)
-
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", heard
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def refuse(request: BaseHTTPRequestHandler) -> None:
-    request.send_error(500)
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_does_not_take_the_key_elsewhere(status: int) -> None:
-    with listener(refuse) as (elsewhere, heard_elsewhere):
-
-        def redirect(request: BaseHTTPRequestHandler) -> None:
-            request.send_response(status)
-            request.send_header("Location", f"{elsewhere}/chat/completions")
-            request.send_header("Content-Length", "0")
-            request.end_headers()
-
-        with listener(redirect) as (url, heard):
-            model = open_model(f"openai-compatible:{url}#m", {"REASONRY_API_KEY": KEY})
+    async with Relay(b"").running() as elsewhere:
+        moved = http_reply(b"", f"{status} Moved", Location=f"http://127.0.0.1:{elsewhere.port}/v1")
+        async with Relay(moved).running() as relay:
+            spec = f"openai-compatible:http://127.0.0.1:{relay.port}/v1#m"
+            model = open_model(spec, {"REASONRY_API_KEY": KEY})
             with pytest.raises(Exception, match="redirect"):
                 await model.answer(question())
             await model.close()
-            assert heard == [f"Bearer {KEY}"]
-    assert heard_elsewhere == []
+    assert [f"Authorization: Bearer {KEY}" in head for head in relay.heads] == [True]
+    assert elsewhere.heads == []
 
 
 async def a_run(store: Path, **participants: str) -> str:
@@ -95,8 +57,8 @@ async def a_run(store: Path, **participants: str) -> str:
 
 @pytest.mark.parametrize("place", ["model", "judge_model", "draft_model"])
 async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: str, tmp_path: Path) -> None:
-    with listener(refuse) as (url, heard):
-        spec = f"openai-compatible:{url}#m"
+    async with Relay(b"").running() as relay:
+        spec = f"openai-compatible:http://127.0.0.1:{relay.port}/v1#m"
         run_id = await a_run(tmp_path / "s.db", **{place: spec})
         async with App(str(tmp_path / "s.db"), environ={"REASONRY_API_KEY": KEY}) as app:
             for go_on in (
@@ -107,7 +69,7 @@ async def test_the_key_is_not_sent_where_only_the_record_of_a_run_says(place: st
                     await go_on
                 assert KEY not in str(caught.value.document())
             assert (await app.engine.read(run_id)).run.snapshot.status == "active"
-        assert heard == []
+        assert relay.heads == []
 
 
 @pytest.mark.parametrize("way", ["--model", "REASONRY_MODEL", "REASONRY_MODELS", "other name", "no key"])
