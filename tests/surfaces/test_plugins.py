@@ -27,6 +27,7 @@ from tests.forked import ForkedProcess
 
 from .mcp.raw import Raw
 from .plugin_packages import EXAMPLE, FAULTY, PACKAGE, install_example, install_faulty
+from .test_cli import Shell
 
 pytestmark = pytest.mark.anyio
 
@@ -62,9 +63,7 @@ def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def script(tmp_path: Path) -> str:
-    path = tmp_path / "script.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT), "utf-8")
-    return f"scripted:{path}"
+    return Shell(tmp_path).script(*SCRIPT)
 
 
 def command(

@@ -20,18 +20,10 @@ SCRIPT = [
 ]
 
 
-async def solved(verifier: Any, answer: str = "42", **given: Any) -> Result:
-    model = ScriptedModel.of({"stage": "*", "reply": {"reasoning": "", "answer": answer}})
-    options = {"samples": 1}
-    return await solve(
-        "q",
-        strategy="self_consistency",
-        model=model,
-        verifier=verifier,
-        options=options,
-        store="memory",
-        **given,
-    )
+async def solved(verifier: Any) -> Result:
+    model = ScriptedModel.of({"stage": "*", "reply": {"reasoning": "", "answer": "42"}})
+    terms: Any = {"strategy": "self_consistency", "options": {"samples": 1}, "store": "memory"}
+    return await solve("q", model=model, verifier=verifier, **terms)
 
 
 @pytest.mark.anyio
@@ -97,16 +89,10 @@ async def test_the_example_of_the_documentation_leaves_a_search_alone_and_refuse
 
 
 async def searched(verifier: Any, answer: str = "In May.") -> Result:
-    rows = [*SCRIPT, {"stage": "continuation_decision", "reply": {"answer": answer}}]
+    model = ScriptedModel.of(*SCRIPT, {"stage": "continuation_decision", "reply": {"answer": answer}})
     options = {"max_depth": 1, "branching_factor": 2, "formulate_answer": True}
-    return await solve(
-        "When is Anna free?",
-        strategy="tree_of_thoughts",
-        model=ScriptedModel.of(*rows),
-        verifier=verifier,
-        options=options,
-        store="memory",
-    )
+    terms: Any = {"strategy": "tree_of_thoughts", "options": options, "store": "memory"}
+    return await solve("When is Anna free?", model=model, verifier=verifier, **terms)
 
 
 @pytest.mark.anyio
