@@ -41,15 +41,15 @@ INITIALIZE = {
 WHOLLY_SDK = """
 import asyncio
 from reasonry.stores import open_store
-from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.http_server import sdk_server
 from reasonry.surfaces.mcp.mcp_catalog import app_server
 from reasonry.surfaces.mcp.tools import CallContext
+from reasonry.surfaces.mcp.run_tasks import RunTasks
 from reasonry.app.app import App
 async def main():
     from mcp.server.stdio import stdio_server
     app = App(open_store("memory"), environ={})
-    ours = app_server(RunWork(app.for_agents()), app.sessions())
+    ours = app_server(RunTasks(app.for_agents()), app.sessions())
     server = sdk_server(lambda _: ours, lambda _: CallContext(), has_tasks=False)
     async with stdio_server() as (reader, writer):
         await server.run(reader, writer, server.create_initialization_options())

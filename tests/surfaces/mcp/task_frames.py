@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator
 
 from reasonry.app.app import App
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.mcp_catalog import app_server
+from reasonry.surfaces.mcp.run_tasks import RunTasks
 
 from .raw import ENVELOPE
 
@@ -159,10 +159,9 @@ class LocalClient(TaskClient):
 
     def __init__(self, app: App) -> None:
         self.app, agents = app, app.for_agents()
-        work = RunWork(agents)
-        self.tasks = work.tasks
+        self.tasks = RunTasks(agents)
         self._heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        server = app_server(work, app.sessions())
+        server = app_server(self.tasks, app.sessions())
         self.connection = Connection(server, lambda line: self._heard.put_nowait(json.loads(line)))
         self._count = 0
         self.others = [self]

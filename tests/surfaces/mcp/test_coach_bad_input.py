@@ -12,7 +12,8 @@ from reasonry.app.agent_calls import COACH_ACTIONS
 from reasonry.app.app import App
 from reasonry.engine.coach import Coach
 from reasonry.errors import UsageError
-from reasonry.surfaces.mcp.driven import RunWork, run_tools
+from reasonry.surfaces.mcp.driven import run_tools
+from reasonry.surfaces.mcp.run_tasks import RunTasks
 from reasonry.surfaces.mcp.tools import CallContext
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -37,7 +38,7 @@ SOLVE = st.dictionaries(st.sampled_from([*NAMES, "model", "max_usd"]), JSON, max
 def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None:
     async def play() -> None:
         async with App("memory", environ={"REASONRY_MODEL": "offline"}) as app:
-            tools = {tool.name: tool for tool in run_tools(RunWork(app.for_agents()))}
+            tools = {tool.name: tool for tool in run_tools(RunTasks(app.for_agents()))}
             context = CallContext()
             begun = await tools["coach"].call({"action": "start", "problem": PUZZLE}, CallContext())
             for name, arguments in calls:
@@ -57,7 +58,7 @@ def test_every_call_is_answered_or_refused(calls: list[tuple[str, Any]]) -> None
 def test_answers_of_any_shape_are_answered_or_refused(answers: Any) -> None:
     async def play() -> None:
         async with App("memory", environ={}) as app:
-            (coach,) = run_tools(RunWork(app.for_agents()))
+            (coach,) = run_tools(RunTasks(app.for_agents()))
             context = CallContext()
             begun = await coach.call({"action": "start", "problem": PUZZLE}, context)
             before = await Coach(app.engine).status(begun["run_id"])

@@ -13,8 +13,8 @@ import pytest
 from reasonry.app.app import App
 from reasonry.stores import open_store
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.mcp_catalog import app_server
+from reasonry.surfaces.mcp.run_tasks import RunTasks
 from reasonry.surfaces.mcp.tools import CallContext, McpTool
 
 from .raw import ENVELOPE, Raw, document, thought
@@ -38,7 +38,7 @@ async def _converse(*frames: dict[str, Any], seconds: float = 0.05) -> list[dict
     store = open_store("memory")
     tool = McpTool("work", "Work", "Works.", SCHEMA, SCHEMA, _work)
     app = App(store, environ={})
-    server = app_server(RunWork(app.for_agents()), app.sessions())
+    server = app_server(RunTasks(app.for_agents()), app.sessions())
     server.tools["work"] = tool
     connection = Connection(server, lambda line: heard.append(json.loads(line)))
     for frame in frames:
@@ -59,7 +59,7 @@ def _work_frame(id: int, meta: dict[str, Any] | None = None, **arguments: Any) -
 @pytest.mark.filterwarnings("error")
 async def test_a_call_that_is_cancelled_before_it_begins_leaves_nothing_behind() -> None:
     app = App("memory", environ={})
-    server = app_server(RunWork(app.for_agents()), app.sessions())
+    server = app_server(RunTasks(app.for_agents()), app.sessions())
     heard = list[bytes]()
     connection = Connection(server, heard.append)
     connection.receive(json.dumps({"jsonrpc": "2.0", **_work_frame(1)}).encode())

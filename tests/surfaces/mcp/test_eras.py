@@ -19,9 +19,9 @@ from reasonry.records import Store
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.mcp.connection import Connection
-from reasonry.surfaces.mcp.driven import RunWork
 from reasonry.surfaces.mcp.mcp_catalog import app_server
 from reasonry.surfaces.mcp.mcp_server import McpServer
+from reasonry.surfaces.mcp.run_tasks import RunTasks
 from reasonry.surfaces.mcp.tools import CallContext
 from tests.forked import forking_python
 
@@ -260,7 +260,7 @@ def _code(answer: dict[str, Any]) -> Any:
 
 def server_over(store: Store) -> McpServer:
     app = App(store, environ={})
-    return app_server(RunWork(app.for_agents()), app.sessions())
+    return app_server(RunTasks(app.for_agents()), app.sessions())
 
 
 def sdk_over(store: Store) -> Any:

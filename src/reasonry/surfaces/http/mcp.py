@@ -19,9 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ...guided.session_choice import Thinker
 from ..mcp.connection import STATELESS_VERSION
-from ..mcp.driven import RunWork
 from ..mcp.mcp_catalog import app_server
 from ..mcp.mcp_server import McpServer
+from ..mcp.run_tasks import RunTasks
 from ..mcp.tools import CallContext
 from .context import RequestContext, Wiring, page_url
 from .operations import Operation
@@ -61,7 +61,7 @@ async def serving_mcp(wiring: Wiring) -> AsyncGenerator[None]:
     def server_for(request: Request) -> McpServer:
         context = wiring.context(request)
         if context.principal not in servers:
-            server = app_server(RunWork(context.app, wiring.supervisor), context.sessions)
+            server = app_server(RunTasks(context.app, wiring.supervisor), context.sessions)
             # A response may have begun long before the store goes down: the gate waits for its head alone.
             server.guard = wiring.health.writes.waiting
             servers[context.principal] = server

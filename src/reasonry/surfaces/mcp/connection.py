@@ -29,7 +29,7 @@ from .mcp_server import (
     protocol_error,
     server_info,
 )
-from .run_tasks import LISTEN, TASK_METHODS, TASKS, RunTasks, about_subscription
+from .run_tasks import LISTEN, TASKS, RunTasks, about_subscription
 from .tools import CallContext, Document, error_document, tool_result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -147,7 +147,7 @@ class Connection:
             self._send(frames.result(id, self._discovery()))
         elif method == LISTEN and self._is_stateless and self._server.tasks is not None:
             self._start(id, partial(self._listen, id, self._server.tasks, params), method)
-        elif method in self._server.methods or (method in TASK_METHODS and self._server.tasks is not None):
+        elif method in self._server.methods:
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
             self._start(id, partial(self._fetch, method, params), name)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
@@ -34,7 +35,6 @@ from ...engine.result import Result
 from ...errors import NotFoundError, UsageError
 from ...guided.session_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
-from ...supervisor import Supervisor
 from .run_tasks import RunTasks, without_search
 from .tools import CallContext, Document, McpTool, Report
 
@@ -81,104 +81,33 @@ STILL_AT_WORK = "The run continues here. `coach` with action `status` and this r
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
 
-class RunWork:
-    """Drives and follows runs through a supervisor.
-
-    Rule 1: a waiting call reports progress at least every `BEAT_S`. For a client without support for progress, the call
-            returns after `patience_s` with the run's id.
-    Rule 2: a run ends with its call only if the protocol says that an abandoned call is cancelled.
-
-    Args:
-        supervisor: See `RunTasks`.
-    """
-
-    def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
-        self.app, self.tasks = app, RunTasks(app, supervisor)
-
-    async def status(self, run_id: str, context: CallContext) -> Document:
-        """Return the state of a run. If this process drives it and calls must be short, wait for its end."""
-        if context.patience_s is not None and self.tasks.supervisor.is_driven(run_id):
-            await self._wait(run_id, context)
-        return await Coach(self.app.engine, brief=True).status(run_id)
-
-    async def see_through(self, run_id: str, context: CallContext) -> Document:
-        """Return a run's result document, or its state if the call has waited long enough."""
-        with self.tasks.supervisor.attending(self.app, run_id, leaves=not context.ends_when_left):
-            result = await self._wait(run_id, context)
-        if result is not None:
-            return result.document(nodes=False)
-        so_far = (await self.app.engine.result(run_id)).document(nodes=False)
-        return {**so_far, "note": STILL_AT_WORK}
-
-    async def _wait(self, run_id: str, context: CallContext) -> Result | None:
-        """Wait for the end of the drive and return the run's state, or None if the caller has waited long enough."""
-        telling = asyncio.ensure_future(self._tell(run_id, context.report)) if context.report else None
-        try:
-            async with asyncio.timeout(None if telling else context.patience_s):
-                result = await self.tasks.supervisor.wait(self.app, run_id)
-            if telling and result.status != "active":
-                await asyncio.wait({telling})
-            return result
-        except TimeoutError:
-            return None
-        finally:
-            if telling:
-                telling.cancel()
-
-    async def _tell(self, run_id: str, report: Report) -> None:
-        """Report the run's id to the caller, then each step, and signs of life in between."""
-        numbers, message = itertools.count(1), f"run {run_id}"
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(BEAT_S)
-                await report(float(next(numbers)), None, message)
-
-        await report(float(next(numbers)), None, message)
-        beating, message = asyncio.ensure_future(beat()), "at work"
-        try:
-            async with aclosing(self.tasks.supervisor.watch(self.app, run_id)) as events:
-                async for event in events:
-                    if event.kind in _STEPS:
-                        thoughts = event.data.get("thoughts")
-                        message = thoughts[-1]["text"][:_MESSAGE_CHARS] if thoughts else event.data["stage"]
-                        await report(float(next(numbers)), None, message)
-        finally:
-            beating.cancel()
-
-
-def run_tools(work: RunWork) -> list[McpTool]:
+def run_tools(tasks: RunTasks) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured."""
-    coach_schema = work.app.rights.allowed.complete_schema(actions_schema(COACH_ACTIONS))
-    coach = McpTool(
-        name="coach",
-        title="Coached Run",
-        description=COACH_DESCRIPTION,
-        input_schema=coach_schema,
-        output_schema=_COACH_OUTPUT,
-        annotations={**_RUNS, "openWorldHint": False},
-        call=lambda arguments, context: _coach(work, coach_schema, arguments, context),
-        shorten=without_search,
-    )
-    if not work.app.rights.has_model:
-        return [coach]
-    solve_schema = work.app.rights.allowed.complete_schema(tool_schema(SolveCall))
-    solve = McpTool(
-        name="solve",
-        title="Solve",
-        description=SOLVE_DESCRIPTION,
-        input_schema=solve_schema,
-        output_schema=_SOLVE_OUTPUT,
-        annotations={**_RUNS, "openWorldHint": True},
-        call=lambda arguments, context: _solve(work, solve_schema, arguments, context),
-        shorten=without_search,
-    )
-    return [coach, solve]
+    coach = "coach", "Coached Run", COACH_DESCRIPTION, actions_schema(COACH_ACTIONS), _COACH_OUTPUT, _coach
+    solve = "solve", "Solve", SOLVE_DESCRIPTION, tool_schema(SolveCall), _SOLVE_OUTPUT, _solve
+    return [_run_tool(tasks, *each) for each in (coach, solve)[: 1 + tasks.app.rights.has_model]]
 
 
-async def _coach(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
-    arguments = name_known_arguments("coach", arguments, schema)
-    app, engine, runs = work.app, work.app.engine, [*context.runs]
+def _run_tool(
+    tasks: RunTasks,
+    name: str,
+    title: str,
+    description: str,
+    schema: Document,
+    output: Document,
+    act: Callable[[RunTasks, Document, CallContext], Awaitable[Document]],
+) -> McpTool:
+    schema = tasks.app.rights.allowed.complete_schema(schema)
+
+    async def call(arguments: Document, context: CallContext) -> Document:
+        return await act(tasks, name_known_arguments(name, arguments, schema), context)
+
+    hints = {**_RUNS, "openWorldHint": name == "solve"}
+    return McpTool(name, title, description, schema, output, call, hints, shorten=without_search)
+
+
+async def _coach(tasks: RunTasks, arguments: Document, context: CallContext) -> Document:
+    app, engine, runs = tasks.app, tasks.app.engine, [*context.runs]
     try:
         action, call = read_coach_call(arguments)
     except UsageError as error:
@@ -191,46 +120,44 @@ async def _coach(work: RunWork, schema: Document, arguments: Document, context: 
         case NewRun():
             document = await _begin(app, call, context)
         case OneRun():
-            only_open = action in ("answer", "cancel")
             named = call.run_id and await app.run_id(call.run_id, runs)
-            run_id = named or await find_run(engine, runs, only_open=only_open)
-            is_new = context.thinker is not None and run_id not in runs
-            if isinstance(call, AnswerCoached):
-                document = await coach_answer(
-                    app, run_id, call.answers, call.participants(), brief=True, says_all=is_new
-                )
-            elif action == "cancel":
-                await work.tasks.supervisor.cancel(app, run_id)
-                document = await Coach(app.engine, brief=True).status(run_id)
-            elif action == "status":
-                document = await work.status(run_id, context)
-            else:
-                document = await _on_run(app, run_id, call)
+            run_id = named or await find_run(engine, runs, only_open=action in ("answer", "cancel"))
+            document = await _on_run(tasks, action, call, run_id, context)
     if action in _WORKS_ON:
         context.add_run(document["run_id"])
     return document
 
 
-async def _on_run(app: App, run_id: str, call: OneRun) -> Document:
+async def _on_run(tasks: RunTasks, action: str, call: OneRun, run_id: str, context: CallContext) -> Document:
+    app, coach = tasks.app, Coach(tasks.app.engine, brief=True)
     match call:
+        case AnswerCoached():
+            is_new = context.thinker is not None and run_id not in context.runs
+            named = call.participants()
+            return await coach_answer(app, run_id, call.answers, named, brief=True, says_all=is_new)
         case AskedQuestion():
             try:
-                return await Coach(app.engine).question(run_id, call.id)
+                return await coach.question(run_id, call.id)
             except NotFoundError as error:
                 raise await no_run_named(app.engine, error.message) from None
         case ForkRun():
             source = await app.engine.recorded_run(run_id)
             limits = call.budget_after(source.budget)
             order = await app.order_fork(source, call.participants(), call.options, limits, coached=True)
-            return await Coach(app.engine, brief=True).start(*order, source.fork(call.at))
+            return await coach.start(*order, source.fork(call.at))
         case ResumeRun():
             source = await app.engine.recorded_run(run_id)
             budget = call.budget_after(source.budget) if named_limits(call) else None
             document = await coach_take_over(app, run_id, call.participants(), budget, brief=True)
             return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
-        case _:
-            assert isinstance(call, ReadTrace)
+        case ReadTrace():
             return await read_trace(app.engine, run_id, call)
+        case _:
+            if action == "cancel":
+                await tasks.supervisor.cancel(app, run_id)
+            elif context.patience_s is not None and tasks.supervisor.is_driven(run_id):
+                await _wait(tasks, run_id, context)
+            return await coach.status(run_id)
 
 
 async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
@@ -244,9 +171,8 @@ async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
     return {**document, "note": " ".join(notes), "from_session": order.from_session}
 
 
-async def _solve(work: RunWork, schema: Document, arguments: Document, context: CallContext) -> Document:
-    call = read_form(SolveCall, name_known_arguments("solve", arguments, schema))
-    app, tasks = work.app, work.tasks
+async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> Document:
+    call, app = read_form(SolveCall, arguments), tasks.app
     if call.run_id is None:
         if context.takes_tasks:
             document = await tasks.start(call.request(), can_ask=context.can_ask)
@@ -254,7 +180,7 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
             return document
         run_id, _ = await tasks.supervisor.start(app, *await app.receive(call.request()))
         context.add_run(run_id)
-        return await work.see_through(run_id, context)
+        return await _see_through(tasks, run_id, context)
     for name in ("problem", "session_id", "strategy", "options"):
         if getattr(call, name) != getattr(SolveCall(), name):
             raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
@@ -264,4 +190,59 @@ async def _solve(work: RunWork, schema: Document, arguments: Document, context: 
     if context.takes_tasks:
         return await tasks.resume(run_id, call.participants(), budget)
     await tasks.supervisor.resume(app, run_id, call.participants(), budget)
-    return await work.see_through(run_id, context)
+    return await _see_through(tasks, run_id, context)
+
+
+# -- a call that waits for its run
+#
+# Rule 1: it reports progress at least every `BEAT_S`. For a client without support for progress, it returns after
+#         `patience_s` with the run's id.
+# Rule 2: the run ends with its call only if the protocol says that an abandoned call is cancelled.
+
+
+async def _see_through(tasks: RunTasks, run_id: str, context: CallContext) -> Document:
+    """Return a run's result document, or its state if the call has waited long enough."""
+    with tasks.supervisor.attending(tasks.app, run_id, leaves=not context.ends_when_left):
+        result = await _wait(tasks, run_id, context)
+    if result is not None:
+        return result.document(nodes=False)
+    so_far = (await tasks.app.engine.result(run_id)).document(nodes=False)
+    return {**so_far, "note": STILL_AT_WORK}
+
+
+async def _wait(tasks: RunTasks, run_id: str, context: CallContext) -> Result | None:
+    """Wait for the end of the drive and return the run's state, or None if the caller has waited long enough."""
+    telling = asyncio.ensure_future(_tell(tasks, run_id, context.report)) if context.report else None
+    try:
+        async with asyncio.timeout(None if telling else context.patience_s):
+            result = await tasks.supervisor.wait(tasks.app, run_id)
+        if telling and result.status != "active":
+            await asyncio.wait({telling})
+        return result
+    except TimeoutError:
+        return None
+    finally:
+        if telling:
+            telling.cancel()
+
+
+async def _tell(tasks: RunTasks, run_id: str, report: Report) -> None:
+    """Report the run's id to the caller, then each step, and signs of life in between."""
+    numbers, message = itertools.count(1), f"run {run_id}"
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await report(float(next(numbers)), None, message)
+
+    await report(float(next(numbers)), None, message)
+    beating, message = asyncio.ensure_future(beat()), "at work"
+    try:
+        async with aclosing(tasks.supervisor.watch(tasks.app, run_id)) as events:
+            async for event in events:
+                if event.kind in _STEPS:
+                    thoughts = event.data.get("thoughts")
+                    message = thoughts[-1]["text"][:_MESSAGE_CHARS] if thoughts else event.data["stage"]
+                    await report(float(next(numbers)), None, message)
+    finally:
+        beating.cancel()

@@ -9,9 +9,10 @@ from ...guided.session_calls import ACTIONS
 from ...guided.sessions import Sessions
 from ...guided.thinking_tool import ThinkingReply, actions_schema, tool_schema
 from .. import sequential_thinking
-from .driven import RunWork, run_tools
+from .driven import run_tools
 from .mcp_server import McpServer
 from .page_tool import page_tool
+from .run_tasks import RunTasks
 from .tools import McpTool
 
 _THINK = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
@@ -21,13 +22,9 @@ _EXPLAINED = {"branchId", "strategy", "sessionId", "verifier", "answers", "at", 
 """Parameters that do not explain themselves."""
 
 
-def app_server(work: RunWork, sessions: Sessions) -> McpServer:
-    """Build the server for an app.
-
-    Args:
-        work: Drives the app's runs.
-    """
-    app = work.app
+def app_server(tasks: RunTasks, sessions: Sessions) -> McpServer:
+    """Build the server for the app of these tasks."""
+    app = tasks.app
     guided = [
         McpTool(
             name=sequential_thinking.THINKING,
@@ -50,10 +47,10 @@ def app_server(work: RunWork, sessions: Sessions) -> McpServer:
             call=lambda arguments, context: sessions.manage(arguments, context.thinker),
         ),
     ]
-    tools = [*guided, *run_tools(work), page_tool(app)]
+    tools = [*guided, *run_tools(tasks), page_tool(app)]
     if app.rights.describes_briefly:
         tools = map(_describe_briefly, tools)
-    return McpServer(tools, sessions, app.strategies, work.tasks if app.rights.has_model else None)
+    return McpServer(tools, sessions, app.strategies, tasks if app.rights.has_model else None)
 
 
 def _describe_briefly(tool: McpTool) -> McpTool:

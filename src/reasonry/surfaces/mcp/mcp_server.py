@@ -22,7 +22,7 @@ from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
 from .frames import INTERNAL_ERROR, INVALID_PARAMS, RefusedError, read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
-from .run_tasks import TASK_METHODS, TASKS, RunTasks
+from .run_tasks import TASK_METHODS, TASKS, RunTasks, TaskParams, check_takes_tasks
 from .tools import (
     CallContext,
     Document,
@@ -139,6 +139,7 @@ class McpServer:
             "resources/read": (ResourceParams, self._read_resource),
             "prompts/list": (ListParams, self._list_prompts),
             "prompts/get": (PromptParams, self._get_prompt),
+            **{name: (TaskParams, handler) for name, handler in (tasks.methods if tasks else {}).items()},
         }
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:
@@ -148,8 +149,8 @@ class McpServer:
             RefusedError: The parameters have another form, or the client lacks a required capability.
             NotFoundError: A named object does not exist; for tools, `choices` has the names.
         """
-        if method in TASK_METHODS and self.tasks is not None:
-            return await self.tasks.answer(method, params, context)
+        if method in TASK_METHODS:
+            check_takes_tasks(context)
         form, handler = self.methods[method]
         return await handler(read_params(form, params), context)
 

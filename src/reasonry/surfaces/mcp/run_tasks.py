@@ -10,7 +10,7 @@ Rule 3: an ended task stays ended, unless a separate call resumes its run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
@@ -122,37 +122,26 @@ class RunTasks:
     """
 
     def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
-        self._app, self._drives = app, supervisor is None
+        self.app, self._drives = app, supervisor is None
         self.supervisor = supervisor or Supervisor(app)
-
-    async def answer(self, method: str, params: Document, context: CallContext) -> Document:
-        """Return the result of a method in `TASK_METHODS`. Raises like `McpServer.answer`."""
-        _check_takes_tasks(context)
-        wanted = read_params(TaskParams, params)
-        match method:
-            case "tasks/get":
-                return await self.read(wanted.task_id, can_ask=context.can_ask)
-            case "tasks/update":
-                await self._update(wanted.task_id, wanted.input_responses)
-            case _:
-                await self._cancel(wanted.task_id)
-        return {}
+        self.methods = dict(zip(TASK_METHODS, (self._get, self._update, self._cancel), strict=True))
+        """The methods of `TASK_METHODS`. Their parameters are `TaskParams`."""
 
     # -- begun
 
     async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
         """Accept a run as a task, and return the task once durable. `can_ask` lets the run ask its user."""
-        order, performers = await self._app.receive(request)
+        order, performers = await self.app.receive(request)
         if can_ask and order.strategy == INQUIRER:
             parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
             asking = replace(request, strategy=INQUIRER, participants=parts)
-            order, performers = await self._app.receive(asking)
-        run_id, _ = await self.supervisor.start(self._app, order, performers, job=JobOptions())
+            order, performers = await self.app.receive(asking)
+        run_id, _ = await self.supervisor.start(self.app, order, performers, job=JobOptions())
         return TaskDocument(await self.read(run_id))
 
     async def resume(self, run_id: str, participants: Participants, budget: Budget | None) -> TaskDocument:
         """Resume a run as a task; see `Supervisor.resume`."""
-        await self.supervisor.resume(self._app, run_id, participants, budget, job=JobOptions())
+        await self.supervisor.resume(self.app, run_id, participants, budget, job=JobOptions())
         return TaskDocument(await self.read(run_id))
 
     async def _attend(self, run_id: str) -> None:
@@ -163,11 +152,14 @@ class RunTasks:
 
     # -- looked at
 
+    async def _get(self, wanted: TaskParams, context: CallContext) -> Document:
+        return await self.read(wanted.task_id, can_ask=context.can_ask)
+
     async def listen(
         self, id: Any, params: Document, context: CallContext
     ) -> AsyncGenerator[tuple[str, Document]]:
         """Yield messages about tasks until all have ended. `id` is the id of the client's request."""
-        _check_takes_tasks(context)
+        check_takes_tasks(context)
         wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
         shown, left = dict[str, Document](), list[str]()
         for run_id in map(str, wanted):
@@ -202,7 +194,7 @@ class RunTasks:
             if not row.paused and row.outcome != "waiting":
                 await self._attend(run_id)
             return _task(row, "working", _message(run) if run is not None else "")
-        document = (await self._app.engine.result(run_id)).document(nodes=False)
+        document = (await self.app.engine.result(run_id)).document(nodes=False)
         message = present.end_text(document)
         if row.status == "cancelled":
             return _task(row, "cancelled", message)
@@ -211,31 +203,35 @@ class RunTasks:
 
     # -- steered
 
-    async def _cancel(self, run_id: str) -> None:
+    async def _cancel(self, wanted: TaskParams, context: CallContext) -> Document:
         """Cancel a task. An ended task stays unchanged."""
+        run_id = wanted.task_id
         row, _, question = await self._settle(run_id)
         while question is not None:
             await self._stop(run_id, question, "cancelled", BY_USER)
             row, _, question = await self._settle(run_id)
         if row.status == "active":
             with suppress(ConflictError):
-                await self.supervisor.cancel(self._app, run_id)
+                await self.supervisor.cancel(self.app, run_id)
+        return {}
 
-    async def _update(self, run_id: str, replies: Mapping[str, ElicitReply]) -> None:
+    async def _update(self, wanted: TaskParams, context: CallContext) -> Document:
         """Accept the user's reply to the open question of a task. Other keys are ignored."""
+        run_id, replies = wanted.task_id, wanted.input_responses
         _, _, question = await self._settle(run_id)
         while question is not None and (reply := replies.get(question.key)) is not None:
             if reply.action != "accept":
                 await self._stop(run_id, question, "declined", f"the user declined: {question.message}")
             elif question.raised:
                 with suppress(ConflictError):
-                    await self.supervisor.resume(self._app, run_id, None, question.raised, job=JobOptions())
+                    await self.supervisor.resume(self.app, run_id, None, question.raised, job=JobOptions())
             else:
                 await self._answer(run_id, question.key, str((reply.content or {}).get("answer", "")))
             # If another client holds the run, the question is still open.
             await asyncio.sleep(RETRY_S)
             _, _, question = await self._settle(run_id)
         await self._attend(run_id)
+        return {}
 
     async def _settle(
         self, run_id: str, *, can_ask: bool = True
@@ -246,7 +242,7 @@ class RunTasks:
             is_met = row.outcome == "stopped" and row.reason in _LIMITS
             if row.status != "active" and not is_met:
                 return row, None, None
-            read = await self._app.engine.read(run_id, whole=False)
+            read = await self.app.engine.read(run_id, whole=False)
             question = _question_of(read.row, read.run, read.chain.seq)
             if question is None:
                 return read.row, read.run, None
@@ -261,7 +257,7 @@ class RunTasks:
             await asyncio.sleep(RETRY_S)
 
     async def _row(self, run_id: str) -> RunRow:
-        row = await self._app.store.run(run_id)
+        row = await self.app.store.run(run_id)
         if not row.unattended:
             raise NotFoundError(f"run {run_id} is no task; `coach` shows and resumes it", run_id=run_id)
         return row
@@ -269,7 +265,7 @@ class RunTasks:
     async def _stop(self, run_id: str, question: UserQuestion, reason: str, detail: str) -> None:
         """Stop a run that waits for its user. Its task cannot continue."""
         with suppress(ConflictError):
-            async with self._app.engine.open(run_id) as opened:
+            async with self.app.engine.open(run_id) as opened:
                 if _question_of(opened.row, opened.run, opened.chain.seq) != question:
                     return
                 await opened.stop(reason, detail)
@@ -277,7 +273,7 @@ class RunTasks:
     async def _answer(self, run_id: str, key: str, text: str) -> None:
         """Give a run its user's reply once, and let it continue."""
         with suppress(ConflictError):
-            async with self._app.engine.open(run_id) as opened:
+            async with self.app.engine.open(run_id) as opened:
                 at_ms = max(opened.run.snapshot.at_ms, 0)
                 await opened.take_answers(result_events(opened.run, {key: text}, at_ms))
                 await opened.reopen(job=JobOptions())
@@ -315,7 +311,7 @@ def about_subscription(id: Any) -> Document:
     return {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
 
 
-def _check_takes_tasks(context: CallContext) -> None:
+def check_takes_tasks(context: CallContext) -> None:
     """Raise a RefusedError unless a client declares support for tasks."""
     if not context.takes_tasks:
         data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}

@@ -20,9 +20,9 @@ from ..present import masked_output
 from ..signals import on_ending
 from . import frames
 from .connection import Connection
-from .driven import RunWork
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
+from .run_tasks import RunTasks
 from .stdio_transport import StdioTransport, write_whole
 from .tools import Document
 
@@ -84,11 +84,11 @@ def main(
 
     async def serve() -> None:
         async with app:
-            work = RunWork(agents)
+            tasks = RunTasks(agents)
             try:
-                await run_stdio(app_server(work, app.sessions()), environ)
+                await run_stdio(app_server(tasks, app.sessions()), environ)
             finally:
-                await work.tasks.supervisor.drain(_LET_GO_S)
+                await tasks.supervisor.drain(_LET_GO_S)
 
     with masked_output(environ):
         asyncio.run(serve())

@@ -90,7 +90,8 @@ class StdioTransport:
                 write_whole(self._sink, line)
                 self._tell(self._count_written, len(line))
         except OSError:
-            self._tell(self._lose_sink)
+            self._may_read.set()
+            self._tell(self._end)
 
     # -- the event loop
 
@@ -98,10 +99,6 @@ class StdioTransport:
         self._waiting -= count
         if self._waiting == 0:
             self._may_read.set()
-
-    def _lose_sink(self) -> None:
-        self._may_read.set()
-        self._end()
 
     def _end(self) -> None:
         if not self._ended:
