@@ -58,10 +58,10 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     if not settings.allowed_hosts and not is_loopback(settings.host):
         # Every request needs a token, which pages of other sites lack. The names of the machine are unknown.
         return
-    raise UsageError(
-        "this server does not have this host name; its operator can allow the name (REASONRY_ALLOWED_HOSTS)",
-        code="misdirected_host",
+    message = (
+        "this server does not have this host name; its operator can allow the name (REASONRY_ALLOWED_HOSTS)"
     )
+    raise UsageError(message, code="misdirected_host")
 
 
 def check_origin(headers: Mapping[str, str]) -> None:
@@ -92,7 +92,6 @@ def find_principal(tokens: Mapping[bytes, str], path: str, authorization: str | 
 
     Args:
         tokens: Principals by the digest of their token.
-        authorization: The header of this name.
 
     Raises:
         UsageError: `unauthorized`: tokens are set, and the request has no valid token.

@@ -38,7 +38,6 @@ class RequestContext(NamedTuple):
         principal: `OPERATOR`, or a name with a token.
         app: The app with the principal's view of the store and the rights of a request.
         sessions: The sessions of the same store.
-        request: The request.
     """
 
     principal: str
@@ -79,15 +78,13 @@ class Wiring:
         """The reason why the server could not start or failed to end."""
         self.mcp: Any = None
         """The handler of MCP requests while the server runs."""
-        for name, about, value in (
-            ("requests_in_flight", "Requests in work.", self.in_flight.total),
-            ("store_up", "1 while the store answers.", lambda: self.health.writes.is_up),
-            ("streams_open", "Event streams.", lambda: self._streams.total()),
-        ):
-            self.metrics.watch(f"reasonry_{name}", about, value)
-        self.metrics.follow(app.engine.policy, self.supervisor, self.health)
         self._worker: Worker | None = None
         self._streams = Counter[str]()
+        watch = self.metrics.watch
+        watch("reasonry_requests_in_flight", "Requests in work.", self.in_flight.total)
+        watch("reasonry_store_up", "1 while the store answers.", lambda: self.health.writes.is_up)
+        watch("reasonry_streams_open", "Event streams.", self._streams.total)
+        self.metrics.follow(app.engine.policy, self.supervisor, self.health)
         self._parts: dict[str, tuple[App, Sessions]] = {}
 
     def context(self, request: Request) -> RequestContext:

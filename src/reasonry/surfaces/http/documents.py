@@ -99,10 +99,8 @@ async def read_json(request: Request) -> Any:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # A page of another site cannot send this type unasked.
-        raise UsageError(
-            "send the body as JSON, with the header Content-Type: application/json",
-            code="unsupported_media_type",
-        )
+        message = "send the body as JSON, with the header Content-Type: application/json"
+        raise UsageError(message, code="unsupported_media_type")
     try:
         document = _decode(await request.body())
         if _is_deeper(document, MAX_DEPTH):

@@ -232,11 +232,8 @@ def _listen(settings: ServerSettings) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError, UnicodeError) as error:
-        why = (
-            f"cannot listen at {host[:100]} port {port}: {getattr(error, 'strerror', None) or error}".rstrip(
-                "."
-            )
-        )
+        why = str(getattr(error, "strerror", None) or error).rstrip(".")
+        why = f"cannot listen at {host[:100]} port {port}: {why}"
         if getattr(error, "errno", None) == errno.EADDRINUSE:
             why = f"port {port} is in use"
         raise UsageError(f"{why}; choose another with --port (0 = any free port)", option="port") from None

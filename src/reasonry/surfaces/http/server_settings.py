@@ -80,11 +80,8 @@ class ServerSettings(Struct, frozen=True, kw_only=True):
         for option, hosts in (("host", (self.host,)), ("allowed_hosts", sorted(self.allowed_hosts))):
             for host in hosts:
                 if not (self.tokens or is_loopback(host)):
-                    raise UsageError(
-                        f"{host} can be reached from other machines, so tokens must be set: {TOKENS} or "
-                        "--tokens-file",
-                        option=option,
-                    )
+                    needed = f"tokens must be set: {TOKENS} or --tokens-file"
+                    raise UsageError(f"{host} can be reached from other machines, so {needed}", option=option)
 
     def usd_a_day_of(self, principal: str) -> float | None:
         """Return a principal's daily limit in dollars, or None for no limit."""

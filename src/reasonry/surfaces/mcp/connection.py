@@ -63,11 +63,7 @@ class Envelope(Struct, frozen=True):
 
 
 class Connection:
-    """A client's conversation.
-
-    Args:
-        send: Sends a line to the client.
-    """
+    """A client's conversation."""
 
     def __init__(self, server: McpServer, send: Callable[[bytes], None]) -> None:
         self._server = server

@@ -38,7 +38,7 @@ class _Request(Struct):
 
 
 class RefusedError(Exception):
-    """A request answered with a protocol error.
+    """A request answered with a protocol error, without secrets.
 
     Attributes:
         code: The JSON-RPC code.
@@ -47,9 +47,7 @@ class RefusedError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
+        self.code, self.message, self.data = code, SECRETS.mask(message), SECRETS.mask_data(data)
 
 
 def read_params(form: type[T], params: dict[str, Any]) -> T:
@@ -150,9 +148,8 @@ def result(id: Any, encoded: bytes) -> bytes:
 
 def error(id: Any, refusal: RefusedError) -> bytes:
     """Return the line of an error reply."""
-    body: dict[str, Any] = {"code": refusal.code, "message": SECRETS.mask(refusal.message)}
-    if refusal.data is not None:
-        body["data"] = SECRETS.mask_data(refusal.data)
+    data = {} if refusal.data is None else {"data": refusal.data}
+    body = {"code": refusal.code, "message": refusal.message, **data}
     return _encode({"jsonrpc": "2.0", "id": id, "error": body}) + b"\n"
 
 

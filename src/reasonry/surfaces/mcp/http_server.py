@@ -17,7 +17,6 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from ...errors import ReasonryError
-from ...masking import SECRETS
 from .connection import STATELESS_VERSION
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, protocol_error, server_info
@@ -41,7 +40,6 @@ def sdk_server(
     Args:
         server_for: Returns our server for the principal of an HTTP request.
         context_for: Returns the context of the caller.
-        has_tasks: Whether these servers have tasks.
     """
 
     async def answer(context: RequestContext, _: Any) -> Any:
@@ -113,5 +111,4 @@ def _protocol_errors() -> Generator[None]:
         yield
     except (RefusedError, ReasonryError) as error:
         refusal = protocol_error(error)
-        message, data = SECRETS.mask(refusal.message), SECRETS.mask_data(refusal.data)
-        raise MCPError(code=refusal.code, message=message, data=data) from error
+        raise MCPError(code=refusal.code, message=refusal.message, data=refusal.data) from error

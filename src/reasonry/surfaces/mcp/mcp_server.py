@@ -115,8 +115,6 @@ class McpServer:
     Attributes:
         guard: Makes the context manager around each tool call, which may cancel the call.
         watch: Called after every successful tool call: tool, arguments, document.
-        methods: The methods of `answer`.
-        tasks: The runs that are tasks, if tasks are supported.
     """
 
     def __init__(
@@ -158,10 +156,8 @@ class McpServer:
         """Return the result of the call, or a task in its place."""
         tool = self.tools.get(wanted.name)
         if tool is None:
-            raise NotFoundError(
-                f"Unknown tool {wanted.name[:200]!r}; there are: {', '.join(self.tools)}",
-                choices=list(self.tools),
-            )
+            message = f"Unknown tool {wanted.name[:200]!r}; there are: {', '.join(self.tools)}"
+            raise NotFoundError(message, choices=list(self.tools))
         arguments = wanted.arguments or {}
         try:
             async with self.guard():
@@ -184,16 +180,13 @@ class McpServer:
         """Return every strategy, and the latest sessions."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
-            {
-                "uri": STRATEGY_URI + strategy.name,
-                "name": strategy.name,
-                "title": strategy.title,
-                "description": strategy.summary,
-                "mimeType": _JSON,
-            }
-            for strategy in self._strategies.values()
+            _listing(STRATEGY_URI + each.name, each.name, each.summary, each.title)
+            for each in self._strategies.values()
         ]
-        sessions = [_session_listing(session) for session in found["sessions"]]
+        sessions = [
+            _listing(SESSION_URI + each["session_id"], each["session_id"], _about(each))
+            for each in found["sessions"]
+        ]
         return {"resources": [*([PAGE_LISTING] if context.shows_pages else []), *strategies, *sessions]}
 
     async def _list_templates(self, _: ListParams, context: CallContext) -> Document:
@@ -204,21 +197,19 @@ class McpServer:
         return {"resourceTemplates": [{**form, "mimeType": _JSON} for form in (strategy, session)]}
 
     async def _read_resource(self, params: ResourceParams, context: CallContext) -> Document:
-        if params.uri == PAGE_URI:
+        uri = params.uri
+        name = unquote(uri.removeprefix(STRATEGY_URI)) if uri.startswith(STRATEGY_URI) else ""
+        if uri == PAGE_URI:
             return {"contents": [read_page_resource()]}
-        document = await self._read_document(params.uri)
-        text = msgspec.json.encode(document).decode()
-        return {"contents": [{"uri": params.uri, "mimeType": _JSON, "text": text}]}
-
-    async def _read_document(self, uri: str) -> Document:
-        if uri.startswith(STRATEGY_URI):
-            strategy = self._strategies.get(unquote(uri.removeprefix(STRATEGY_URI)))
-            if strategy is not None:
-                return describe(strategy)
+        if name in self._strategies:
+            document = describe(self._strategies[name])
         elif uri.startswith(SESSION_URI):
             session_id = uri.removeprefix(SESSION_URI)
-            return await self._sessions.export({"session_id": session_id, "format": "json"})
-        raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
+            document = await self._sessions.export({"session_id": session_id, "format": "json"})
+        else:
+            raise NotFoundError(f"No resource at {uri[:200]!r}", uri=uri[:200])
+        text = msgspec.json.encode(document).decode()
+        return {"contents": [{"uri": uri, "mimeType": _JSON, "text": text}]}
 
     async def _list_prompts(self, _: ListParams, context: CallContext) -> Document:
         problem = {"name": "problem", "description": "The problem to think about.", "required": False}
@@ -247,14 +238,13 @@ class McpServer:
         }
 
 
-def _session_listing(session: Document) -> Document:
-    listing = {
-        "uri": SESSION_URI + session["session_id"],
-        "name": session["session_id"],
-        "description": f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": "),
-        "mimeType": _JSON,
-    }
-    return {key: value for key, value in listing.items() if value}
+def _listing(uri: str, name: str, description: str, title: str = "") -> Document:
+    members = {"uri": uri, "name": name, "title": title, "description": description, "mimeType": _JSON}
+    return {key: value for key, value in members.items() if value}
+
+
+def _about(session: Document) -> str:
+    return f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": ")
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:

@@ -30,14 +30,11 @@ class CallContext:
 
     Args:
         thinker: The sessions of the connection, or None if calls share none.
-        report: Reports progress.
         runs: The runs that the connection has started, resumed or answered, the latest last.
-        shows_pages: Whether the client shows pages of tools.
         page_url: The address of the server's page, to which `#/runs/ID` is added, if there is one.
         ends_when_left: Whether an abandoned call ends the run that it started.
         patience_s: The longest call for a client without support for progress. None means as long as its run.
         takes_tasks: Whether the client accepts a task in place of a result.
-        can_ask: Whether the client can ask its user.
     """
 
     thinker: Thinker | None = None
@@ -106,15 +103,8 @@ def or_error(schema: Mapping[str, Any]) -> Document:
 
     Clients validate error results against the schema, too.
     """
-    error = {
-        "type": "object",
-        "properties": {
-            "code": {"type": "string"},
-            "message": {"type": "string"},
-            "retryable": {"type": "boolean"},
-        },
-        "required": ["code", "message", "retryable"],
-    }
+    members = {"code": {"type": "string"}, "message": {"type": "string"}, "retryable": {"type": "boolean"}}
+    error = {"type": "object", "properties": members, "required": [*members]}
     widened = {key: value for key, value in schema.items() if key != "required"}
     widened["properties"] = {**schema.get("properties", {}), "error": error}
     widened["anyOf"] = [{"required": list(schema.get("required", ()))}, {"required": ["error"]}]
