@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import openai
+from pydantic import BaseModel
 
 from ....servers import ChatRequest, ModelServer
 from ..serving import Serving, serve_in_thread
 
-CITY = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "letters": {"type": "integer"}},
-    "required": ["city", "letters"],
-    "additionalProperties": False,
-}
+
+class City(BaseModel):
+    """A form of an answer."""
+
+    city: str
+    letters: int
+
+
 WEATHER: dict[str, Any] = {
     "name": "get_weather",
     "description": "Today's weather.",
@@ -24,6 +28,7 @@ WEATHER: dict[str, Any] = {
 }
 CHAT_TOOLS: Any = [{"type": "function", "function": WEATHER}]
 RESPONSE_TOOLS: Any = [{"type": "function", **WEATHER}]
+SMALL = "chain_of_thought@small"
 ASK: Any = [{"role": "user", "content": "Where is it warm?"}]
 
 
@@ -45,6 +50,12 @@ def reply(request: ChatRequest) -> Any:
     return None
 
 
+def outputs_of(response: Any) -> list[Any]:
+    """Return a result for each call that a response asks for."""
+    calls = [item.call_id for item in response.output if item.type == "function_call"]
+    return [{"type": "function_call_output", "call_id": call, "output": "sunny"} for call in calls]
+
+
 class Talk:
     """What a test needs to talk to a server.
 
@@ -64,6 +75,26 @@ class Talk:
         client = openai.OpenAI(base_url=f"{self.serving.url}/v1", api_key=token, http_client=http, **options)
         self._clients.append(client)
         return client
+
+    @cached_property
+    def usual(self) -> openai.OpenAI:
+        """The client of most tests."""
+        return self.client()
+
+    @property
+    def prompt(self) -> str:
+        """The last message that the model has had."""
+        return self.model.bodies[-1]["messages"][-1]["content"]
+
+    def chat(
+        self, model: str = SMALL, messages: Any = ASK, client: openai.OpenAI | None = None, **options: Any
+    ) -> Any:
+        """Return a completion, or its chunks."""
+        return (client or self.usual).chat.completions.create(model=model, messages=messages, **options)
+
+    def respond(self, asked: Any, model: str = SMALL, **options: Any) -> Any:
+        """Return a response, or its events."""
+        return self.usual.responses.create(model=model, input=asked, **options)
 
     def close(self) -> None:
         """Close the clients."""

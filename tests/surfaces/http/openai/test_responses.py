@@ -7,82 +7,64 @@ from typing import Any
 
 import openai
 import pytest
-from pydantic import BaseModel
 
 from ....servers import ModelServer
-from .talking import RESPONSE_TOOLS, Talk, reply, talking
+from .talking import RESPONSE_TOOLS, SMALL, City, Talk, outputs_of, reply, talking
 
 
-class City(BaseModel):
-    """A form of an answer."""
-
-    city: str
-    letters: int
+def quoted_in(prompt: str) -> list[str]:
+    """Return the conversation that a prompt quotes."""
+    return [line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> ")]
 
 
 def test_a_response_has_the_thoughts_as_a_summary_and_then_the_answer(talk: Talk) -> None:
-    client = talk.client()
-    whole: Any = client.responses.create(
-        model="chain_of_thought@small", input="Which capital?", instructions="Brief."
-    )
-    assert "> Brief." in talk.model.bodies[-1]["messages"][-1]["content"]
+    whole = talk.respond("Which capital?", instructions="Brief.")
+    assert "> Brief." in talk.prompt
     reasoning, message = whole.output
     assert "\n\nThe north has a capital." in reasoning.summary[0].text
     assert (message.content[0].text, whole.output_text, whole.status) == ("Oslo", "Oslo", "completed")
     assert whole.usage.input_tokens + whole.usage.output_tokens == whole.usage.total_tokens
-    with client.responses.stream(model="chain_of_thought@small", input="Which capital?") as events:
+    with talk.usual.responses.stream(model=SMALL, input="Which capital?") as events:
         seen: list[Any] = list(events)
         final = events.get_final_response()
-    assert [event.sequence_number for event in seen if hasattr(event, "sequence_number")] == list(
-        range(len(seen))
-    )
+    numbers = [event.sequence_number for event in seen if hasattr(event, "sequence_number")]
+    assert numbers == [*range(len(seen))]
     pieces = [event.delta for event in seen if event.type == "response.reasoning_summary_text.delta"]
     assert "".join(pieces) == final.output[0].summary[0].text  # pyright: ignore
     assert final.output_text == "Oslo"
 
 
 def test_a_response_goes_on_from_an_earlier_one(talk: Talk) -> None:
-    client = talk.client()
-    first = client.responses.create(model="chain_of_thought@small", input="Which capital?")
-    second = client.responses.create(
-        model="chain_of_thought@small", input="And why?", previous_response_id=first.id
-    )
-    client.responses.create(model="chain_of_thought@small", input="Sure?", previous_response_id=second.id)
-    prompt = talk.model.bodies[-1]["messages"][-1]["content"]
-    assert prompt.startswith("Problem: Sure?\n")
+    first = talk.respond("Which capital?")
+    second = talk.respond("And why?", previous_response_id=first.id)
+    talk.respond("Sure?", previous_response_id=second.id)
+    assert talk.prompt.startswith("Problem: Sure?\n")
     said = ["user: Which capital?", "assistant: Oslo", "user: And why?", "assistant: Oslo"]
-    quoted = [line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> ")]
-    assert quoted == [f"user (earlier): {said[0]}", *said[1:]]
+    assert quoted_in(talk.prompt) == [f"user (earlier): {said[0]}", *said[1:]]
     with pytest.raises(openai.BadRequestError) as caught:
-        client.responses.create(model="chain_of_thought@small", input="x", previous_response_id="resp_gone")
+        talk.respond("x", previous_response_id="resp_gone")
     assert (caught.value.param, caught.value.code) == ("previous_response_id", "previous_response_not_found")
 
 
 def test_reasoning_that_comes_back_is_left_out(talk: Talk) -> None:
     thought = {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "secret"}]}
     items: Any = [{"role": "user", "content": "Hi."}, thought, {"role": "user", "content": "Which capital?"}]
-    talk.client().responses.create(model="chain_of_thought@small", input=items)
+    talk.respond(items)
     assert "secret" not in str(talk.model.bodies[-1])
 
 
 def test_a_response_is_in_the_form_that_is_wanted_and_as_short(talk: Talk) -> None:
-    client = talk.client()
-    parsed = client.responses.parse(model="chain_of_thought@small", input="Which?", text_format=City)
+    parsed = talk.usual.responses.parse(model=SMALL, input="Which?", text_format=City)
     assert parsed.output_parsed == City(city="Oslo", letters=4)
-    cut = client.responses.create(
-        model="chain_of_thought@small", input="Which, at length?", max_output_tokens=4
-    )
-    assert (cut.status, cut.incomplete_details and cut.incomplete_details.reason) == (
-        "incomplete",
-        "max_output_tokens",
-    )
+    cut = talk.respond("Which, at length?", max_output_tokens=4)
+    assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
 
 
 def test_a_format_whose_schema_cannot_be_used_is_named_as_responses_name_it(talk: Talk) -> None:
     for schema in ({"type": "x"}, None):
         text: Any = {"format": {"type": "json_schema", "name": "City", "schema": schema}}
         with pytest.raises(openai.BadRequestError) as caught:
-            talk.client().responses.create(model="chain_of_thought@small", input="Which?", text=text)
+            talk.respond("Which?", text=text)
         assert caught.value.param == "text.format"
 
 
@@ -94,43 +76,40 @@ def test_a_response_of_which_nothing_comes_says_why(talk: Talk) -> None:
 
 
 def test_a_response_that_a_limit_stopped_goes_on_with_its_best_text(talk: Talk) -> None:
-    client, limit = talk.client(), {"reasonry": {"budget": {"calls": 1, "closes": False}}}
-    first = client.responses.create(model="refine@small", input="Which capital?", extra_body=limit)
+    limit = {"reasonry": {"budget": {"calls": 1, "closes": False}}}
+    first = talk.respond("Which capital?", model="refine@small", extra_body=limit)
     assert (first.status, first.output_text) == ("incomplete", "Oslo")
-    client.responses.create(model="chain_of_thought@small", input="And why?", previous_response_id=first.id)
-    assert "> assistant: Oslo" in talk.model.bodies[-1]["messages"][-1]["content"]
+    talk.respond("And why?", previous_response_id=first.id)
+    assert "> assistant: Oslo" in talk.prompt
 
 
 def test_a_response_is_kept_read_again_and_deleted_with_its_run(talk: Talk) -> None:
-    client = talk.client()
-    first: Any = client.responses.create(model="chain_of_thought@small", input="Which capital?")
+    first = talk.respond("Which capital?")
     paid = talk.calls
-    again: Any = client.responses.retrieve(first.id)
+    again: Any = talk.usual.responses.retrieve(first.id)
     assert (again.id, again.status, again.output_text) == (first.id, "completed", "Oslo")
     assert [item.to_dict() for item in again.output] == [item.to_dict() for item in first.output]
     assert (again.model, again.usage, again.reasonry) == (first.model, first.usage, first.reasonry)
     assert talk.calls == paid
-    client.responses.delete(first.id)
+    talk.usual.responses.delete(first.id)
     for response_id in (first.id, "resp_x", "resp_" + "0" * 32):
         with pytest.raises(openai.NotFoundError):
-            client.responses.retrieve(response_id)
+            talk.usual.responses.retrieve(response_id)
         with pytest.raises(openai.NotFoundError):
-            client.responses.delete(response_id)
+            talk.usual.responses.delete(response_id)
     assert talk.serving.client().get(f"/api/runs/{first.reasonry['runs'][0]['run_id']}").status_code == 404
 
 
 def test_a_response_in_the_background_is_looked_at_until_it_has_come() -> None:
     with ModelServer(reply=reply, latency_ms=300) as model, talking(model) as talk:
         client = talk.client()
-        asked = client.responses.create(
-            model="chain_of_thought@small", input="Which capital?", background=True
-        )
+        asked = talk.respond("Which capital?", background=True)
         assert (asked.status, asked.background, asked.output) == ("queued", True, [])
         while (found := client.responses.retrieve(asked.id)).status in ("queued", "in_progress"):
             assert found.output == []
             time.sleep(0.02)
         assert (found.status, found.output_text) == ("completed", "Oslo")
-        other = client.responses.create(model="chain_of_thought@small", input="And?", background=True)
+        other = talk.respond("And?", background=True)
         assert client.responses.cancel(other.id).status == "cancelled"
         with pytest.raises(openai.ConflictError):
             client.responses.cancel(other.id)
@@ -139,7 +118,7 @@ def test_a_response_in_the_background_is_looked_at_until_it_has_come() -> None:
 def test_a_response_whose_client_hung_up_is_read_without_resuming_its_run() -> None:
     with ModelServer(reply=reply, latency_ms=600) as model, talking(model) as talk:
         client = talk.client()
-        asked: Any = client.responses.create(model="chain_of_thought@small", input="Which?", stream=True)
+        asked = talk.respond("Which?", stream=True)
         response_id = next(iter(asked)).response.id
         asked.close()
         while (found := client.responses.retrieve(response_id)).status == "in_progress":
@@ -150,52 +129,35 @@ def test_a_response_whose_client_hung_up_is_read_without_resuming_its_run() -> N
 
 
 def test_a_response_that_asked_for_calls_is_read_again_as_it_was(talk: Talk) -> None:
-    client = talk.client()
-    asked: Any = client.responses.create(model="react@small", input="Where is it warm?", tools=RESPONSE_TOOLS)
+    asked = talk.respond("Where is it warm?", model="react@small", tools=RESPONSE_TOOLS)
     (row,) = talk.serving.client().get("/api/runs", params={"outcome": "waiting"}).json()["runs"]
     assert (row["run_id"], row["resumable"]) == (asked.reasonry["runs"][0]["run_id"], False)
-    kept: Any = client.responses.retrieve(asked.id)
-    calls = [item for item in kept.output if item.type == "function_call"]
-    assert [call.call_id for call in calls] == [
-        item.call_id for item in asked.output if item.type == "function_call"
-    ]
-    outputs: Any = [
-        {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls
-    ]
-    answered: Any = client.responses.create(
-        model="react@small", previous_response_id=asked.id, input=outputs, tools=RESPONSE_TOOLS
-    )
-    again: Any = client.responses.retrieve(answered.id)
+    outputs = outputs_of(talk.usual.responses.retrieve(asked.id))
+    assert outputs == outputs_of(asked)
+    answered = talk.respond(outputs, model="react@small", previous_response_id=asked.id, tools=RESPONSE_TOOLS)
+    again: Any = talk.usual.responses.retrieve(answered.id)
     assert (again.output_text, again.usage) == (answered.output_text, answered.usage)
     assert again.output[0].summary[0].text == answered.output[0].summary[0].text
 
 
 def test_items_of_an_earlier_response_are_known_by_their_ids(talk: Talk) -> None:
-    client = talk.client()
-    first: Any = client.responses.create(model="chain_of_thought@small", input="Which capital?")
+    first = talk.respond("Which capital?")
     items: Any = [{"type": "item_reference", "id": item.id} for item in first.output]
-    asked: Any = [
-        {"role": "user", "content": "Which capital?"},
-        *items,
-        {"role": "user", "content": "And why?"},
-    ]
-    client.responses.create(model="chain_of_thought@small", input=asked)
-    prompt = talk.model.bodies[-1]["messages"][-1]["content"]
-    quoted = [line.removeprefix("> ") for line in prompt.splitlines() if line.startswith("> ")]
-    assert quoted == ["user: Which capital?", "assistant: Oslo"]
+    asked = [{"role": "user", "content": "Which capital?"}, *items, {"role": "user", "content": "And why?"}]
+    talk.respond(asked)
+    assert quoted_in(talk.prompt) == ["user: Which capital?", "assistant: Oslo"]
 
 
 def test_a_call_is_known_by_its_id_when_its_result_comes(talk: Talk) -> None:
-    client, question = talk.client(), {"role": "user", "content": "Where is it warm?"}
-    first: Any = client.responses.create(model="react@small", input=[question], tools=RESPONSE_TOOLS)  # pyright: ignore
-    calls = [item for item in first.output if item.type == "function_call"]
-    assert len(calls) == 2
+    question = {"role": "user", "content": "Where is it warm?"}
+    first = talk.respond([question], model="react@small", tools=RESPONSE_TOOLS)
+    assert len(outputs_of(first)) == 2
     brought: Any = [
         question,
         *({"type": "item_reference", "id": item.id} for item in first.output),
-        *({"type": "function_call_output", "call_id": call.call_id, "output": "sunny"} for call in calls),
+        *outputs_of(first),
     ]
-    second: Any = client.responses.create(model="react@small", input=brought, tools=RESPONSE_TOOLS)
+    second = talk.respond(brought, model="react@small", tools=RESPONSE_TOOLS)
     assert second.output_text == "sunny in 2"
     assert second.reasonry["runs"][0]["run_id"] == first.reasonry["runs"][0]["run_id"]
 
@@ -203,7 +165,5 @@ def test_a_call_is_known_by_its_id_when_its_result_comes(talk: Talk) -> None:
 @pytest.mark.parametrize("name", ["msg_gone", "fc_call_gone", "rs_1", "x", "", f"msg_resp_{'0' * 32}"])
 def test_an_item_that_nobody_knows_is_refused(talk: Talk, name: str) -> None:
     with pytest.raises(openai.BadRequestError, match="send it whole") as caught:
-        talk.client().responses.create(
-            model="chain_of_thought@small", input=[{"type": "item_reference", "id": name}]
-        )
+        talk.respond([{"type": "item_reference", "id": name}])
     assert caught.value.param == "input"
