@@ -87,10 +87,6 @@ def by_form(request: ChatRequest) -> Any:
     """Return data that fits the request's form, or a sentence where it has none, with the answer marked as it asks."""
     chance = random.Random(f"{request.system}\0{request.prompt}\0{request.sample}")
     if request.form is None:
-        answer = chance.randrange(100)
-        return (
-            f"The answer is <answer>{answer}</answer>."
-            if "<answer>" in request.prompt
-            else f"The answer is {answer}."
-        )
+        answer = f"{chance.randrange(100)}"
+        return f"The answer is {f'<answer>{answer}</answer>' if '<answer>' in request.prompt else answer}."
     return fill(request.form, chance, whole=True)

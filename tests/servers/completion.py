@@ -44,21 +44,18 @@ async def complete(
         body: The request in OpenAI's form.
         speech: How the reply is written down.
     """
-    if state.behaviour.samples == "refused" and body.get("n", 1) != 1:
-        error = {"message": _ONE_SAMPLE, "type": "invalid_request_error", "param": "n"}
-        await _refuse(state, call, 400, error, exchange)
-        return
     limit, most = _limit_of(body), state.behaviour.most_output_tokens
+    if state.behaviour.samples == "refused" and body.get("n", 1) != 1:
+        await _refuse(state, call, 400, _ONE_SAMPLE, exchange, param="n")
+        return
     if most is not None and (limit or 0) > most:
         message = f"max_tokens is too large: {limit}. This model supports at most {most} completion tokens."
-        error = {"message": message, "type": "invalid_request_error", "param": "max_tokens"}
-        await _refuse(state, call, 400, error, exchange)
+        await _refuse(state, call, 400, message, exchange, param="max_tokens")
         return
     try:
         fault, said = _composed(state, call, body)
     except Exception as error:  # the caller's own reply function
-        failure = {"message": f"the reply function raised {error!r}", "type": "server_error"}
-        await _refuse(state, call, 500, failure, exchange)
+        await _refuse(state, call, 500, f"the reply function raised {error!r}", exchange)
         return
     usage, keys = _booked(state, call, body, said)
     stated = usage if fault is None else distort_usage(fault.kind, usage)
@@ -81,9 +78,10 @@ async def complete(
 
 
 async def _refuse(
-    state: ServerState, call: Call, status: int, error: dict[str, Any], exchange: Exchange
+    state: ServerState, call: Call, status: int, message: str, exchange: Exchange, **where: str
 ) -> None:
     state.ledger.settle(call, "failed", asyncio.get_running_loop().time())
+    error = {"message": message, "type": "invalid_request_error" if where else "server_error", **where}
     await exchange.send(status, msgspec.json.encode({"error": error}))
 
 

@@ -47,7 +47,8 @@ def _dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _anthropic_message(told: Told, text: str) -> dict[str, Any]:
+def _anthropic_message(told: Told, text: str | None = None) -> dict[str, Any]:
+    text = told.said[0].text if text is None else text
     one, cached = told.said[0], told.figure("prompt_tokens_details", "cached_tokens")
     taken = told.figure("prompt_tokens")
     return {
@@ -67,10 +68,6 @@ def _anthropic_message(told: Told, text: str) -> dict[str, Any]:
     }
 
 
-def _anthropic_whole(told: Told) -> dict[str, Any]:
-    return _anthropic_message(told, told.said[0].text)
-
-
 def _anthropic_events(told: Told) -> Iterator[Event]:
     def event(name: str, **more: Any) -> Event:
         return name, {"type": name, **more}
@@ -86,9 +83,10 @@ def _anthropic_events(told: Told) -> Iterator[Event]:
     yield event("message_stop")
 
 
-def _google_part(told: Told, text: str, *, last: bool) -> dict[str, Any]:
+def _google_part(told: Told, text: str | None = None, *, last: bool = True) -> dict[str, Any]:
     one = told.said[0]
-    content: dict[str, Any] = {"content": {"role": "model", "parts": [{"text": text}]}, "index": 0}
+    parts = [{"text": one.text if text is None else text}]
+    content: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
     if last:
         content["finishReason"] = "SAFETY" if one.refusal else _GOOGLE_STOPS[one.finish]
     return {
@@ -104,15 +102,11 @@ def _google_part(told: Told, text: str, *, last: bool) -> dict[str, Any]:
     }
 
 
-def _google_whole(told: Told) -> dict[str, Any]:
-    return _google_part(told, told.said[0].text, last=True)
-
-
 def _google_events(told: Told) -> Iterator[Event]:
     pieces = pieces_of(told.said[0].text, told.chunk_words) or [""]
     for at, piece in enumerate(pieces, start=1):
         yield "", _google_part(told, piece, last=at == len(pieces))
 
 
-ANTHROPIC = Speech(_anthropic_whole, _anthropic_events)
-GOOGLE = Speech(_google_whole, _google_events)
+ANTHROPIC = Speech(_anthropic_message, _anthropic_events)
+GOOGLE = Speech(_google_part, _google_events)

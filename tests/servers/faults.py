@@ -7,7 +7,7 @@ import gzip
 import re
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,8 @@ HUGE_BYTES = 1_000_000_000
 BOMB_BYTES = 200_000_000
 _BLOCK = b" " * 1_000_000
 DRIP_S = 0.02
+_PAGE = b"<!doctype html><title>Sign in</title><p>Please sign in."
+_GZIP = {"Content-Encoding": "gzip"}
 
 
 class FaultPlan:
@@ -32,20 +34,15 @@ class FaultPlan:
 
     def pick(self, number: int, prompt: str) -> Fault | None:
         """Return the first fault that fits this request; all of them count it."""
-        fitting = [self._fits(at, number, prompt) for at in range(len(self._faults))]
-        return next((self._faults[at][0] for at, fits in enumerate(fitting) if fits), None)
-
-    def _fits(self, at: int, number: int, prompt: str) -> bool:
-        fault, pattern = self._faults[at]
-        if not pattern.search(prompt):
-            return False
-        self._seen[at] += 1
-        conditions = [
-            not fault.requests or number in fault.requests,
-            fault.first is None or self._seen[at] <= fault.first,
-            fault.every is None or self._seen[at] % fault.every == 0,
-        ]
-        return all(conditions)
+        fitting = list[Fault]()
+        for at, (fault, pattern) in enumerate(self._faults):
+            if pattern.search(prompt):
+                self._seen[at] += 1
+                fits = not fault.requests or number in fault.requests
+                fits &= fault.first is None or self._seen[at] <= fault.first
+                fits &= fault.every is None or self._seen[at] % fault.every == 0
+                fitting += [fault] * fits
+        return fitting[0] if fitting else None
 
 
 Perform = Callable[[Exchange, Fault, bytes], Awaitable[None]]
@@ -62,8 +59,18 @@ def _status(status: int, code: str, message: str) -> Perform:
     return perform
 
 
-async def _redirect(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(307, b"", headers={"Location": "http://127.0.0.1:9/v1/chat/completions"})
+def _sends(
+    body: Callable[[Exchange, bytes], bytes],
+    status: int = 200,
+    content_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> Perform:
+    """Send a whole body, which is made of the request and of the right answer."""
+
+    async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
+        await exchange.send(status, body(exchange, whole), content_type, headers)
+
+    return perform
 
 
 async def _reset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -81,25 +88,10 @@ async def _trickle(exchange: Exchange, fault: Fault, whole: bytes) -> None:
         await asyncio.sleep(1)
 
 
-async def _invalid_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(200, whole[: len(whole) // 2])
-
-
 async def _half_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start(length=len(whole))
     await exchange.write(whole[: len(whole) // 2])
     exchange.close()
-
-
-async def _html(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(
-        200, b"<!doctype html><title>Sign in</title><p>Please sign in.", "text/html; charset=utf-8"
-    )
-
-
-async def _wrong_charset(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    broken = whole.replace(b'"content":"', b'"content":"\xff\xfe caf\xe9 ')
-    await exchange.send(200, broken, "application/json; charset=latin-1")
 
 
 async def _huge(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -132,14 +124,6 @@ async def _drip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
         await asyncio.sleep(DRIP_S)
 
 
-async def _gzip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(200, gzip.compress(whole), headers={"Content-Encoding": "gzip"})
-
-
-async def _gzip_bomb(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(200, _bomb(), headers={"Content-Encoding": "gzip"})
-
-
 @cache
 def _bomb() -> bytes:
     packer = zlib.compressobj(1, wbits=zlib.MAX_WBITS | 16)
@@ -160,14 +144,6 @@ async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None
     )
     await asyncio.sleep(0.01)
     exchange.reset()
-
-
-async def _key_in_error(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(401, echo(exchange.key))
-
-
-async def _key_in_200(exchange: Exchange, fault: Fault, whole: bytes) -> None:
-    await exchange.send(200, echo(exchange.key))
 
 
 async def _key_in_event(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -191,17 +167,20 @@ TRANSPORT: dict[str, Perform] = {
     "bad_request": _status(400, "invalid_request_error", "This request cannot be understood."),
     "unauthorized": _status(401, "invalid_api_key", "Incorrect API key provided: sk-wrong-0123456789abcdef."),
     "not_found": _status(404, "model_not_found", "The model does not exist."),
-    "redirect": _redirect,
+    "redirect": _sends(lambda *_: b"", 307, headers={"Location": "http://127.0.0.1:9/v1/chat/completions"}),
     "reset": _reset,
     "hang": _hang,
     "trickle": _trickle,
-    "invalid_body": _invalid_body,
+    "invalid_body": _sends(lambda _, whole: whole[: len(whole) // 2]),
     "half_body": _half_body,
-    "html": _html,
-    "wrong_charset": _wrong_charset,
+    "html": _sends(lambda *_: _PAGE, content_type="text/html; charset=utf-8"),
+    "wrong_charset": _sends(
+        lambda _, whole: whole.replace(b'"content":"', b'"content":"\xff\xfe caf\xe9 '),
+        content_type="application/json; charset=latin-1",
+    ),
     "huge": _huge,
-    "gzip": _gzip,
-    "gzip_bomb": _gzip_bomb,
+    "gzip": _sends(lambda _, whole: gzip.compress(whole), headers=_GZIP),
+    "gzip_bomb": _sends(lambda *_: _bomb(), headers=_GZIP),
     "bad_events": _bad_events,
     "broken_stream": _broken_stream,
     "endless_line": _endless(b"data: ", b"x"),
@@ -209,8 +188,8 @@ TRANSPORT: dict[str, Perform] = {
     "endless_events": _endless(b"", b"data:\n\n"),
     "drip": _drip,
     "late_break": _half_body,
-    "key_in_error": _key_in_error,
-    "key_in_200": _key_in_200,
+    "key_in_error": _sends(lambda exchange, _: echo(exchange.key), 401),
+    "key_in_200": _sends(lambda exchange, _: echo(exchange.key)),
     "key_in_event": _key_in_event,
     "key_in_reason": _key_in_reason,
 }
