@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
 from typing import Any
@@ -14,16 +13,10 @@ from reasonry.surfaces.http.protocol import BoundedProtocol
 
 from .serving import TOKENS, Serving, eventually, in_flight, serve_in_thread
 from .test_sessions_api import begin
-from .wire import Wire
+from .wire import Wire, head, wires
 
 ANA, BEN = f"Authorization: Bearer {TOKENS['ana']}\r\n", f"Authorization: Bearer {TOKENS['ben']}\r\n"
 BODY = b'{"thought": "1", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": false}'
-
-
-def head(server: Serving, line: str, *headers: str) -> bytes:
-    """Return the head of a request."""
-    host = server.url.removeprefix("http://")
-    return f"{line} HTTP/1.1\r\nHost: {host}\r\n{''.join(headers)}\r\n".encode()
 
 
 def posting(server: Serving, *headers: str) -> bytes:
@@ -38,20 +31,6 @@ def followed(server: Serving, token: str | None = None) -> bytes:
     run = server.client(token).post("/api/runs", json=asked).json()["run_id"]
     authorization = "" if token is None else f"Authorization: Bearer {token}\r\n"
     return head(server, f"GET /api/runs/{run}/events", authorization)
-
-
-@contextlib.contextmanager
-def wires(server: Serving, count: int, sent: bytes) -> Any:
-    """Open connections that each send the same."""
-    opened = list[Wire]()
-    try:
-        for _ in range(count):
-            opened.append(Wire(server))
-            opened[-1].send(sent)
-        yield opened
-    finally:
-        for wire in opened:
-            wire.__exit__()
 
 
 def test_bodies_that_come_slowly_take_no_places() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from ..mcp.raw import ENVELOPE, thought
-from ..mcp.task_frames import web_client
+from ..mcp.raw import offer, thought, told
+from ..mcp.task_frames import messages_in, posted, web_client
 from .serving import TOKENS, Serving
 
 MODES = ["legacy", "2026-07-28"]
@@ -33,21 +33,6 @@ async def connected(serving: Serving, mode: str, token: str | None = None) -> As
         yield client
 
 
-def modern(method: str, params: dict[str, Any] | None = None, id: Any = 1, **headers: str) -> dict[str, Any]:
-    """Return the arguments of a POST of a request of 2026-07-28."""
-    params = {**(params or {}), "_meta": dict(ENVELOPE)}
-    named = {"mcp-name": params["name"]} if "name" in params else {}
-    given = {
-        "accept": JSON_OR_EVENTS,
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": method,
-        **named,
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
-    return {"url": "/mcp", "json": body, "headers": given}
-
-
 def think(**changed: Any) -> dict[str, Any]:
     return {"name": "sequentialthinking", "arguments": thought(**changed)}
 
@@ -56,20 +41,15 @@ def think(**changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode: str) -> None:
     async with connected(serving, mode) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} == {
-            "coach",
-            "sequentialthinking",
-            "sessions",
-            "show",
-            "solve",
-        }
-        first = (await client.call_tool("sequentialthinking", thought())).structured_content
-        other = (await client.call_tool("sequentialthinking", thought())).structured_content
+        names = sorted(tool.name for tool in (await client.list_tools()).tools)
+        assert names == ["coach", "sequentialthinking", "sessions", "show", "solve"]
+        first = await told(client, "sequentialthinking", thought())
+        other = await told(client, "sequentialthinking", thought())
         is_connected = mode == "legacy"
         assert (first["sessionId"] == other["sessionId"]) is is_connected
-        second = await client.call_tool("sequentialthinking", {**thought(2), "sessionId": first["sessionId"]})
-        assert second.structured_content["thoughtHistoryLength"] == 2
-        third = (await client.call_tool("sequentialthinking", thought(3))).structured_content
+        second = await told(client, "sequentialthinking", thought(2, sessionId=first["sessionId"]))
+        assert second["thoughtHistoryLength"] == 2
+        third = await told(client, "sequentialthinking", thought(3))
         if is_connected:
             assert (third["sessionId"], third.get("notices")) == (first["sessionId"], None)
         else:
@@ -85,7 +65,7 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
         assert [one["thought_number"] for one in kept["thoughts"]] == ([1, 2, 3] if is_connected else [1, 2])
         lesson = await client.get_prompt("react", {"problem": "why?"})
         assert "why?" in lesson.messages[0].content.text
-        shown = (await client.call_tool("show", {"id": first["sessionId"]})).structured_content
+        shown = await told(client, "show", {"id": first["sessionId"]})
         assert shown["url"] == f"{serving.url}/#/sessions/{first['sessionId']}"
         assert "path" not in shown
 
@@ -96,14 +76,12 @@ async def test_two_connections_of_a_handshake_version_have_a_session_each(servin
         sessions = [set[str](), set[str]()]
         for number in (1, 2, 3):
             for own, client in zip(sessions, (ana, ben), strict=True):
-                reply = (await client.call_tool("sequentialthinking", thought(number))).structured_content
+                reply = await told(client, "sequentialthinking", thought(number))
                 assert "notices" not in reply
                 own.add(reply["sessionId"])
         assert (len(sessions[0]), len(sessions[1]), len(sessions[0] | sessions[1])) == (1, 1, 2)
-        begun = (
-            await ana.call_tool("coach", {"action": "start", "problem": "What is 6 * 7?"})
-        ).structured_content
-        status = (await ana.call_tool("coach", {"action": "status"})).structured_content
+        begun = await told(ana, "coach", {"action": "start", "problem": "What is 6 * 7?"})
+        status = await told(ana, "coach", {"action": "status"})
         assert status["run_id"] == begun["run_id"]
 
 
@@ -113,9 +91,9 @@ async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Servin
         connected(guarded, "legacy", TOKENS["ana"]) as ana,
         connected(guarded, "2026-07-28", TOKENS["ben"]) as ben,
     ):
-        begun = await ana.call_tool("coach", {"action": "start", "problem": "What is 6 * 7?"})
-        mine = (await ana.call_tool("sequentialthinking", thought())).structured_content["sessionId"]
-        run_id, nowhere = begun.structured_content["run_id"], "01a20241-7da4-7000-95ab-50b3ed796bf6"
+        begun = await told(ana, "coach", {"action": "start", "problem": "What is 6 * 7?"})
+        mine = (await told(ana, "sequentialthinking", thought()))["sessionId"]
+        run_id, nowhere = begun["run_id"], "01a20241-7da4-7000-95ab-50b3ed796bf6"
 
         async def refusals(session_id: str, run_id: str) -> list[Any]:
             calls = [
@@ -139,17 +117,15 @@ async def test_what_is_of_another_principal_is_what_there_is_not(guarded: Servin
             return json.loads(text.replace(session_id, "ID").replace(run_id, "ID"))
 
         assert await refusals(mine, run_id) == await refusals(nowhere, nowhere)
-        assert (await ben.call_tool("sessions", {"action": "list"})).structured_content["sessions"] == []
-        assert (await ben.call_tool("coach", {"action": "list"})).structured_content["runs"] == []
-        taken = (
-            await ben.call_tool("sequentialthinking", {**thought(2), "sessionId": mine})
-        ).structured_content
+        assert (await told(ben, "sessions", {"action": "list"}))["sessions"] == []
+        assert (await told(ben, "coach", {"action": "list"}))["runs"] == []
+        taken = await told(ben, "sequentialthinking", {**thought(2), "sessionId": mine})
         assert taken["sessionId"] != mine
         assert taken["thoughtHistoryLength"] == 1
-        lost = (await ben.call_tool("sequentialthinking", thought(2))).structured_content
+        lost = await told(ben, "sequentialthinking", thought(2))
         assert mine not in str(lost["notices"])
         assert mine not in [r.name for r in (await ben.list_resources()).resources]
-        own = (await ana.call_tool("sessions", {"action": "get", "session_id": mine})).structured_content
+        own = await told(ana, "sessions", {"action": "get", "session_id": mine})
         assert len(own["thoughts"]) == 1
 
 
@@ -172,16 +148,16 @@ def test_a_request_that_is_not_as_it_should_be_changes_nothing(
     serving: Serving, change: dict[str, str], status: int
 ) -> None:
     client = serving.client()
-    before = client.post(**modern("resources/list")).json()["result"]["resources"]
-    answer = client.post(**modern("tools/call", think(), **change))
+    before = client.post(**posted("resources/list")).json()["result"]["resources"]
+    answer = client.post(**posted("tools/call", think(), **change))
     assert answer.status_code == status, answer.text
     if status == 400 and change.keys() & {"mcp_name", "mcp_method"}:
         assert answer.json()["error"]["code"] == -32020
-    assert client.post(**modern("resources/list")).json()["result"]["resources"] == before
+    assert client.post(**posted("resources/list")).json()["result"]["resources"] == before
 
 
 def test_space_around_a_headers_value_is_no_part_of_it(serving: Serving) -> None:
-    request = modern(
+    request = posted(
         "tools/call", think(), mcp_name=" sequentialthinking \t", content_type="application/json"
     )
     connection = http.client.HTTPConnection(serving.url.removeprefix("http://"))
@@ -213,15 +189,9 @@ def test_bytes_of_any_kind_are_refused_and_the_next_request_is_answered(
     for body in BODIES:
         answer = client.post("/mcp", content=body, headers=headers)
         refused = 400 <= answer.status_code < 500 or answer.status_code == 202
-        assert refused or "error" in events(answer.text)[-1], (body[:60], answer.text[:200])
+        assert refused or "error" in messages_in(answer.text)[-1], (body[:60], answer.text[:200])
     assert client.get("/mcp", headers=headers).status_code in (404, 405), "there is no stream to listen to"
-    assert client.post(**modern("tools/list")).status_code == 200
-
-
-def events(text: str) -> list[dict[str, Any]]:
-    """Return the messages of a response that is JSON or a stream of events."""
-    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
-    return [json.loads(line) for line in lines or [text]]
+    assert client.post(**posted("tools/list")).status_code == 200
 
 
 @pytest.mark.anyio
@@ -231,8 +201,8 @@ async def test_fifty_clients_with_the_same_ids_get_their_own_replies(serving: Se
         heard = list[Any]()
         for id in (1, 2):
             marker = f"of-{number}-{id}"
-            request = modern("tools/call", think(branchId=marker), id, mcp_protocol_version=version)
-            (answer,) = events((await client.post(**request)).text)
+            request = posted("tools/call", think(branchId=marker), id, mcp_protocol_version=version)
+            (answer,) = messages_in((await client.post(**request)).text)
             heard.append((answer["id"], answer["result"]["structuredContent"]["branches"]))
         return heard
 
@@ -261,32 +231,20 @@ async def test_a_task_of_another_principal_is_none(guarded: Serving) -> None:
         assert resumed["result"]["structuredContent"]["error"]["code"] == "not_found"
 
 
-HELLO = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "raw", "version": "1"},
-    },
-}
-
-
 def test_a_handshake_is_given_the_id_that_its_later_calls_bring(guarded: Serving) -> None:
     ana, ben = (guarded.client(TOKENS[name]) for name in ("ana", "ben"))
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": offer()}
     accept = {"accept": JSON_OR_EVENTS}
-    ids = [ana.post("/mcp", json=HELLO, headers=accept).headers["mcp-session-id"] for _ in range(2)]
+    ids = [ana.post("/mcp", json=hello, headers=accept).headers["mcp-session-id"] for _ in range(2)]
     assert len(set(ids)) == 2
-    assert "mcp-session-id" not in ana.request("POST", **modern("tools/list")).headers
+    assert "mcp-session-id" not in ana.request("POST", **posted("tools/list")).headers
 
     def session_of(client: Any, number: int, connection: str) -> str:
-        headers = {**accept, "mcp-session-id": connection, "mcp-protocol-version": "2025-06-18"}
-        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": think(number=number)}
-        answer = client.post("/mcp", json=call, headers=headers)
+        versions = {"mcp_session_id": connection, "mcp_protocol_version": "2025-06-18"}
+        answer = client.post(**posted("tools/call", think(number=number), **versions))
         assert "mcp-session-id" not in answer.headers
-        (line,) = [line for line in answer.text.splitlines() if line.startswith("data: ")]
-        return json.loads(line.removeprefix("data: "))["result"]["structuredContent"]["sessionId"]
+        (heard,) = messages_in(answer.text)
+        return heard["result"]["structuredContent"]["sessionId"]
 
     mine = session_of(ana, 1, ids[0])
     assert session_of(ana, 2, ids[0]) == mine

@@ -10,7 +10,10 @@ from typing import Any
 import httpx2
 from hypothesis import Phase, given, settings
 
+from ..contract.uses import UNKNOWN
 from .serving import TOKENS, Serving
+from .test_runs import started
+from .test_sessions_api import begin
 
 EXAMPLES = 2
 """Of each operation; `schemathesis run --max-examples 1000 URL/api/openapi.json` takes longer and finds more."""
@@ -111,14 +114,7 @@ def test_every_operation_says_what_it_is_and_how_it_fails(serving: Serving) -> N
 
 def test_a06_no_operation_answers_without_a_token_or_with_what_is_anothers(guarded: Serving) -> None:
     ana, ben, nobody = guarded.client(TOKENS["ana"]), guarded.client(TOKENS["ben"]), guarded.client()
-    session = ana.post(
-        "/api/sessions",
-        json={"thought": "mine", "thought_number": 1, "total_thoughts": 2, "next_thought_needed": True},
-    ).json()["session_id"]
-    run = ana.post(
-        "/api/runs", json={"problem": "Use 4, 9, 10 and 13 to make 24", "strategy": "tree_of_thoughts"}
-    ).json()["run_id"]
-    unknown = "01a20000-0000-7000-8000-000000000000"
+    session, run = begin(ana, "mine"), started(ana)["run_id"]
     schema = ana.get("/api/openapi.json").json()
     tried = 0
     for path, method, _ in operations(schema):
@@ -130,7 +126,7 @@ def test_a06_no_operation_answers_without_a_token_or_with_what_is_anothers(guard
         if not any(name in own for name in names):
             continue
         tried += 1
-        seen = [answer(ben, method, path, own), answer(ben, method, path, dict.fromkeys(own, unknown))]
+        seen = [answer(ben, method, path, own), answer(ben, method, path, dict.fromkeys(own, UNKNOWN))]
         assert seen[0] == seen[1], path
         assert 400 <= seen[0][0] < 500, (path, seen[0])
     assert tried > 15

@@ -6,9 +6,8 @@ from typing import Any
 
 import httpx2
 
+from ..contract.uses import UNKNOWN
 from .serving import TOKENS, Serving
-
-UNKNOWN = "01a20000-0000-7000-8000-000000000000"
 
 
 def thought(number: int, text: str = "a thought", *, more: bool = True, **others: Any) -> dict[str, Any]:

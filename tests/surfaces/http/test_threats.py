@@ -15,6 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ from reasonry.surfaces.http.server_settings import (
     read_usd_a_day,
 )
 
+from ..contract.uses import UNKNOWN
 from .serving import TOKENS, Serving, digests, eventually, serve_in_thread
-from .test_sessions_api import UNKNOWN, begin, thought
+from .test_sessions_api import begin, thought
 from .wire import Wire, ask
 
 ANA = TOKENS["ana"]
@@ -76,13 +78,10 @@ def own_host(serving: Serving) -> str:
 def test_a01_pages_of_other_sites_change_nothing(serving: Serving, origin: str) -> None:
     client = serving.client()
     before = client.get("/api/sessions").json()
-    for body, media_type in (
-        (json.dumps(thought(1)), "text/plain"),
-        (json.dumps(thought(1)), "application/json"),
-    ):
+    for media_type in ("text/plain", "application/json"):
         headers = {"Origin": origin, "Content-Type": media_type}
         for path in ("/api/sessions", "/mcp", "/v1/chat/completions"):
-            answer = client.post(path, content=body, headers=headers)
+            answer = client.post(path, content=json.dumps(thought(1)), headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden_origin")
     assert client.get("/api/sessions").json() == before
 
@@ -602,46 +601,28 @@ def test_health_turns_red_while_the_store_hangs_and_green_when_it_answers_again(
             return hanging
 
         store.change, store.create_run = hang(store.change), hang(store.create_run)  # type: ignore[method-assign]
-        answers = dict[str, httpx2.Response]()
-        call = {"name": "sequentialthinking", "arguments": {"thought": "1", "thoughtNumber": 1}}
-        arguments = {**call["arguments"], "totalThoughts": 1, "nextThoughtNeeded": False}  # type: ignore[dict-item]
+        call = {"name": "sequentialthinking", "arguments": thought(1)}
+        puzzle = {"role": "user", "content": "Use 4, 9, 10 and 13 to make 24"}
         bodies: dict[str, Any] = {
             "/api/sessions": thought(1),
-            "/v1/chat/completions": {
-                "model": "tree_of_thoughts@offline",
-                "messages": [{"role": "user", "content": "Use 4, 9, 10 and 13 to make 24"}],
-            },
-            "/mcp": {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "tools/call",
-                "params": {**call, "arguments": arguments},
-            },
+            "/v1/chat/completions": {"model": "tree_of_thoughts@offline", "messages": [puzzle]},
+            "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call},
         }
         accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
-        waiting = [
-            threading.Thread(
-                target=lambda path, body: answers.update(
-                    {path: server.client().post(path, json=body, headers=accepted)}
-                ),
-                args=asked,
-            )
-            for asked in bodies.items()
-        ]
-        for each in waiting:
-            each.start()
-        probe = server.client()
+        pool, probe = ThreadPoolExecutor(), server.client()
+        waiting = {
+            path: pool.submit(server.client().post, path, json=body, headers=accepted)
+            for path, body in bodies.items()
+        }
         assert eventually(lambda: probe.get("/healthz").status_code == 503)
         assert probe.get("/api/sessions").status_code == 200
         refused = probe.post("/api/sessions", json=thought(1))
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_unavailable")
         assert refused.json()["error"]["retryable"]
         assert probe.get("/").status_code == 200
-        for each in waiting:
-            each.join(5)
-        for path in bodies:
-            assert "store_unavailable" in answers[path].text, "who waits for the store is told"
-        assert answers["/v1/chat/completions"].json()["error"]["type"] == "server_error"
+        for each in waiting.values():
+            assert "store_unavailable" in each.result(5).text, "who waits for the store is told"
+        assert waiting["/v1/chat/completions"].result().json()["error"]["type"] == "server_error"
         answering_again.set()
         assert eventually(lambda: probe.get("/healthz").status_code == 200)
         assert begin(probe, str(uuid.uuid4()))

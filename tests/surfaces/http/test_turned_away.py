@@ -8,53 +8,33 @@ import msgspec
 import pytest
 
 from ...servers import ModelServer
-from .openai.talking import ASK, reply
+from .openai.talking import ASK, reply, talking
 from .serving import TOKENS, Serving, serve_in_thread
-from .wire import Wire
+from .wire import Wire, head, wires
 
 BODY = msgspec.json.encode({"model": "chain_of_thought@small", "messages": ASK})
 PLACES, ASKING = 3, 25
 
 
-def as_bytes(serving: Serving, line: str, **headers: str) -> bytes:
-    """Return a request as it is sent, without a body."""
-    given = {"Host": serving.url.partition("//")[2], **headers}
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in given.items())
-    return f"{line}\r\n{lines}\r\n".encode()
-
-
-def completion(serving: Serving) -> bytes:
-    """Return a request for a completion."""
-    of_body = {"Content_Type": "application/json", "Content_Length": str(len(BODY))}
-    return as_bytes(serving, "POST /v1/chat/completions HTTP/1.1", **of_body) + BODY
-
-
 @pytest.mark.parametrize("is_burst", [False, True], ids=["one by one", "at once"])
-def test_as_many_runs_begin_as_there_are_places_and_the_others_are_told(
-    is_burst: bool,
-) -> None:
-    with ModelServer(reply=reply, latency_ms=1_000) as model:
-        environ = {"REASONRY_MODELS": f"small={model.model}"}
-        with serve_in_thread(environ=environ, max_runs=PLACES) as serving:
-            wires = [Wire(serving) for _ in range(ASKING)]
-            asked = completion(serving)
-            for wire in wires:
-                wire.send(asked, pause_s=0 if is_burst else 0.01)
-            answers = [wire.answer() for wire in wires]
+def test_as_many_runs_begin_as_there_are_places_and_the_others_are_told(is_burst: bool) -> None:
+    with ModelServer(reply=reply, latency_ms=1_000) as model, talking(model, max_runs=PLACES) as talk:
+        serving = talk.serving
+        of_body = f"Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n"
+        asked = head(serving, "POST /v1/chat/completions", of_body) + BODY
+        with wires(serving, ASKING, asked, 0 if is_burst else 0.01) as asking:
+            answers = [wire.answer() for wire in asking]
             served = [document for status, document in answers if status == 200]
             refused = [document["error"] for status, document in answers if status == 503]
             assert (len(served), len(refused)) == (PLACES, ASKING - PLACES)
             assert {document["choices"][0]["message"]["content"] for document in served} == {"Oslo"}
             assert {(error["code"], error["retryable"]) for error in refused} == {("overloaded", True)}
             assert len({error["request_id"] for error in refused}) == len(refused)
-            for wire in wires[:PLACES]:
+            for wire in asking[:PLACES]:
                 wire.send(asked)
-            assert [wire.answer()[0] for wire in wires[:PLACES]] == [200] * PLACES, (
-                "the places are free again"
-            )
-            for wire in wires:
-                wire.__exit__()
-            metrics = serving.client().get("/metrics").text
+            again = [wire.answer()[0] for wire in asking[:PLACES]]
+            assert again == [200] * PLACES, "the places are free again"
+        metrics = serving.client().get("/metrics").text
     counts = re.findall(r'^reasonry_requests_total\{.*status="503"\} (\S+)$', metrics, re.MULTILINE)
     assert sum(map(float, counts)) == ASKING - PLACES
     assert "\nreasonry_requests_in_flight 1.0\n" in metrics, "this question alone"
@@ -62,8 +42,8 @@ def test_as_many_runs_begin_as_there_are_places_and_the_others_are_told(
 
 def test_requests_that_were_sent_all_at_once_are_answered_in_their_order() -> None:
     with serve_in_thread(tokens=TOKENS) as serving:
-        known = as_bytes(serving, "GET /api/models HTTP/1.1", Authorization=f"Bearer {TOKENS['ana']}")
-        unknown = as_bytes(serving, "GET /api/models HTTP/1.1")
+        known = head(serving, "GET /api/models", f"Authorization: Bearer {TOKENS['ana']}\r\n")
+        unknown = head(serving, "GET /api/models")
         kinds = [known, *[unknown] * 400, known, unknown, known]
         with Wire(serving) as wire:
             wire.send(b"".join(kinds))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -69,6 +71,23 @@ class Wire:
             return self.socket.recv(65_536)
         except ConnectionResetError:
             return b""
+
+
+def head(serving: Serving, line: str, *headers: str) -> bytes:
+    """Return the head of a request."""
+    host = serving.url.removeprefix("http://")
+    return f"{line} HTTP/1.1\r\nHost: {host}\r\n{''.join(headers)}\r\n".encode()
+
+
+@contextmanager
+def wires(serving: Serving, count: int, sent: bytes, pause_s: float = 0) -> Iterator[list[Wire]]:
+    """Open connections that each send the same."""
+    with ExitStack() as held:
+        opened = list[Wire]()
+        for _ in range(count):
+            opened.append(held.enter_context(Wire(serving)))
+            opened[-1].send(sent, pause_s=pause_s)
+        yield opened
 
 
 def ask(serving: Serving, *lines: str, body: bytes = b"") -> tuple[int, Any]:

@@ -31,6 +31,7 @@ class Raw:
         store: str | Path = "memory",
         *,
         greet: str | None = "2025-11-25",
+        capabilities: dict[str, Any] | None = None,
         command: Sequence[str] = COMMAND,
         start: type[subprocess.Popen[bytes]] | None = None,
         **environ: str,
@@ -41,8 +42,7 @@ class Raw:
         self.process: subprocess.Popen[bytes] = start(command, stdin=pipe, stdout=pipe, stderr=pipe, env=env)
         self._next_id = 0
         if greet is not None:
-            offer = {"protocolVersion": greet, "capabilities": {}, "clientInfo": INFO}
-            self.greeting = self.ask("initialize", offer)["result"]
+            self.greeting = self.ask("initialize", offer(greet, capabilities))["result"]
             self.line(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
 
     def __enter__(self) -> Raw:
@@ -95,15 +95,37 @@ class Raw:
         answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
         return document(answer)
 
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """Return the tools by their names, in the order of the list."""
+        return {tool["name"]: tool for tool in self.ask("tools/list")["result"]["tools"]}
+
     def think(self, number: int = 1, total: int = 9, **more: Any) -> dict[str, Any]:
         """Hand in a thought; return the reply's document."""
         return self.call("sequentialthinking", **thought(number, total, **more))
+
+
+def offer(version: str = "2025-06-18", capabilities: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return the parameters of a handshake."""
+    return {"protocolVersion": version, "capabilities": capabilities or {}, "clientInfo": INFO}
+
+
+def lines_of(*requests: tuple[str, dict[str, Any]]) -> list[bytes]:
+    """Return requests as lines. Their ids are counted from 0."""
+    return [
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+        for id, (method, params) in enumerate(requests)
+    ]
 
 
 def thought(number: int = 1, total: int = 9, **more: Any) -> dict[str, Any]:
     """Return the arguments of a plain thought."""
     plain = {"thought": f"thought {number}", "nextThoughtNeeded": True}
     return {**plain, "thoughtNumber": number, "totalThoughts": total, **more}
+
+
+async def told(client: Any, tool: str, arguments: dict[str, Any]) -> Any:
+    """Call a tool by the official client; return its document."""
+    return (await client.call_tool(tool, arguments)).structured_content
 
 
 def document(answer: dict[str, Any]) -> dict[str, Any]:

@@ -183,6 +183,27 @@ class LocalClient(TaskClient):
         return heard
 
 
+def posted(method: str, params: dict[str, Any] | None = None, id: Any = 1, **headers: str) -> dict[str, Any]:
+    """Return the arguments of a POST of a request of 2026-07-28."""
+    params = {"_meta": {**ENVELOPE}, **(params or {})}
+    name = params.get("name") or params.get("taskId")
+    given = {
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": method,
+        **({"mcp-name": name} if name else {}),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    body = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return {"url": "/mcp", "json": body, "headers": given}
+
+
+def messages_in(text: str) -> list[dict[str, Any]]:
+    """Return the messages of a response that is JSON or a stream of events."""
+    lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
+    return [json.loads(line) for line in lines or [text]]
+
+
 class WebClient(TaskClient):
     """Of a server over HTTP."""
 
@@ -196,17 +217,7 @@ class WebClient(TaskClient):
     async def send(self, method: str, params: dict[str, Any]) -> list[dict[str, Any]]:
         """See `TaskClient`."""
         self._count += 1
-        name = params.get("name") or params.get("taskId")
-        headers = {
-            "accept": "application/json, text/event-stream",
-            "mcp-protocol-version": "2026-07-28",
-            "mcp-method": method,
-            **({"mcp-name": name} if name else {}),
-        }
-        body = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": params}
-        text = (await self._client.post("/mcp", json=body, headers=headers)).text
-        lines = [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: ")]
-        return [json.loads(line) for line in lines or [text]]
+        return messages_in((await self._client.post(**posted(method, params, self._count))).text)
 
 
 @asynccontextmanager

@@ -16,8 +16,7 @@ PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 
 
 def schemas(raw: Raw) -> dict[str, Any]:
-    tools = raw.ask("tools/list")["result"]["tools"]
-    return {tool["name"]: tool["inputSchema"]["properties"] for tool in tools}
+    return {name: tool["inputSchema"]["properties"] for name, tool in raw.tools().items()}
 
 
 def test_the_input_schema_lists_the_legal_names() -> None:

@@ -64,7 +64,7 @@ def test_the_schema_of_the_tool_has_an_answer_that_is_refused_and_answers_may_be
     answers = {"e1": 42, "e2": "No idea,\nsorry."}
     document = raw.call("coach", action="answer", run_id=run_id, answers=answers)
     assert document["error"]["code"] == "answer_refused"
-    tools = {tool["name"]: tool for tool in raw.ask("tools/list")["result"]["tools"]}
+    tools = raw.tools()
     assert set(tools) == {"sequentialthinking", "sessions", "coach", "show"}, "no model, no `solve`"
     Draft202012Validator(tools["coach"]["outputSchema"]).validate(document)
     text = json.dumps([{"id": "e2", "answer": "42"}])
@@ -140,13 +140,15 @@ def test_a_new_connection_names_the_runs_that_wait(tmp_path: Path) -> None:
 
 
 def test_a_run_is_named_by_the_beginning_of_its_id_or_as_the_last(tmp_path: Path) -> None:
-    with Raw(tmp_path / "s.db") as raw:
+    with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
+        driven = raw.call("solve", problem=PUZZLE)["run_id"]
+        assert raw.call("coach", action="status", run_id="last")["run_id"] == driven
         first, second = (start(raw, f"What is {number} + 1?")["run_id"] for number in (1, 2))
         assert raw.call("coach", action="status", run_id="last")["run_id"] == second
         raw.call("coach", action="answer", run_id=first, answers=[])
         assert raw.call("coach", action="status", run_id="last")["run_id"] == first
         assert raw.call("coach", action="status", run_id=second[:-1].upper())["run_id"] == second
-        assert set(error(raw, action="cancel", run_id=first[:4])["choices"]) == {first, second}
+        assert {first, second} <= set(error(raw, action="cancel", run_id=first[:4])["choices"])
         assert error(raw, action="status", run_id="beef")["code"] == "not_found"
     with Raw(tmp_path / "s.db") as raw:
         assert raw.call("coach", action="status", run_id="last")["run_id"] == second
@@ -157,32 +159,6 @@ def test_an_empty_store_says_how_a_run_begins(raw: Raw) -> None:
     assert "`start`" in refused["message"]
     assert refused["choices"] == []
     assert raw.call("coach", action="list") == {"runs": [], "next_cursor": None}
-
-
-# -- which runs there are
-
-
-def test_a_list_pages_through_all_runs(tmp_path: Path) -> None:
-    with Raw(tmp_path / "s.db", REASONRY_MODEL="offline") as raw:
-        first = start(raw, "The oldest " + "x" * 200)["run_id"]
-        ended = [start(raw, f"{number} + 1?")["run_id"] for number in range(3)]
-        for run_id in ended:
-            raw.call("coach", action="cancel", run_id=run_id)
-        driven = raw.call("solve", problem=PUZZLE)["run_id"]
-        assert raw.call("coach", action="status", run_id="last")["run_id"] == driven
-        last = start(raw, "The newest")["run_id"]
-        whole = raw.call("coach", action="list")
-        wanted = [last, driven, *reversed(ended), first]
-        assert [run["run_id"] for run in whole["runs"]] == wanted
-        assert whole["next_cursor"] is None
-        found, cursor = list[str](), None
-        while True:
-            page = raw.call("coach", action="list", limit=1, **({"cursor": cursor} if cursor else {}))
-            found += [run["run_id"] for run in page["runs"]]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        assert found == wanted
 
 
 # -- one run read
@@ -203,19 +179,13 @@ def test_a_run_is_read_in_pages_with_all_that_was_asked_and_replied(raw: Raw) ->
     assert [thought["thought"] for thought in whole["thoughts"]] == [
         thought["thought"] for thought in exported["thoughts"]
     ]
-    paged: dict[str, list[Any]] = {"thoughts": [], "questions": []}
-    cursor = None
-    while True:
-        page = raw.call("coach", action="read", limit=1, **({"cursor": cursor} if cursor else {}))
-        assert len(page["thoughts"]) <= 1
-        assert ("problem" in page) is (cursor is None)
-        for name, entries in paged.items():
-            entries += page[name]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert paged["thoughts"] == whole["thoughts"]
-    assert paged["questions"] == [
+    pages = [raw.call("coach", action="read", limit=1)]
+    while (cursor := pages[-1]["next_cursor"]) is not None:
+        pages.append(raw.call("coach", action="read", limit=1, cursor=cursor))
+    assert ["problem" in page for page in pages] == [True] + [False] * (len(pages) - 1)
+    assert all(len(page["thoughts"]) <= 1 for page in pages)
+    assert [one for page in pages for one in page["thoughts"]] == whole["thoughts"]
+    assert [one for page in pages for one in page["questions"]] == [
         {**asked, "prompt": _whole_prompt(asked["prompt"], whole["shared"])} for asked in whole["questions"]
     ]
 

@@ -15,7 +15,7 @@ from reasonry.surfaces.mcp.serve import GRACE_S
 from tests.forked import forking_python
 from tests.servers.model_server import ModelServer
 
-from .raw import COMMAND, INFO
+from .raw import COMMAND, offer
 
 SERVER = """
 import asyncio, sys
@@ -29,11 +29,7 @@ schema = {"type": "object", "properties": {}}
 mcp_catalog.page_tool = lambda app: McpTool("nap", "Nap", "Naps.", schema, schema, nap)
 main("memory")
 """
-HELLO = {
-    "id": 0,
-    "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO},
-}
+HELLO = {"id": 0, "method": "initialize", "params": offer()}
 
 
 def nap(id: Any, seconds: float) -> dict[str, Any]:
@@ -45,12 +41,14 @@ def written(requests: Sequence[dict[str, Any]]) -> bytes:
     return b"\n".join(json.dumps({"jsonrpc": "2.0", **one}).encode() for one in (HELLO, *requests))
 
 
+def run(*words: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([forking_python(), *words], capture_output=True, timeout=60, check=True, **how)
+
+
 def converse(*requests: dict[str, Any]) -> tuple[dict[Any, list[dict[str, Any]]], str, float]:
     """Send requests, the last without an end of its line, and end the input; return answers by id, stderr, seconds."""
     began = time.monotonic()
-    done = subprocess.run(
-        [forking_python(), "-c", SERVER], input=written(requests), capture_output=True, timeout=60, check=True
-    )
+    done = run("-c", SERVER, input=written(requests))
     answers: dict[Any, list[dict[str, Any]]] = {}
     for line in done.stdout.splitlines():
         answer = json.loads(line)
@@ -99,12 +97,8 @@ def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error(
 
 
 def test_a_signal_cuts_the_grace_short() -> None:
-    process = subprocess.Popen(
-        [forking_python(), "-c", SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    pipe, command = subprocess.PIPE, [forking_python(), "-c", SERVER]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(written([nap(1, 600), {"id": 2, "method": "ping"}]) + b"\n")
@@ -124,20 +118,9 @@ def test_a_run_that_was_not_done_is_recorded_as_cancelled(tmp_path: Path) -> Non
     with ModelServer(latency_ms=20_000) as server:
         env = {**os.environ, "REASONRY_MODEL": server.model, "REASONRY_STORE": str(tmp_path / "store.db")}
         order = {"name": "solve", "arguments": {"problem": "x", "strategy": "self_ask"}}
-        done = subprocess.run(
-            [forking_python(), *COMMAND[1:]],
-            input=written([{"id": 1, "method": "tools/call", "params": order}]),
-            capture_output=True,
-            env=env,
-            timeout=60,
-            check=True,
-        )
+        request = {"id": 1, "method": "tools/call", "params": order}
+        done = run(*COMMAND[1:], input=written([request]), env=env)
     assert b"1 (tools/call solve)" in done.stderr
     assert b"Traceback" not in done.stderr
-    listed = subprocess.run(
-        [forking_python(), "-m", "reasonry", "runs", "list", "--json"],
-        capture_output=True,
-        env=env,
-        check=True,
-    )
+    listed = run("-m", "reasonry", "runs", "list", "--json", env=env)
     assert [run["status"] for run in json.loads(listed.stdout)["runs"]] == ["cancelled"]

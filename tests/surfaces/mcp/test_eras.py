@@ -7,14 +7,12 @@ import os
 import random
 import re
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reasonry.app.app import App
-from reasonry.core.strategy import Strategy
 from reasonry.records import Store
 from reasonry.stores import open_store
 from reasonry.strategies import STRATEGIES
@@ -24,8 +22,9 @@ from reasonry.surfaces.mcp.mcp_server import McpServer
 from reasonry.surfaces.mcp.run_tasks import RunTasks
 from reasonry.surfaces.mcp.tools import CallContext
 from tests.forked import forking_python
+from tests.guided.walking import filled
 
-from .raw import COMMAND, ENVELOPE, INFO, thought
+from .raw import COMMAND, ENVELOPE, lines_of, offer, thought, told
 
 MODES = ["legacy", "auto", "2026-07-28"]
 
@@ -46,15 +45,14 @@ async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: P
     async with _client(mode, str(tmp_path / "store.db")) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"coach", "sequentialthinking", "sessions", "show"}
-        first = await client.call_tool("sequentialthinking", thought())
-        assert first.structured_content["thoughtHistoryLength"] == 1
-        second = await client.call_tool("sequentialthinking", thought(2))
-        assert second.structured_content["sessionId"] == first.structured_content["sessionId"]
+        first = await told(client, "sequentialthinking", thought())
+        assert first["thoughtHistoryLength"] == 1
+        assert (await told(client, "sequentialthinking", thought(2)))["sessionId"] == first["sessionId"]
         wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
         assert wrong.is_error
         assert wrong.structured_content["error"]["code"] == "invalid_request"
         listed = [str(one.uri) for one in (await client.list_resources()).resources]
-        uri = f"reasonry://sessions/{first.structured_content['sessionId']}"
+        uri = f"reasonry://sessions/{first['sessionId']}"
         assert uri in listed
         kept = json.loads((await client.read_resource(uri)).contents[0].text)
         assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
@@ -71,81 +69,23 @@ async def test_a_random_legal_walk_of_each_strategy_reaches_the_end(mode: str) -
 
 
 async def _walk(client: Any, name: str) -> None:
+    # That a stage which is not legal is refused, `contract/test_transitions` shows of every pair of stages.
     strategy, chance = STRATEGIES[name], random.Random(name)
     last = next(stage.name for stage in strategy.stages if not stage.to)
-    stage, session, number, refusals = strategy.first, None, 0, 0
-    while stage != last:
-        number += 1
-        assert number < 400
-        reply = await _think(client, name, stage, session, number)
-        session = reply["sessionId"]
-        assert reply["stage"] == stage
+    stage, begin = strategy.first, {"strategy": name}
+    for number in range(1, 400):
+        fields = filled(strategy.by_name[stage])
+        if "planning" in fields:
+            fields["planning"] = [{"description": "Conclusion", "status": "Done"}]
+        more = {"stage": stage, "data": fields, "nextThoughtNeeded": stage != last, **begin}
+        reply = await told(client, "sequentialthinking", thought(number, number, **more))
+        assert reply.get("stage") == stage, reply
         nexts = [one["name"] for one in reply["nextStages"]]
         assert nexts == list(strategy.by_name[stage].to)
-        far = [one.name for one in strategy.stages if one.name not in (*nexts, stage)]
-        illegal = next((one for one in far if not _is_filled(strategy, stage, one)), None)
-        if illegal is not None:
-            refusals += 1
-            await _is_refused(client, name, illegal, session, nexts)
-        stage = chance.choice(nexts)
-    reply = await _think(client, name, last, session, number + 1, nextThoughtNeeded=False)
-    assert reply["stage"] == last
-    assert reply["nextStages"] == []
+        if stage == last:
+            break
+        stage, begin = chance.choice(nexts), {"sessionId": reply["sessionId"]}
     assert reply["summary"]
-    assert refusals
-
-
-def _is_filled(strategy: Strategy[Any, Any], stage: str, to: str) -> bool:
-    """Whether the one shortest way to a stage goes through stages that ask for no field, so that it is taken."""
-    ways = [[stage]]
-    while ways and not any(way[-1] == to for way in ways):
-        passed = {name for way in ways for name in way}
-        ways = [
-            [*way, after] for way in ways for after in strategy.by_name[way[-1]].to if after not in passed
-        ]
-    shortest = [way for way in ways if way[-1] == to]
-    between = [field for way in shortest for name in way[1:-1] for field in strategy.by_name[name].fields]
-    return len(shortest) == 1 and not any(field.required for field in between)
-
-
-async def _think(
-    client: Any, name: str, stage: str, session: str | None, number: int, **more: Any
-) -> dict[str, Any]:
-    fields = {one.name: sample(one.schema) for one in STRATEGIES[name].by_name[stage].fields if one.required}
-    if "planning" in fields:
-        fields["planning"] = [{"description": "Conclusion", "status": "Done"}]
-    begin = {"strategy": name} if session is None else {"sessionId": session}
-    arguments = thought(number, number, stage=stage, data=fields, **begin, **more)
-    reply = (await client.call_tool("sequentialthinking", arguments)).structured_content
-    assert "error" not in reply, reply
-    return reply
-
-
-async def _is_refused(client: Any, name: str, stage: str, session: str, legal: list[str]) -> None:
-    result = await client.call_tool("sequentialthinking", thought(1, stage=stage, sessionId=session))
-    assert result.is_error
-    error = result.structured_content["error"]
-    assert "Invalid transition from" in error["message"]
-    assert all(one in error["message"] for one in legal)
-
-
-def sample(schema: Mapping[str, Any]) -> Any:
-    """Return a value of a schema."""
-    if "enum" in schema:
-        return schema["enum"][0]
-    kind = schema.get("type", "string")
-    match kind if isinstance(kind, str) else kind[0]:
-        case "string":
-            return "some text"
-        case "boolean":
-            return True
-        case "integer" | "number":
-            return schema.get("minimum", schema.get("maximum", 1))
-        case "array":
-            return [sample(schema.get("items", {}))] * schema.get("minItems", 1)
-        case _:
-            properties = schema.get("properties", {})
-            return {key: sample(properties.get(key, {})) for key in schema.get("required", [])}
 
 
 # --- beside the SDK
@@ -187,22 +127,18 @@ PLAIN: list[tuple[str, dict[str, Any]]] = [
     ("resources/subscribe", {"uri": "reasonry://no/such"}),
     ("subscriptions/listen", {"notifications": {}}),
 ]
-INITIALIZE = ("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": INFO})
+INITIALIZE = ("initialize", offer())
 
 
 def _modern(frames: list[tuple[str, dict[str, Any]]], **changed: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(method, {**params, "_meta": {**ENVELOPE, **changed}}) for method, params in frames]
 
 
-def _old(version: str) -> tuple[str, dict[str, Any]]:
-    return ("initialize", {**INITIALIZE[1], "protocolVersion": version})
-
-
 _KEY = "io.modelcontextprotocol/"
 CONVERSATIONS = {
     "handshake": [INITIALIZE, *PLAIN],
-    "the first handshake version": [_old("2024-11-05"), *PLAIN],
-    "an unknown handshake version": [_old("2019-01-01"), *PLAIN[:2]],
+    "the first handshake version": [("initialize", offer("2024-11-05")), *PLAIN],
+    "an unknown handshake version": [("initialize", offer("2019-01-01")), *PLAIN[:2]],
     "stateless": _modern(PLAIN),
     "stateless, opened by an odd request": _modern(list(reversed(PLAIN))),
     "no handshake": PLAIN[:4],
@@ -214,8 +150,7 @@ CONVERSATIONS = {
     "a bad handshake": [("initialize", {"protocolVersion": 5}), *PLAIN[:2]],
     "a late ping": [("ping", {}), INITIALIZE, ("ping", {})],
     "bad clients": [
-        (method, {**INITIALIZE[1], **odd})
-        for method in ("initialize",)
+        ("initialize", {**INITIALIZE[1], **odd})
         for odd in (
             {"clientInfo": {"name": "x"}},
             {"clientInfo": None},
@@ -240,10 +175,7 @@ CONVERSATIONS = {
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", CONVERSATIONS)
 async def test_results_are_those_of_the_sdk_and_so_are_the_codes_of_errors(name: str) -> None:
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
-        for id, (method, params) in enumerate(CONVERSATIONS[name])
-    ]
+    lines = lines_of(*CONVERSATIONS[name])
     ours, sdk = await _converse_with_ours(lines), await _converse_with_the_sdk(lines)
     for id, (method, params) in enumerate(CONVERSATIONS[name]):
         assert ours[id].get("result") == sdk[id].get("result"), (method, params)
@@ -323,9 +255,6 @@ async def test_over_a_transport_with_many_clients_nothing_binds() -> None:
     store = open_store("memory")
     server = sdk_over(store)
     async with Client(server) as client:
-        ids = [
-            (await client.call_tool("sequentialthinking", thought())).structured_content["sessionId"]
-            for _ in range(2)
-        ]
+        ids = [(await told(client, "sequentialthinking", thought()))["sessionId"] for _ in range(2)]
     await store.close()
     assert ids[0] != ids[1]

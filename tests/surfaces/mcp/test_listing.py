@@ -36,25 +36,25 @@ def _tokens(text: str) -> int:
 
 
 def test_all_descriptions_together_stay_under_1000_tokens(raw: Raw) -> None:
-    tools = raw.ask("tools/list")["result"]["tools"]
-    assert sum(_tokens(text) for text in _descriptions(tools)) < 1_000
+    assert sum(_tokens(text) for text in _descriptions([*raw.tools().values()])) < 1_000
 
 
-def _paid(tools: list[dict[str, Any]]) -> float:
+def _paid(tools: dict[str, dict[str, Any]]) -> float:
     """Return the tokens of what an agent is shown of tools."""
-    shown = [{name: tool[name] for name in ("name", "description", "inputSchema")} for tool in tools]
+    members = ("name", "description", "inputSchema")
+    shown = [{name: tool[name] for name in members} for tool in tools.values()]
     return len(json.dumps(shown, separators=(",", ":"), ensure_ascii=False)) / 4
 
 
 def test_an_agent_pays_at_most_1800_tokens_for_the_list_with_the_tool_that_needs_a_model() -> None:
     with Raw(REASONRY_MODEL="offline") as raw:
-        tools = raw.ask("tools/list")["result"]["tools"]
-    assert {tool["name"] for tool in tools} == {"sequentialthinking", "sessions", "coach", "solve", "show"}
+        tools = raw.tools()
+    assert {*tools} == {"sequentialthinking", "sessions", "coach", "solve", "show"}
     assert _paid(tools) <= 1_800
 
 
 def test_the_thinking_tool_says_how_to_think_and_describes_every_parameter(raw: Raw) -> None:
-    thinking = raw.ask("tools/list")["result"]["tools"][0]
+    thinking = raw.tools()["sequentialthinking"]
     parts = ("When to use it:", "Key features:", "Parameters explained:", "You should:\n1. ", "\n7. Only set")
     assert [part for part in parts if part not in thinking["description"]] == []
     assert all(one.get("description") for one in thinking["inputSchema"]["properties"].values())
@@ -65,28 +65,21 @@ def test_the_thinking_tool_says_how_to_think_and_describes_every_parameter(raw: 
 def test_the_short_description_is_asked_for_and_the_list_then_stays_under_1200_tokens(models: str) -> None:
     environ = {"ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k", "REASONRY_MODELS": models}
     with Raw(REASONRY_DESCRIPTION="short", **environ if models else {}) as brief:
-        tools = brief.ask("tools/list")["result"]["tools"]
-    assert ("solve" in {tool["name"] for tool in tools}) == bool(models)
+        tools = brief.tools()
+    assert ("solve" in tools) == bool(models)
     assert _paid(tools) <= 1_200
-    assert len(tools[0]["description"]) / 4 < 150
+    assert len(tools["sequentialthinking"]["description"]) / 4 < 150
     with Raw(**environ if models else {}) as raw:
-        full = raw.ask("tools/list")["result"]["tools"]
+        full = raw.tools()
     assert _paid(full) <= 1_800
-    for short, long in zip(tools, full, strict=True):
-        names = ("type", "enum", "items", "anyOf")
-        shown, whole = (
-            {
-                key: {part: said.get(part) for part in names}
-                for key, said in tool["inputSchema"]["properties"].items()
-            }
-            for tool in (short, long)
-        )
-        assert (short["name"], short["inputSchema"]["required"], shown) == (
-            long["name"],
-            long["inputSchema"]["required"],
-            whole,
-        )
-        assert short["outputSchema"] == long["outputSchema"]
+    assert [_form(tool) for tool in tools.values()] == [_form(tool) for tool in full.values()]
+
+
+def _form(tool: dict[str, Any]) -> list[Any]:
+    """Return what a tool takes and returns, but for the words and bounds."""
+    schema, kept = tool["inputSchema"], ("type", "enum", "items", "anyOf")
+    members = {name: [member.get(part) for part in kept] for name, member in schema["properties"].items()}
+    return [tool["name"], schema["required"], members, tool["outputSchema"]]
 
 
 def test_a_bound_that_the_short_description_leaves_out_is_named_by_the_error() -> None:
@@ -101,7 +94,7 @@ def test_no_other_description_can_be_asked_for() -> None:
 
 
 def test_the_annotations_tell_the_truth(raw: Raw) -> None:
-    tools = {tool["name"]: tool["annotations"] for tool in raw.ask("tools/list")["result"]["tools"]}
+    tools = {name: tool["annotations"] for name, tool in raw.tools().items()}
     assert tools["sequentialthinking"]["readOnlyHint"] is False
     assert tools["sequentialthinking"]["idempotentHint"] is False
     assert tools["sessions"]["destructiveHint"] is True
@@ -111,8 +104,8 @@ def test_the_annotations_tell_the_truth(raw: Raw) -> None:
 def test_replies_and_errors_both_fit_the_output_schema(raw: Raw) -> None:
     from jsonschema import Draft202012Validator
 
-    tools = {tool["name"]: tool["outputSchema"] for tool in raw.ask("tools/list")["result"]["tools"]}
-    think, manage = (Draft202012Validator(tools[name]) for name in ("sequentialthinking", "sessions"))
+    schemas = [raw.tools()[name]["outputSchema"] for name in ("sequentialthinking", "sessions")]
+    think, manage = map(Draft202012Validator, schemas)
     session = raw.think(1, branchId="b")["sessionId"]
     think.validate(raw.think(2, strategy="linear", nextThoughtNeeded=False))
     think.validate(raw.call("sequentialthinking", thought=5))

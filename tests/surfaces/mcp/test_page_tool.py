@@ -13,27 +13,15 @@ from reasonry.surfaces.web.page import PageDocument
 
 from ..web.laws import check_page
 from ..web.making import page_in
-from .raw import ENVELOPE, INFO, Raw
+from .raw import ENVELOPE, Raw
 
 UI = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
 URI = "ui://reasonry/page.html"
 
 
-def greeted(raw: Raw, capabilities: dict[str, Any]) -> Raw:
-    offer = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": INFO}
-    raw.ask("initialize", offer)
-    raw.line(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
-    return raw
-
-
-def listed(answer: dict[str, Any]) -> dict[str, Any]:
-    return {tool["name"]: tool for tool in answer["result"]["tools"]}
-
-
 def test_a_client_that_shows_pages_is_given_the_page_and_its_model_a_summary() -> None:
-    with Raw(greet=None) as raw:
-        greeted(raw, UI)
-        tool = listed(raw.ask("tools/list"))["show"]
+    with Raw(capabilities=UI) as raw:
+        tool = raw.tools()["show"]
         assert tool["_meta"] == {"ui": {"resourceUri": URI}, "ui/resourceUri": URI}
         assert URI in [entry["uri"] for entry in raw.ask("resources/list")["result"]["resources"]]
         (content,) = raw.ask("resources/read", {"uri": URI})["result"]["contents"]
@@ -52,7 +40,7 @@ def test_a_client_that_shows_pages_is_given_the_page_and_its_model_a_summary() -
 
 def test_any_other_client_is_given_the_path_of_a_file(tmp_path: Path) -> None:
     with Raw(REASONRY_PAGES=str(tmp_path / "pages")) as raw:
-        assert "_meta" not in listed(raw.ask("tools/list"))["show"]
+        assert "_meta" not in raw.tools()["show"]
         assert URI not in [entry["uri"] for entry in raw.ask("resources/list")["result"]["resources"]]
         started = raw.call("coach", action="start", problem="What is 6 * 7?", strategy="tree_of_thoughts")
         shown = raw.call("show")
@@ -66,9 +54,10 @@ def test_any_other_client_is_given_the_path_of_a_file(tmp_path: Path) -> None:
 
 def test_the_stateless_version_says_it_with_each_request() -> None:
     with Raw(greet=None) as raw:
-        meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": UI}
-        assert "_meta" in listed(raw.ask("tools/list", {"_meta": meta}))["show"]
-        assert "_meta" not in listed(raw.ask("tools/list", {"_meta": ENVELOPE}))["show"]
+        showing = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": UI}
+        for meta in (showing, ENVELOPE):
+            tools = raw.ask("tools/list", {"_meta": meta})["result"]["tools"]
+            assert ["show"] * (meta is showing) == [tool["name"] for tool in tools if "_meta" in tool]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +70,5 @@ def test_the_stateless_version_says_it_with_each_request() -> None:
     ],
 )
 def test_what_declares_no_pages_is_told_of_none(capabilities: dict[str, Any]) -> None:
-    with Raw(greet=None) as raw:
-        greeted(raw, capabilities)
-        assert "_meta" not in listed(raw.ask("tools/list"))["show"]
+    with Raw(capabilities=capabilities) as raw:
+        assert "_meta" not in raw.tools()["show"]

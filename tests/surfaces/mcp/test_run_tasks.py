@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Any
@@ -33,8 +33,10 @@ def url() -> Iterator[str]:
         yield serving.url
 
 
-def connected(transport: str, url: str) -> AbstractAsyncContextManager[TaskClient]:
-    return local_client() if transport == "stdio" else web_client(url)
+@pytest.fixture(params=TRANSPORTS)
+async def client(request: pytest.FixtureRequest, url: str) -> AsyncGenerator[TaskClient]:
+    async with local_client() if request.param == "stdio" else web_client(url) as found:
+        yield found
 
 
 class PipeClient(TaskClient):
@@ -77,172 +79,148 @@ async def served_client(store: Path) -> AsyncGenerator[TaskClient]:
         process.kill()
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_solve_is_a_task_that_comes_to_the_result_of_the_call(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        found = await client.ask("server/discover")
-        assert found["result"]["capabilities"]["extensions"] == {"io.modelcontextprotocol/tasks": {}}
-        task = await client.solve()
-        done = await client.settled(task)
-        assert done["status"] == "completed"
-        assert done["statusMessage"].startswith("solved")
-        client.capabilities = {}
-        plain = (await client.ask("tools/call", name="solve", arguments=PUZZLE))["result"]
-        assert plain["resultType"] == "complete"
-        came, called = done["result"]["structuredContent"], plain["structuredContent"]
-        assert came["run_id"] == task
-        same = ("answer", "outcome", "status", "termination", "strategy", "usage")
-        assert {name: came[name] for name in same} == {name: called[name] for name in same} | {
-            "termination": came["termination"]
+async def test_solve_is_a_task_that_comes_to_the_result_of_the_call(client: TaskClient) -> None:
+    found = await client.ask("server/discover")
+    assert found["result"]["capabilities"]["extensions"] == {"io.modelcontextprotocol/tasks": {}}
+    task = await client.solve()
+    done = await client.settled(task)
+    assert done["status"] == "completed"
+    assert done["statusMessage"].startswith("solved")
+    client.capabilities = {}
+    plain = (await client.ask("tools/call", name="solve", arguments=PUZZLE))["result"]
+    assert plain["resultType"] == "complete"
+    came, called = done["result"]["structuredContent"], plain["structuredContent"]
+    assert came["run_id"] == task
+    for name in ("answer", "outcome", "status", "strategy", "usage"):
+        assert came[name] == called[name]
+    assert document(done) == came
+
+
+async def test_who_does_not_declare_tasks_has_none_and_is_told_what_is_missing(client: TaskClient) -> None:
+    task = await client.solve()
+    client.capabilities = {"elicitation": {}}
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        error = (await client.ask(method, taskId=task, inputResponses={}))["error"]
+        assert error["code"] == -32021
+        assert error["data"] == {
+            "requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         }
-        assert document(done) == came
+    heard = await client.told("subscriptions/listen", notifications={"taskIds": [task]})
+    assert heard[0]["error"]["code"] == -32021
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_who_does_not_declare_tasks_has_none_and_is_told_what_is_missing(
-    transport: str, url: str
-) -> None:
-    async with connected(transport, url) as client:
-        task = await client.solve()
-        client.capabilities = {"elicitation": {}}
+async def test_there_is_no_task_of_another_name_and_no_run_that_is_none(client: TaskClient) -> None:
+    begun = await client.ask("tools/call", name="coach", arguments={"action": "start", "problem": "x"})
+    run = begun["result"]["structuredContent"]["run_id"]
+    for name in ("nobody", run):
         for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-            error = (await client.ask(method, taskId=task, inputResponses={}))["error"]
-            assert error["code"] == -32021
-            assert error["data"] == {
-                "requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-            }
-        heard = await client.told("subscriptions/listen", notifications={"taskIds": [task]})
-        assert heard[0]["error"]["code"] == -32021
+            answer = await client.ask(method, taskId=name, inputResponses={})
+            assert answer["error"]["code"] == -32602, answer
+    assert (await client.ask("tasks/get"))["error"]["code"] == -32602
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_there_is_no_task_of_another_name_and_no_run_that_is_none(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        begun = await client.ask("tools/call", name="coach", arguments={"action": "start", "problem": "x"})
-        run = begun["result"]["structuredContent"]["run_id"]
-        for name in ("nobody", run):
-            for method in ("tasks/get", "tasks/update", "tasks/cancel"):
-                answer = await client.ask(method, taskId=name, inputResponses={})
-                assert answer["error"]["code"] == -32602, answer
-        assert (await client.ask("tasks/get"))["error"]["code"] == -32602
+async def test_a_met_limit_asks_and_a_yes_goes_on_with_as_much_again(client: TaskClient) -> None:
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    assert asked["status"] == "input_required"
+    keys = list[str]()
+    while asked["status"] == "input_required":
+        (key,) = asked["inputRequests"]
+        keys.append(key)
+        message = asked["inputRequests"][key]["params"]["message"]
+        assert message.startswith(f"{len(keys)} call{'s' * (len(keys) > 1)} used, ")
+        assert message.endswith("; continue with 1 more?")
+        assert await client.get(asked["taskId"]) == asked, "it is asked until it is answered"
+        await client.tell(asked, {"nobody asked": {"action": "accept"}})
+        wrong = {"taskId": asked["taskId"], "inputResponses": {key: {"action": "perhaps"}}}
+        assert (await client.ask("tasks/update", **wrong))["error"]["code"] == -32602
+        assert (await client.get(asked["taskId"]))["status"] == "input_required"
+        await client.reply(asked, "accept")
+        asked = await client.settled(asked["taskId"])
+    assert len(set(keys)) == len(keys)
+    assert asked["result"]["structuredContent"]["outcome"] == "solved"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_met_limit_asks_and_a_yes_goes_on_with_as_much_again(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        assert asked["status"] == "input_required"
-        keys = list[str]()
-        while asked["status"] == "input_required":
-            (key,) = asked["inputRequests"]
-            keys.append(key)
-            message = asked["inputRequests"][key]["params"]["message"]
-            assert message.startswith(f"{len(keys)} call{'s' * (len(keys) > 1)} used, ")
-            assert message.endswith("; continue with 1 more?")
-            assert await client.get(asked["taskId"]) == asked, "it is asked until it is answered"
-            await client.tell(asked, {"nobody asked": {"action": "accept"}})
-            wrong = {"taskId": asked["taskId"], "inputResponses": {key: {"action": "perhaps"}}}
-            assert (await client.ask("tasks/update", **wrong))["error"]["code"] == -32602
-            assert (await client.get(asked["taskId"]))["status"] == "input_required"
-            await client.reply(asked, "accept")
-            asked = await client.settled(asked["taskId"])
-        assert len(set(keys)) == len(keys)
-        assert asked["result"]["structuredContent"]["outcome"] == "solved"
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_limit_that_is_not_raised_leaves_the_run_stopped_for_good(
-    transport: str, action: str, url: str
+    client: TaskClient, action: str
 ) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        await client.reply(asked, action)
-        done = await client.get(asked["taskId"])
-        result = done["result"]["structuredContent"]
-        assert (done["status"], result["outcome"]) == ("completed", "stopped")
-        assert result["termination"]["reason"] == "declined"
-        assert result["best_answer"]
-        await client.reply(asked, "accept")
-        await client.cancel(asked["taskId"])
-        assert await client.get(asked["taskId"]) == done, "an end does not change"
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    await client.reply(asked, action)
+    done = await client.get(asked["taskId"])
+    result = done["result"]["structuredContent"]
+    assert (done["status"], result["outcome"]) == ("completed", "stopped")
+    assert result["termination"]["reason"] == "declined"
+    assert result["best_answer"]
+    await client.reply(asked, "accept")
+    await client.cancel(asked["taskId"])
+    assert await client.get(asked["taskId"]) == done, "an end does not change"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_limit_that_nobody_answers_for_leaves_the_run_stopped(
-    transport: str, url: str, monkeypatch: pytest.MonkeyPatch
+    client: TaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        assert asked["status"] == "input_required"
-        monkeypatch.setattr(run_tasks, "ASK_MS", -1)
-        done = await client.get(asked["taskId"])
-        monkeypatch.undo()
-        assert done["result"]["structuredContent"]["termination"]["reason"] == "unanswered"
-        await client.reply(asked, "accept")
-        assert await client.get(asked["taskId"]) == done
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    assert asked["status"] == "input_required"
+    monkeypatch.setattr(run_tasks, "ASK_MS", -1)
+    done = await client.get(asked["taskId"])
+    monkeypatch.undo()
+    assert done["result"]["structuredContent"]["termination"]["reason"] == "unanswered"
+    await client.reply(asked, "accept")
+    assert await client.get(asked["taskId"]) == done
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_client_that_cannot_ask_its_user_gets_the_best_so_far(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        client.capabilities = {"extensions": CAPABILITIES["extensions"]}
-        done = await client.settled(await client.solve(**TOO_FEW))
-        assert done["status"] == "completed"
-        assert done["result"]["structuredContent"]["outcome"] == "stopped"
+async def test_a_client_that_cannot_ask_its_user_gets_the_best_so_far(client: TaskClient) -> None:
+    client.capabilities = {"extensions": CAPABILITIES["extensions"]}
+    done = await client.settled(await client.solve(**TOO_FEW))
+    assert done["status"] == "completed"
+    assert done["result"]["structuredContent"]["outcome"] == "stopped"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_cancelled_task_stays_so_until_a_call_resumes_its_run(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        task = asked["taskId"]
-        await client.cancel(task)
-        gone = await client.get(task)
-        assert gone["status"] == "cancelled"
-        await client.reply(asked, "accept")
-        await client.cancel(task)
-        assert await client.get(task) == gone
-        assert await client.solve(run_id=task, max_calls=60) == task
-        assert (await client.settled(task))["result"]["structuredContent"]["outcome"] == "solved"
-        assert await client.solve(run_id=task) == task
-        assert (await client.get(task))["status"] == "completed"
-        both = await client.ask("tools/call", name="solve", arguments={"run_id": task, **PUZZLE})
-        assert both["result"]["structuredContent"]["error"]["field"] == "problem"
+async def test_a_cancelled_task_stays_so_until_a_call_resumes_its_run(client: TaskClient) -> None:
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    task = asked["taskId"]
+    await client.cancel(task)
+    gone = await client.get(task)
+    assert gone["status"] == "cancelled"
+    await client.reply(asked, "accept")
+    await client.cancel(task)
+    assert await client.get(task) == gone
+    assert await client.solve(run_id=task, max_calls=60) == task
+    assert (await client.settled(task))["result"]["structuredContent"]["outcome"] == "solved"
+    assert await client.solve(run_id=task) == task
+    assert (await client.get(task))["status"] == "completed"
+    both = await client.ask("tools/call", name="solve", arguments={"run_id": task, **PUZZLE})
+    assert both["result"]["structuredContent"]["error"]["field"] == "problem"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_run_is_resumed_in_the_call_where_the_client_takes_no_tasks(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        client.capabilities = {}
-        stopped = (await client.ask("tools/call", name="solve", arguments=TOO_FEW))["result"]
-        run = stopped["structuredContent"]["run_id"]
-        arguments = {"run_id": run, "max_calls": 60}
-        resumed = (await client.ask("tools/call", name="solve", arguments=arguments))["result"]
-        assert resumed["structuredContent"]["outcome"] == "solved"
-        assert resumed["structuredContent"]["run_id"] == run
+async def test_a_run_is_resumed_in_the_call_where_the_client_takes_no_tasks(client: TaskClient) -> None:
+    client.capabilities = {}
+    stopped = (await client.ask("tools/call", name="solve", arguments=TOO_FEW))["result"]
+    run = stopped["structuredContent"]["run_id"]
+    arguments = {"run_id": run, "max_calls": 60}
+    resumed = (await client.ask("tools/call", name="solve", arguments=arguments))["result"]
+    assert resumed["structuredContent"]["outcome"] == "solved"
+    assert resumed["structuredContent"]["run_id"] == run
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_who_listens_is_told_of_each_change_until_the_end(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        task, other = asked["taskId"], client.beside()
-        wanted = {"taskIds": [task, "nobody"]}
-        listening = asyncio.ensure_future(client.told("subscriptions/listen", notifications=wanted))
-        await asyncio.sleep(0.05)
-        await other.reply(asked, "decline")
-        heard = await listening
-        first, *changes, last = heard
-        assert first["method"] == "notifications/subscriptions/acknowledged"
-        assert first["params"]["notifications"] == {"taskIds": [task]}
-        assert {change["method"] for change in changes} == {"notifications/tasks"}
-        for change in changes:
-            DETAILED.validate(change["params"])
-        assert [change["params"]["status"] for change in changes] == ["input_required", "completed"]
-        key = "io.modelcontextprotocol/subscriptionId"
-        assert {message["params"]["_meta"][key] for message in (first, *changes)} == {last["id"]}
-        assert last["result"]["_meta"][key] == last["id"]
+async def test_who_listens_is_told_of_each_change_until_the_end(client: TaskClient) -> None:
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    task, other = asked["taskId"], client.beside()
+    wanted = {"taskIds": [task, "nobody"]}
+    listening = asyncio.ensure_future(client.told("subscriptions/listen", notifications=wanted))
+    await asyncio.sleep(0.05)
+    await other.reply(asked, "decline")
+    heard = await listening
+    first, *changes, last = heard
+    assert first["method"] == "notifications/subscriptions/acknowledged"
+    assert first["params"]["notifications"] == {"taskIds": [task]}
+    assert {change["method"] for change in changes} == {"notifications/tasks"}
+    for change in changes:
+        DETAILED.validate(change["params"])
+    assert [change["params"]["status"] for change in changes] == ["input_required", "completed"]
+    key = "io.modelcontextprotocol/subscriptionId"
+    assert {message["params"]["_meta"][key] for message in (first, *changes)} == {last["id"]}
+    assert last["result"]["_meta"][key] == last["id"]
 
 
 def analyst(folder: Path, question: str) -> str:
@@ -345,20 +323,18 @@ async def test_who_cannot_ask_has_an_analysis_without_questions(tmp_path: Path) 
         assert "ask_user" not in json.dumps(done["result"]["structuredContent"]["tasks"])
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_two_clients_have_one_task_and_the_first_answer_counts(transport: str, url: str) -> None:
-    async with connected(transport, url) as client:
-        asked = await client.settled(await client.solve(**TOO_FEW))
-        other = client.beside()
-        assert await other.get(asked["taskId"]) == asked
-        await asyncio.gather(*(each.reply(asked, "accept") for each in (client, other)))
-        once = await client.settled(asked["taskId"])
-        assert await other.settled(asked["taskId"]) == once
-        assert "2 calls used" in once["statusMessage"], "the limit is raised once"
-        await asyncio.gather(client.reply(once, "decline"), other.reply(once, "accept"))
-        ends = [await each.settled(asked["taskId"]) for each in (client, other)]
-        assert ends[0] == ends[1]
-        assert ends[0]["status"] in ("completed", "input_required")
+async def test_two_clients_have_one_task_and_the_first_answer_counts(client: TaskClient) -> None:
+    asked = await client.settled(await client.solve(**TOO_FEW))
+    other = client.beside()
+    assert await other.get(asked["taskId"]) == asked
+    await asyncio.gather(*(each.reply(asked, "accept") for each in (client, other)))
+    once = await client.settled(asked["taskId"])
+    assert await other.settled(asked["taskId"]) == once
+    assert "2 calls used" in once["statusMessage"], "the limit is raised once"
+    await asyncio.gather(client.reply(once, "decline"), other.reply(once, "accept"))
+    ends = [await each.settled(asked["taskId"]) for each in (client, other)]
+    assert ends[0] == ends[1]
+    assert ends[0]["status"] in ("completed", "input_required")
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ...contracts.without_posix import without_posix
-from .raw import COMMAND, Raw, thought
+from .raw import COMMAND, Raw, lines_of, offer, thought
 
 each_wire = pytest.mark.parametrize(
     "command",
@@ -30,24 +30,19 @@ def test_nothing_heavy_is_loaded_whatever_is_asked(monkeypatch: pytest.MonkeyPat
         "heavy |= {'cyclopts', 'attr', 'http.client', 'jsonschema', 'ruamel', 'json_repair'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
     )
-    lines = b"\n".join(
-        [
-            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-            b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}',
-            b'{"jsonrpc":"2.0","method":"notifications/initialized"}',
-            b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}',
-            b'{"jsonrpc":"2.0","id":3,"method":"prompts/list"}',
-            b'{"jsonrpc":"2.0","id":4,"method":"resources/list"}',
-            b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"sequentialthinking","arguments":'
-            b'{"thought":"x","nextThoughtNeeded":true,"thoughtNumber":1,"totalThoughts":1}}}',
-            b'{"jsonrpc":"2.0","id":6,"method":"completion/complete","params":{}}',
-            b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"cursor":5}}',
-            b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}',
-            b'{"jsonrpc":"2.0","id":8,"result":{}}',
-            b"",
-        ]
-    )
-    done = subprocess.run([COMMAND[0], "-c", code], input=lines, capture_output=True, check=True)
+    lines = [
+        *lines_of(
+            ("initialize", offer()),
+            *((f"{kind}/list", {}) for kind in ("tools", "prompts", "resources")),
+            ("tools/call", {"name": "sequentialthinking", "arguments": thought()}),
+            ("completion/complete", {}),
+            ("tools/list", {"cursor": 5}),
+        ),
+        b'{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}',
+        b'{"jsonrpc":"2.0","id":8,"result":{}}\n',
+    ]
+    given = b"\n".join(lines)
+    done = subprocess.run([COMMAND[0], "-c", code], input=given, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 7
     assert done.stderr.decode().splitlines()[-1] == "HEAVY []"
 
@@ -141,11 +136,7 @@ def test_standard_output_carries_protocol_only_whatever_prints() -> None:
         "mcp_catalog.page_tool = lambda app: tool\n"
         "main('memory')\n"
     )
-    frames = (
-        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-        b'"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
-        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"shout"}}\n'
-    )
+    frames = b"\n".join(lines_of(("initialize", offer()), ("tools/call", {"name": "shout"})))
     done = subprocess.run([COMMAND[0], "-c", code], input=frames, capture_output=True, timeout=30, check=True)
     assert [line[:15] for line in done.stdout.splitlines()] == [b'{"jsonrpc":"2.0'] * 2
     assert b"stray" in done.stderr
@@ -162,16 +153,12 @@ def test_every_acknowledged_thought_survives_kill_9(tmp_path: Path) -> None:
             assert reply["thoughtHistoryLength"] >= acknowledged + 1
             session, acknowledged = reply["sessionId"], reply["thoughtHistoryLength"]
             for number in range(round % 3):
-                acknowledged = raw.think(acknowledged + 1, 999, **{"sessionId": session})[
-                    "thoughtHistoryLength"
-                ]
+                reply = raw.think(acknowledged + 1, 999, sessionId=session)
+                acknowledged = reply["thoughtHistoryLength"]
                 assert number < 3
             # One more is on its way, heard of or not, when the end comes.
-            call = {
-                "name": "sequentialthinking",
-                "arguments": thought(acknowledged + 1, 999, sessionId=session),
-            }
-            raw.send("tools/call", call)
+            arguments = thought(acknowledged + 1, 999, sessionId=session)
+            raw.send("tools/call", {"name": "sequentialthinking", "arguments": arguments})
             raw.process.send_signal(signal.SIGKILL)
     with Raw(tmp_path / "store.db") as raw:
         kept = raw.call("sessions", action="get", sessionId=session, limit=500)
