@@ -13,11 +13,7 @@ from typing import Any
 import pytest
 
 from reasonry.surfaces.setup.agents import EntryShape, Launch, Machine, find_agent, read_launch
-from reasonry.surfaces.setup.checks import (
-    check_server,
-    find_entries,
-    surroundings,
-)
+from reasonry.surfaces.setup.checks import check_server, find_entries, surroundings
 
 GOOD = """
 import json, sys
@@ -50,15 +46,19 @@ def test_the_entry_has_its_environment_and_its_folder(tmp_path: Path) -> None:
     assert check(code, tmp_path, MINE="mine")["server"] == f"mine{tmp_path} 2"
 
 
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
-    found = asyncio.run(check_server(Launch("no-such-command", ("mcp",)), os.environ, tmp_path))
-    assert "no-such-command is not there, or not on the PATH" in found["problem"]
-    assert "set it up again" in found["remedy"]
+@pytest.mark.parametrize(
+    ("launch", "problem"),
+    [
+        (Launch("no-such-command", ("mcp",)), "no-such-command is not there, or not on the PATH"),
+        (Launch(sys.executable, ("a\0b",)), "null byte"),
+    ],
+    ids=["no command", "no argument"],
+)
+def test_what_cannot_be_started(launch: Launch, problem: str, tmp_path: Path) -> None:
+    assert problem in asyncio.run(check_server(launch, os.environ, tmp_path))["problem"]
 
 
-def test_arguments_that_no_program_can_get(tmp_path: Path) -> None:
-    found = asyncio.run(check_server(Launch(sys.executable, ("a\0b",)), os.environ, tmp_path))
-    assert "null byte" in found["problem"]
+def test_arguments_that_are_none_are_no_launch() -> None:
     assert read_launch({"command": "reasonry", "args": 5}, EntryShape()) is None
 
 
