@@ -176,4 +176,4 @@ async def _stream(
         )
         if pause_s:
             await asyncio.sleep(pause_s)
-    await exchange.end()
+    await exchange.response.write_eof()

@@ -9,7 +9,7 @@ from aiohttp import web
 
 
 class Exchange:
-    """One request, whole, and the response to it; writing waits until the client takes it.
+    """One request, whole, and the response to it. Writing waits until the client takes it, and fails once it has gone.
 
     Attributes:
         arrived_s: When the last byte of the request was there; loop time.
@@ -48,18 +48,6 @@ class Exchange:
         self.response.content_length = length
         await self.response.prepare(self._request)
 
-    async def write(self, data: bytes) -> None:
-        """Write a piece of the body.
-
-        Raises:
-            ConnectionError: The client has gone.
-        """
-        await self.response.write(data)
-
-    async def end(self) -> None:
-        """End the response and keep the connection."""
-        await self.response.write_eof()
-
     async def send(
         self,
         status: int,
@@ -72,12 +60,12 @@ class Exchange:
         await self.response.write_eof(body)
 
     async def start_events(self) -> None:
-        """Begin a response of server-sent events; `write_event` writes, `end` ends it."""
+        """Begin a response of server-sent events; `write_event` writes."""
         await self.start(content_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
     async def write_event(self, data: bytes, name: str = "") -> None:
         """Write one event."""
-        await self.write((f"event: {name}\n".encode() if name else b"") + b"data: " + data + b"\n\n")
+        await self.response.write((f"event: {name}\n".encode() if name else b"") + b"data: " + data + b"\n\n")
 
     def close(self) -> None:
         """Close the connection once everything is written."""

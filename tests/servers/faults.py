@@ -84,13 +84,13 @@ async def _hang(exchange: Exchange, fault: Fault, whole: bytes) -> None:
 async def _trickle(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start(length=len(whole))
     for byte in whole:
-        await exchange.write(bytes((byte,)))
+        await exchange.response.write(bytes((byte,)))
         await asyncio.sleep(1)
 
 
 async def _half_body(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start(length=len(whole))
-    await exchange.write(whole[: len(whole) // 2])
+    await exchange.response.write(whole[: len(whole) // 2])
     exchange.close()
 
 
@@ -101,8 +101,8 @@ async def _huge(exchange: Exchange, fault: Fault, whole: bytes) -> None:
 
 async def _flood(exchange: Exchange, block: bytes) -> None:
     for _ in range(HUGE_BYTES // len(block)):
-        await exchange.write(block)
-    await exchange.end()
+        await exchange.response.write(block)
+    await exchange.response.write_eof()
 
 
 def _endless(begun: bytes, again: bytes) -> Perform:
@@ -111,7 +111,7 @@ def _endless(begun: bytes, again: bytes) -> Perform:
 
     async def perform(exchange: Exchange, fault: Fault, whole: bytes) -> None:
         await exchange.start_events()
-        await exchange.write(begun)
+        await exchange.response.write(begun)
         await _flood(exchange, block)
 
     return perform
@@ -120,7 +120,7 @@ def _endless(begun: bytes, again: bytes) -> Perform:
 async def _drip(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start_events()
     while True:
-        await exchange.write(b": still here\n\n")
+        await exchange.response.write(b": still here\n\n")
         await asyncio.sleep(DRIP_S)
 
 
@@ -134,7 +134,7 @@ async def _bad_events(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start_events()
     await exchange.write_event(b'{"choices": [{"delta": {"content": "half of')
     await exchange.write_event(b"[DONE]")
-    await exchange.end()
+    await exchange.response.write_eof()
 
 
 async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None:
@@ -149,14 +149,14 @@ async def _broken_stream(exchange: Exchange, fault: Fault, whole: bytes) -> None
 async def _key_in_event(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start_events()
     await exchange.write_event(echo(exchange.key), "error")
-    await exchange.end()
+    await exchange.response.write_eof()
 
 
 async def _key_in_reason(exchange: Exchange, fault: Fault, whole: bytes) -> None:
     await exchange.start(
         401, "text/plain", {"X-Echo": exchange.key}, length=0, reason=f"Bad key {exchange.key}"
     )
-    await exchange.end()
+    await exchange.response.write_eof()
 
 
 TRANSPORT: dict[str, Perform] = {

@@ -31,7 +31,7 @@ _THOUGHT = {
     "strategy": "strategy",
     "stage": "stage",
 }
-_TERMS = {"strategy": "strategy", "session": "session", "model": "model", "verifier": "verifier"}
+_TERMS = {name: name for name in ("strategy", "session", "model", "verifier", "at")}
 _PAGE = {"limit": "limit", "cursor": "cursor"}
 _FILTERS = {
     **{name: name for name in ("limit", "cursor", "status", "outcome", "strategy", "model")},
@@ -39,6 +39,7 @@ _FILTERS = {
     "since_ms": "since",
     "until_ms": "until",
 }
+_OF_SEARCH = {**_PAGE, "session": "session"}
 _OF_SESSION = {**_PAGE, "format": "format", "from": "from", "to": "to", "branch_id": "branch"}
 
 
@@ -59,7 +60,8 @@ def _terms(given: Given) -> list[str]:
     budget: dict[str, Any] = given.get("budget") or {}
     limits = [f"--max-{name}={budget[name]}" for name in LIMITS if name in budget]
     options = [f"--option={name}={json.dumps(value)}" for name, value in given.get("options", {}).items()]
-    return [*limits, *options, *_options(given, _TERMS)]
+    coached = ["--coach"] if given.get("coached") else []
+    return [*limits, *options, *coached, *_options(given, _TERMS)]
 
 
 def _new_run(*command: str) -> Callable[[Given], list[str]]:
@@ -74,18 +76,6 @@ def _on_session(command: str, *more: str) -> Callable[[Given], list[str]]:
     return lambda given: ["sessions", command, given["session"], *_options(given, _OF_SESSION), *more]
 
 
-def _coached(given: Given) -> list[str]:
-    return ["--coach"] if given.get("coached") else []
-
-
-def _resume(given: Given) -> list[str]:
-    return ["runs", "resume", given["run"], *_coached(given), *_terms(given)]
-
-
-def _fork(given: Given) -> list[str]:
-    return ["runs", "fork", given["run"], f"--at={given['at']}", *_coached(given), *_terms(given)]
-
-
 def _refute(given: Given) -> list[str]:
     return [*_new_run("coach", "refute")(given), *(f"--claim={claim}" for claim in given.get("claims", ()))]
 
@@ -94,7 +84,6 @@ def _think(given: Given) -> list[str]:
     place = f"--session={given['session']}" if "session" in given else "--new"
     more = [
         "--next" if given["next_thought_needed"] else "--done",
-        *(["--clear"] * given.get("clear_session", 0)),
         *([f"--data={json.dumps(given['data'])}"] if "data" in given else []),
     ]
     return ["think", given["thought"], *more, place, *_options(given, _THOUGHT)]
@@ -112,8 +101,8 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "pause": _on_run("runs", "pause"),
     "limit": _on_run("runs", "limit"),
     "delete": _on_run("runs", "delete", "--yes"),
-    "resume": _resume,
-    "fork": _fork,
+    "resume": _on_run("runs", "resume"),
+    "fork": _on_run("runs", "fork"),
     "list": lambda given: ["runs", "list", *_filters(given)],
     "diff": lambda given: ["runs", "diff", given["a"], given["b"]],
     "page": lambda given: [
@@ -133,12 +122,7 @@ _WORDS: dict[str, Callable[[Given], list[str]]] = {
     "strategy": lambda given: ["strategies", given["strategy"], "--diagram"],
     "think": _think,
     "sessions": lambda given: ["sessions", "list", *_filters(given)],
-    "search": lambda given: [
-        "sessions",
-        "search",
-        given["query"],
-        *_options(given, {**_PAGE, "session": "session"}),
-    ],
+    "search": lambda given: ["sessions", "search", given["query"], *_options(given, _OF_SEARCH)],
     "import": lambda given: ["sessions", "import", given["file"]],
     "session": _on_session("show"),
     "export": _on_session("export"),

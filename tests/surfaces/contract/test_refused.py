@@ -47,26 +47,15 @@ class Refused(NamedTuple):
     field: str = ""
 
 
-def new_runs(
-    name: str,
-    given: Given,
-    code: str = "invalid_request",
-    on: tuple[str, ...] = NAMES,
-    named: str = "",
-    field: str = "",
-) -> list[Refused]:
+def new_runs(name: str, given: Given, code: str = "invalid_request", **more: Any) -> list[Refused]:
     """Return what is refused of a new run, whoever answers its questions."""
-    return [
-        Refused(f"{use}: {name}", use, {**SOLVED, **given}, code, (), on, named, field)
-        for use in ("solve", "start")
-    ]
+    uses = ("solve", "start")
+    return [Refused(f"{use}: {name}", use, {**SOLVED, **given}, code, **more) for use in uses]
 
 
-def thoughts(
-    name: str, given: Given, code: str = "invalid_request", on: tuple[str, ...] = NAMES, field: str = ""
-) -> Refused:
+def thoughts(name: str, given: Given, code: str = "invalid_request", **more: Any) -> Refused:
     """Return what is refused of a first thought."""
-    return Refused(f"think: {name}", "think", {**THOUGHT, **given}, code, on=on, field=field)
+    return Refused(f"think: {name}", "think", {**THOUGHT, **given}, code, **more)
 
 
 def without(given: Given, name: str) -> Given:

@@ -14,7 +14,7 @@ from reasonry.strategies import STRATEGIES
 from tests.guided.walking import filled
 
 from .surface import Surface
-from .uses import NAMES
+from .uses import NAMES, THOUGHT
 
 FLOWS = (
     "linear",
@@ -53,11 +53,8 @@ def test_of_the_562_pairs_of_stages_the_74_edges_are_taken_and_the_others_refuse
 def test_a_refusal_names_the_path_that_is_taken_in_its_place(name: str, surfaces: dict[str, Surface]) -> None:
     surface, strategy = surfaces[name], STRATEGIES["chain_of_thought"]
     begun = surface.call("think", {**_thought(strategy, "problem_reception", 1), "strategy": strategy.name})
-    last = {
-        **_thought(strategy, "final_response", 2),
-        "session": begun.session_id,
-        "next_thought_needed": False,
-    }
+    last = _thought(strategy, "final_response", 2)
+    last |= {"session": begun.session_id, "next_thought_needed": False}
     refused = surface.call("think", last)
     assert refused.code == "invalid_request"
     path = refused.document["error"]["instead"]["stage"]
@@ -103,14 +100,8 @@ def _is_reachable(strategy: Strategy[Any, Any], start: str, to: str) -> bool:
 
 def _thought(strategy: Strategy[Any, Any], stage: str, number: int) -> dict[str, Any]:
     data = filled(strategy.by_name[stage])
-    return {
-        "thought": f"A thought in {stage}.",
-        "thought_number": number,
-        "total_thoughts": 3,
-        "next_thought_needed": True,
-        "stage": stage,
-        **({"data": data} if data else {}),
-    }
+    plain = {**THOUGHT, "thought_number": number, "total_thoughts": 3, "stage": stage}
+    return plain | ({"data": data} if data else {})
 
 
 def _notices(document: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 
 from ..mcp.raw import offer, thought, told
 from ..mcp.task_frames import messages_in, posted, web_client
+from ..mcp.test_eras import think_look_and_read
 from .serving import TOKENS, Serving
 
 MODES = ["legacy", "2026-07-28"]
@@ -43,30 +44,9 @@ async def test_the_official_client_thinks_looks_and_reads(serving: Serving, mode
     async with connected(serving, mode) as client:
         names = sorted(tool.name for tool in (await client.list_tools()).tools)
         assert names == ["coach", "sequentialthinking", "sessions", "show", "solve"]
-        first = await told(client, "sequentialthinking", thought())
-        other = await told(client, "sequentialthinking", thought())
-        is_connected = mode == "legacy"
-        assert (first["sessionId"] == other["sessionId"]) is is_connected
-        second = await told(client, "sequentialthinking", thought(2, sessionId=first["sessionId"]))
-        assert second["thoughtHistoryLength"] == 2
-        third = await told(client, "sequentialthinking", thought(3))
-        if is_connected:
-            assert (third["sessionId"], third.get("notices")) == (first["sessionId"], None)
-        else:
-            (notice,) = third["notices"]
-            assert first["sessionId"] in notice["message"], "it is told where it may belong"
-            assert "directory" not in notice["message"], "a server's is none of its clients'"
-        wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
-        assert wrong.is_error
-        assert wrong.structured_content["error"]["code"] == "invalid_request"
-        uri = f"reasonry://sessions/{first['sessionId']}"
-        assert uri in [str(one.uri) for one in (await client.list_resources()).resources]
-        kept = json.loads((await client.read_resource(uri)).contents[0].text)
-        assert [one["thought_number"] for one in kept["thoughts"]] == ([1, 2, 3] if is_connected else [1, 2])
-        lesson = await client.get_prompt("react", {"problem": "why?"})
-        assert "why?" in lesson.messages[0].content.text
-        shown = await told(client, "show", {"id": first["sessionId"]})
-        assert shown["url"] == f"{serving.url}/#/sessions/{first['sessionId']}"
+        session = await think_look_and_read(client, is_connected=mode == "legacy")
+        shown = await told(client, "show", {"id": session})
+        assert shown["url"] == f"{serving.url}/#/sessions/{session}"
         assert "path" not in shown
 
 

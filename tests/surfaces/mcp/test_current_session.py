@@ -20,11 +20,6 @@ def texts(raw: Raw, session_id: str) -> list[str]:
     return [one["thought"] for one in raw.call("sessions", action="get", sessionId=session_id)["thoughts"]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory" if request.param == "memory" else str(tmp_path / "store.db")
-
-
 def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_path: Path) -> None:
     store, here, there = tmp_path / "store.db", tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -63,9 +58,10 @@ def test_after_a_restart_the_sessions_of_the_directory_are_named_and_go_on(tmp_p
         assert raw.think(3, 7)["sessionId"] == begun["there"]
 
 
-def test_two_agents_that_send_without_waiting_lose_nothing(store: str) -> None:
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_two_agents_that_send_without_waiting_lose_nothing(kind: str, tmp_path: Path) -> None:
     chance = random.Random(7)
-    with Raw(store) as raw:
+    with Raw("memory" if kind == "memory" else tmp_path / "store.db") as raw:
         raw.think(1, thought="a1")
         raw.think(2, thought="a2")
         raw.think(1, thought="b1")

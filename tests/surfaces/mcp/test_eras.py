@@ -39,23 +39,39 @@ def _client(mode: str, store: str) -> Any:
     return Client(stdio_client(command, errlog=sys.__stderr__), mode=mode)
 
 
+async def think_look_and_read(client: Any, *, is_connected: bool = True) -> str:
+    """Think, look back and read by the official client; return the session. Over a connection its calls share one."""
+    first = await told(client, "sequentialthinking", thought())
+    other = await told(client, "sequentialthinking", thought())
+    assert (first["sessionId"] == other["sessionId"]) is is_connected
+    second = await told(client, "sequentialthinking", thought(2, sessionId=first["sessionId"]))
+    assert second["thoughtHistoryLength"] == 2
+    third = await told(client, "sequentialthinking", thought(3))
+    if is_connected:
+        assert (third["sessionId"], third.get("notices")) == (first["sessionId"], None)
+    else:
+        (notice,) = third["notices"]
+        assert first["sessionId"] in notice["message"], "it is told where it may belong"
+        assert "directory" not in notice["message"], "a server's is none of its clients'"
+    wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
+    assert wrong.is_error
+    assert wrong.structured_content["error"]["code"] == "invalid_request"
+    uri = f"reasonry://sessions/{first['sessionId']}"
+    assert uri in [str(one.uri) for one in (await client.list_resources()).resources]
+    kept = json.loads((await client.read_resource(uri)).contents[0].text)
+    assert [one["thought_number"] for one in kept["thoughts"]] == ([1, 2, 3] if is_connected else [1, 2])
+    lesson = await client.get_prompt("react", {"problem": "why?"})
+    assert "why?" in lesson.messages[0].content.text
+    return first["sessionId"]
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 async def test_the_official_client_thinks_looks_and_reads(mode: str, tmp_path: Path) -> None:
     async with _client(mode, str(tmp_path / "store.db")) as client:
-        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"coach", "sequentialthinking", "sessions", "show"}
-        first = await told(client, "sequentialthinking", thought())
-        assert first["thoughtHistoryLength"] == 1
-        assert (await told(client, "sequentialthinking", thought(2)))["sessionId"] == first["sessionId"]
-        wrong = await client.call_tool("sequentialthinking", {**thought(), "thoughtNumber": 0})
-        assert wrong.is_error
-        assert wrong.structured_content["error"]["code"] == "invalid_request"
-        listed = [str(one.uri) for one in (await client.list_resources()).resources]
-        uri = f"reasonry://sessions/{first['sessionId']}"
-        assert uri in listed
-        kept = json.loads((await client.read_resource(uri)).contents[0].text)
-        assert [one["thought_number"] for one in kept["thoughts"]] == [1, 2]
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        assert tools == {"coach", "sequentialthinking", "sessions", "show"}
+        await think_look_and_read(client)
         prompts = (await client.list_prompts()).prompts
         assert {one.name for one in prompts} == set(STRATEGIES)
 
