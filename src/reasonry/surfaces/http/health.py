@@ -28,7 +28,7 @@ class Health:
         self.jobs = QueueStatus()
         self._store = store
         self.reads = Answering(store, timeout_s, self._read)
-        self.writes = Answering(store, timeout_s, self._write)
+        self.writes = Answering(store, timeout_s, lambda: store.change(_PROBE, _write_nothing))
 
     async def watch(self) -> None:
         """Poll the store until cancelled."""
@@ -41,12 +41,9 @@ class Health:
     async def _read(self) -> None:
         self.jobs = await self._store.queue_status()
 
-    async def _write(self) -> None:
-        def decide(view: SessionView) -> Any:
-            # This ends the transaction: nothing is written.
-            raise ReasonryError("the store answers")
 
-        await self._store.change(_PROBE, decide)
+def _write_nothing(view: SessionView) -> Any:
+    raise ReasonryError("the store answers, and this ends the transaction")
 
 
 class Answering:
@@ -56,7 +53,7 @@ class Answering:
         is_up: Whether the last answer came in time.
     """
 
-    def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, store: RowStore, timeout_s: float, ask: Callable[[], Awaitable[object]]) -> None:
         self.is_up = True
         self._store, self._timeout_s, self._ask_store = store, timeout_s, ask
         self._waits = set[asyncio.Timeout]()

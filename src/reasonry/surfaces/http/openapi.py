@@ -6,7 +6,7 @@ import html
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, TypedDict
 
@@ -157,18 +157,17 @@ def reference_page(document: Schema) -> str:
     )
     title = html.escape(f"{info['title']} {info['version']}: the HTTP API")
     about = html.escape(info["description"])
-    return "\n".join([f"{head}<title>{title}</title><h1>{title}</h1><p>{about}</p>", *_sections(document)])
-
-
-def _sections(document: Schema) -> Iterator[str]:
+    lines = [f"{head}<title>{title}</title><h1>{title}</h1><p>{about}</p>"]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            yield f"<h2>{method.upper()} {html.escape(path)}</h2>"
-            yield f"<p>{html.escape(operation['summary'])} {html.escape(operation['description'])}</p>"
             parts = ("parameters", "requestBody", "responses")
-            yield _data({name: operation[name] for name in parts if operation.get(name)})
-    for name, schema in document["components"]["schemas"].items():
-        yield f'<h2 id="{name}">{name}</h2>{_data(schema)}'
+            lines += [
+                f"<h2>{method.upper()} {html.escape(path)}</h2>",
+                f"<p>{html.escape(operation['summary'])} {html.escape(operation['description'])}</p>",
+                _data({name: operation[name] for name in parts if operation.get(name)}),
+            ]
+    schemas = document["components"]["schemas"].items()
+    return "\n".join([*lines, *(f'<h2 id="{name}">{name}</h2>{_data(schema)}' for name, schema in schemas)])
 
 
 def _data(value: Schema) -> str:

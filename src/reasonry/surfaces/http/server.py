@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import gc
+import itertools
 import logging
 import socket
 import threading
@@ -97,18 +98,6 @@ BESIDES = (
 """The operations outside the schema."""
 
 
-def routes(wiring: Wiring) -> list[Route]:
-    """Return the routes of a server."""
-    addresses: dict[str, list[Operation]] = {}
-    for operation in (*(each for operations in TABLE.values() for each in operations), *BESIDES):
-        addresses.setdefault(operation.path, []).append(operation)
-    packed = [Middleware(GZipMiddleware)]
-    return [
-        Route(path, Endpoint(operations, wiring), middleware=packed if path.startswith(OPEN_FOLDER) else [])
-        for path, operations in addresses.items()
-    ]
-
-
 async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request to an unknown address."""
     raise NotFoundError("there is nothing at this address; /api/openapi.json lists the addresses")
@@ -118,7 +107,14 @@ def create_server(app: App, settings: ServerSettings | None = None) -> RequestGa
     """Create a server for an app. The caller closes the app."""
     settings = settings or ServerSettings()
     settings.check()
-    wiring = Wiring(app, settings)
+    wiring, packed = Wiring(app, settings), [Middleware(GZipMiddleware)]
+    addresses: dict[str, list[Operation]] = {}
+    for operation in (*itertools.chain(*TABLE.values()), *BESIDES):
+        addresses.setdefault(operation.path, []).append(operation)
+    routes = [
+        Route(path, Endpoint(operations, wiring), middleware=packed if path.startswith(OPEN_FOLDER) else [])
+        for path, operations in addresses.items()
+    ]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncGenerator[None]:
@@ -130,7 +126,7 @@ def create_server(app: App, settings: ServerSettings | None = None) -> RequestGa
             wiring.failure = error
             raise
 
-    router = Router(routes(wiring), redirect_slashes=False, default=answer_nothing, lifespan=lifespan)
+    router = Router(routes, redirect_slashes=False, default=answer_nothing, lifespan=lifespan)
     return RequestGate(router, wiring)
 
 

@@ -50,11 +50,25 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that other code cannot read from or write
     into the conversation.
     """
-    log = ThoughtLog(2, environ)
+    log, over, hurry = ThoughtLog(2, environ), asyncio.Event(), asyncio.Event()
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
         server.watch = log.add
+
+    def end_soon() -> None:
+        hurry.set()
+        over.set()
+
     with _conversation() as (source, sink):
-        left = await _serve(server, source, sink)
+        transport = StdioTransport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
+        connection = Connection(server, transport.send)
+        on_ending(end_soon)
+        transport.start(
+            connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))
+        )
+        await over.wait()
+        transport.stop()
+        left = await _finish(connection, hurry)
+        await transport.close(_DRAIN_S)
     if left:
         names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
         listed = SECRETS.mask(", ".join(names))
@@ -108,28 +122,6 @@ def _conversation() -> Generator[tuple[int, int]]:
         os.dup2(sink, 1)
         os.close(source)
         os.close(sink)
-
-
-async def _serve(server: McpServer, source: int, sink: int) -> list[str]:
-    """Serve until the input ends or a signal arrives. Returns descriptions of unfinished requests for people."""
-    over, hurry = asyncio.Event(), asyncio.Event()
-
-    def end_soon() -> None:
-        hurry.set()
-        over.set()
-
-    transport = StdioTransport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
-
-    connection = Connection(server, transport.send)
-    on_ending(end_soon)
-    transport.start(
-        connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))
-    )
-    await over.wait()
-    transport.stop()
-    left = await _finish(connection, hurry)
-    await transport.close(_DRAIN_S)
-    return left
 
 
 async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:

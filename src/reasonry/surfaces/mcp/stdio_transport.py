@@ -17,8 +17,6 @@ _READ = 1 << 16
 _HIGH_WATER = 1 << 20
 """The bytes waiting for a slow client at which reading pauses."""
 
-OnLine = Callable[[bytes], None]
-
 
 class StdioTransport:
     """Reads lines from a descriptor and writes lines to another.
@@ -40,7 +38,7 @@ class StdioTransport:
         self._may_read.set()
         self._writer = threading.Thread(target=self._write, daemon=True)
 
-    def start(self, on_line: OnLine, on_long_line: OnLine) -> None:
+    def start(self, on_line: Callable[[bytes], None], on_long_line: Callable[[bytes], None]) -> None:
         """Start reading.
 
         Args:
