@@ -64,7 +64,8 @@ def serve_in_thread(
     """
     tokens = digests(settings.pop("tokens", {}))
     app = App(store, environ={"REASONRY_MODEL": "offline", **(environ or {})})
-    chosen = ServerSettings(tokens=tokens, **{"drain_s": 1, **settings})
+    # On a busy machine a store may take long, and nothing is wrong with it.
+    chosen = ServerSettings(tokens=tokens, **{"drain_s": 1, "store_timeout_s": 30, **settings})
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     ready = threading.Event()

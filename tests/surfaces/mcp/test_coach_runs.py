@@ -338,10 +338,8 @@ def test_the_verdict_on_a_claim_is_told_at_each_of_its_places(raw: Raw) -> None:
         "28 hours is all.",
     ]
     for number, text in enumerate(texts, 1):
-        begun = raw.call("sequentialthinking", **thought(number, thought=text))
-    session = begun["sessionId"]
-    claims = [*texts[:2], *texts[2:]]
-    shown = raw.call("coach", action="refute", session_id=session, claims=claims)
+        session = raw.think(number, thought=text)["sessionId"]
+    shown = raw.call("coach", action="refute", session_id=session, claims=texts)
     (group,) = shown["questions"]
     grouped = {group["id"]: {"groups": [[1, 2, 5], [3], [4]]}}
     shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=grouped)
@@ -349,6 +347,6 @@ def test_the_verdict_on_a_claim_is_told_at_each_of_its_places(raw: Raw) -> None:
         vote = {"quote": "28 hours", "reason": "It takes 30.", "verdict": "fails"}
         answers = {question["id"]: vote for question in shown["questions"]}
         shown = raw.call("coach", action="answer", run_id=shown["run_id"], answers=answers)
-    reply = raw.call("sequentialthinking", **thought(6, thought="Now what?"))
+    reply = raw.think(6, thought="Now what?")
     told = [notice["message"] for notice in reply["notices"] if notice["reason"] == "refuted"]
     assert {message.partition(",")[0] for message in told} == {f"Thought {number}" for number in range(1, 6)}

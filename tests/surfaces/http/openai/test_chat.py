@@ -17,7 +17,7 @@ from reasonry.core import machine
 from reasonry.core.problem import HEADING, INSTRUCTIONS
 
 from ....servers import ModelServer
-from ..serving import serve_in_thread
+from ..serving import eventually, serve_in_thread
 from .talking import ASK, SMALL, City, Talk, reply, talking
 
 
@@ -183,13 +183,8 @@ def test_a_client_that_hangs_up_ends_its_run_unless_it_asked_to_leave_it(stream:
         else:
             with pytest.raises(openai.APITimeoutError):
                 talk.chat(client=client, extra_body=extra)
-        expected = "done" if leave else "cancelled"
-        until, status = time.monotonic() + 5, "active"
-        while status == "active" and time.monotonic() < until:
-            time.sleep(0.02)
-            runs = asyncio.run(talk.serving.app.store.runs())
-            status = runs[0].status if runs else "active"
-        assert status == expected
+        store, expected = talk.serving.app.store, "done" if leave else "cancelled"
+        assert eventually(lambda: [run.status for run in asyncio.run(store.runs())] == [expected], 5)
 
 
 def test_the_same_request_with_the_same_key_is_paid_once_even_if_its_client_hung_up(tmp_path: Path) -> None:
