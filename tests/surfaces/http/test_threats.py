@@ -24,11 +24,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.errors import UsageError
+from reasonry.errors import StoreError, UsageError
 from reasonry.stores.database import connect
-from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from reasonry.surfaces.http.admission import check_host, check_origin, find_principal
-from reasonry.surfaces.http.health import Health
+from reasonry.surfaces.http.health import Answering, Health
 from reasonry.surfaces.http.server_settings import (
     ServerSettings,
     read_allowed_hosts,
@@ -564,6 +564,21 @@ async def test_a_store_that_is_slow_is_not_taken_for_one_that_hangs(
         answers.set()
         watching.cancel()
         await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_reply_that_begins_as_the_store_stops_answering_is_sent_whole() -> None:
+    async def fail() -> None:
+        raise StoreError("gone")
+
+    answering = Answering(MemoryStore(), 1, fail)
+    watching = asyncio.create_task(answering.watch())
+    async with answering.waiting() as reply_begins:
+        while answering.is_up:
+            await asyncio.sleep(0)
+        reply_begins()
+        await asyncio.sleep(0.01)
+    watching.cancel()
 
 
 def test_reads_go_on_while_another_process_holds_the_lock_of_the_store(

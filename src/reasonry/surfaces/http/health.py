@@ -95,10 +95,17 @@ class Answering:
             StoreError: The work was aborted.
         """
         waiting = asyncio.timeout(None)
+
+        def end_wait() -> None:
+            self._waits.discard(waiting)
+            # The store may have stopped answering in this very moment. The wait may be over.
+            with contextlib.suppress(RuntimeError):
+                waiting.reschedule(None)
+
         try:
             async with waiting:
                 self._waits.add(waiting)
-                yield lambda: self._waits.discard(waiting)
+                yield end_wait
         except TimeoutError:
             if not waiting.expired():
                 raise
