@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -101,24 +102,21 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
         UsageError: There are no entries, or an entry is malformed, easily guessed or repeated.
     """
     tokens: dict[bytes, str] = {}
+    fault = partial(UsageError, option=source)
     for number, entry in enumerate(_entries(text), 1):
         name, equals, token = (part.strip() for part in entry.partition("="))
         if not (equals and _PRINCIPAL.fullmatch(name) and _TOKEN.fullmatch(token)):
-            raise UsageError(f"{source}: entry {number} is not PRINCIPAL=TOKEN", option=source)
+            raise fault(f"{source}: entry {number} is not PRINCIPAL=TOKEN")
         if len(token) < LEAST_TOKEN_CHARS:
-            raise UsageError(
-                f"{source}: the token of {name} has fewer than {LEAST_TOKEN_CHARS} characters; make one with: "
-                'python -c "import secrets; print(secrets.token_urlsafe(32))"',
-                option=source,
-            )
+            make = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
+            short = f"the token of {name} has fewer than {LEAST_TOKEN_CHARS} characters"
+            raise fault(f"{source}: {short}; make one with: {make}")
         digest = hashlib.sha256(token.encode()).digest()
         principal = OPERATOR if name == OPERATOR_NAME else name
         if tokens.setdefault(digest, principal) != principal:
-            raise UsageError(f"{source}: two principals have the same token", option=source)
+            raise fault(f"{source}: two principals have the same token")
     if not tokens:
-        raise UsageError(
-            f"{source} is set and has no PRINCIPAL=TOKEN: add an entry, or do not set it", option=source
-        )
+        raise fault(f"{source} is set and has no PRINCIPAL=TOKEN: add an entry, or do not set it")
     return tokens
 
 

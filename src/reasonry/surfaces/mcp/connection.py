@@ -81,13 +81,16 @@ class Connection:
         except frames.UnreadableError as error:
             self.refuse(error)
             return
-        if "id" not in message or "method" not in message:
-            self._on_notification(message)
-            return
-        try:
-            self._on_request(message["id"], message["method"], message.get("params") or {})
-        except RefusedError as refusal:
-            self._send(frames.error(message["id"], refusal))
+        if "id" in message and "method" in message:
+            try:
+                self._on_request(message["id"], message["method"], message.get("params") or {})
+            except RefusedError as refusal:
+                self._send(frames.error(message["id"], refusal))
+        elif message.get("method") == "notifications/cancelled" and isinstance(message.get("params"), dict):
+            wanted = message["params"].get("requestId")
+            for task, (id, _) in self._working.items():
+                if id == wanted and type(id) is type(wanted):
+                    task.cancel()
 
     def refuse(self, error: frames.UnreadableError) -> None:
         """Reply to an unreadable line, to a tool call with a tool's error."""
@@ -122,15 +125,6 @@ class Connection:
         return left
 
     # --- which version, which method
-
-    def _on_notification(self, message: Document) -> None:
-        if message.get("method") != "notifications/cancelled":
-            return
-        params = message.get("params")
-        wanted = params.get("requestId") if isinstance(params, dict) else None
-        for task, (id, _) in self._working.items():
-            if id == wanted and type(id) is type(wanted):
-                task.cancel()
 
     def _on_request(self, id: Any, method: str, params: Document) -> None:
         if method == "initialize":

@@ -22,7 +22,7 @@ from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
 from .frames import INTERNAL_ERROR, INVALID_PARAMS, RefusedError, read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
-from .run_tasks import TASK_METHODS, TASKS, RunTasks, TaskParams, check_takes_tasks
+from .run_tasks import TASK_METHODS, TASKS, RunTasks, check_takes_tasks
 from .tools import (
     CallContext,
     Document,
@@ -137,7 +137,7 @@ class McpServer:
             "resources/read": (ResourceParams, self._read_resource),
             "prompts/list": (ListParams, self._list_prompts),
             "prompts/get": (PromptParams, self._get_prompt),
-            **{name: (TaskParams, handler) for name, handler in (tasks.methods if tasks else {}).items()},
+            **(tasks.methods if tasks else {}),
         }
 
     async def answer(self, method: str, params: Document, context: CallContext) -> Document:

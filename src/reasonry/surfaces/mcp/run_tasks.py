@@ -124,8 +124,8 @@ class RunTasks:
     def __init__(self, app: App, supervisor: Supervisor | None = None) -> None:
         self.app, self._drives = app, supervisor is None
         self.supervisor = supervisor or Supervisor(app)
-        self.methods = dict(zip(TASK_METHODS, (self._get, self._update, self._cancel), strict=True))
-        """The methods of `TASK_METHODS`. Their parameters are `TaskParams`."""
+        handlers = zip(TASK_METHODS, (self._get, self._update, self._cancel), strict=True)
+        self.methods = {name: (TaskParams, handler) for name, handler in handlers}
 
     # -- begun
 
