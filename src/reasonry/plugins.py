@@ -95,13 +95,16 @@ class Plugins:
         key = (kind, self.whole_name(kind, name))
         if key not in self._points:
             raise self._unknown(*key)
+
+        def load_named() -> T:
+            if not _NAME.fullmatch(self._points[key].name):
+                raise UsageError("its name may have letters, digits, `_`, `.` and `-`, at most 64")
+            return read(key[1], self._points[key].load())
+
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = _attempt(lambda: read(key[1], _load(self._points[key])))
-        loaded, fault = self._loaded[key]
-        if fault:
-            raise _failure(*key, fault)
-        return loaded
+                self._loaded[key] = _attempt(load_named)
+        return _usable(*key, *self._loaded[key])
 
     def open(self, kind: str, spec: str, wrap: Callable[[Any], T]) -> T:
         """Open a `PACKAGE/NAME:TEXT` and return the object, which gets this name.
@@ -121,10 +124,7 @@ class Plugins:
             opened.name = f"{whole}:{text}" if text else whole
             return opened
 
-        opened, fault = _attempt(open_named)
-        if fault:
-            raise _failure(kind, whole, fault)
-        return opened
+        return _usable(kind, whole, *_attempt(open_named))
 
     def whole_name(self, kind: str, name: str) -> str:
         """Return the full name for a spelling, or the text itself."""
@@ -195,12 +195,6 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version
 
 
-def _load(point: EntryPoint) -> Any:
-    if not _NAME.fullmatch(point.name):
-        raise UsageError("its name may have letters, digits, `_`, `.` and `-`, at most 64")
-    return point.load()
-
-
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
     """Run the code of a package. Returns the result, or the reason of the failure."""
     try:
@@ -210,27 +204,21 @@ def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return None, _reason(error)
+        try:
+            text = error.message if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+        except Exception:
+            # An error that cannot even say what it is.
+            text = type(error).__name__
+        return None, " ".join(text.rstrip(": ").split())[:MAX_REASON_CHARS]
 
 
-def _failure(kind: str, name: str, why: str) -> UsageError:
+def _usable(kind: str, name: str, part: Any, why: str) -> Any:
+    """Return a part of a package, or raise the error with the reason why it cannot be used."""
+    if not why:
+        return part
     word = KINDS[kind]
-    return UsageError(
-        f"the {word} {name} cannot be used: {why}; `reasonry plugins` lists what is installed",
-        code="plugin_failed",
-        option=word,
-        plugin=name,
-        reason=why,
-    )
-
-
-def _reason(error: BaseException) -> str:
-    try:
-        text = error.message if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
-    except Exception:
-        # An error that cannot even say what it is.
-        text = type(error).__name__
-    return " ".join(text.rstrip(": ").split())[:MAX_REASON_CHARS]
+    message = f"the {word} {name} cannot be used: {why}; `reasonry plugins` lists what is installed"
+    raise UsageError(message, code="plugin_failed", option=word, plugin=name, reason=why)
 
 
 EXTRAS: Mapping[str, tuple[str, str]] = {

@@ -23,7 +23,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.strategies.rewoo import LLM
 from reasonry.tools.catalog import Catalog, built_in, reserved_names
-from reasonry.tools.knowledge import DocumentSearch
+from reasonry.tools.knowledge import Library
 from reasonry.tools.logic_kernel import ClaimChecker
 from reasonry.tools.mcp_client import McpClient, RemoteTool, _qualify_clashing, mcp_tools
 from reasonry.tools.mcp_transport import McpTarget
@@ -48,7 +48,7 @@ async def catalog_of(*kinds: str, taken: Sequence[str] = ()) -> AsyncIterator[Ca
 
 
 def test_the_reserved_names_are_those_of_every_tool_and_resource_of_ours() -> None:
-    tools = {PyExecutor.name, ClaimChecker.name, DocumentSearch.name}
+    tools = {PyExecutor.name, ClaimChecker.name, Library.name}
     resources = {name for strategy in STRATEGIES.values() for name in strategy.resources}
     assert reserved_names() == tools | resources | {*BUILT_IN} | {LLM.name, ANSWER}
     assert {"py_executor", "check_claim", "search_documents", "knowledge", "logic_kernel"} <= reserved_names()

@@ -81,11 +81,15 @@ class HttpSession:
         Raises:
             ModelError: `provider_timeout` if no connection is made in time, else `provider_error`.
         """
-        session = await self._of_this_loop()
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop or self._session.closed:
+            self._proxy = proxy_for(self._host, self._tls)
+            self._opened, self._loop = _sessions(), loop
+            self._session = await anext(self._opened)
         options: dict[str, Any] = {"ssl": tls_context()} if self._tls else {}
         options |= {"headers": headers, "proxy": self._proxy, "allow_redirects": False}
         try:
-            return await session.post(url, data=io.BytesIO(body), **options)
+            return await self._session.post(url, data=io.BytesIO(body), **options)
         except self._errors as error:
             raise self._failure(error) from None
 
@@ -110,14 +114,6 @@ class HttpSession:
                     await asyncio.sleep(0)
         except self._errors as error:
             raise self._failure(error) from None
-
-    async def _of_this_loop(self) -> ClientSession:
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop or self._session.closed:
-            self._proxy = proxy_for(self._host, self._tls)
-            self._opened, self._loop = _sessions(), loop
-            self._session = await anext(self._opened)
-        return self._session
 
     def _failure(self, error: Exception) -> ModelError:
         import aiohttp

@@ -113,15 +113,16 @@ class OpenAICompatibleModel:
         body = request_body(self.model, question.ask, question.stage, self._dialect, stream, samples)
         samples = body.get("n", 1)
         limit = reply_limit(question.ask, samples)
-        gathered = Gathered(samples, question.on_hidden)
+        gathered = Gathered(samples, on_text, question.on_hidden)
         try:
-            async with await self._post(body) as response:
+            address, headers = f"{self.url}/chat/completions", {**self._headers, **nesting_header()}
+            async with await self._http.post(address, headers, msgspec.json.encode(body)) as response:
+                if response.status != 200:
+                    raise await self._refusal(response, body)
                 if response.content_type == "text/event-stream":
-                    await self._listen(response, gathered, on_text, limit)
+                    await self._listen(response, gathered, limit)
                 else:
-                    added = gathered.take(await self._document(response, gathered, limit), self.name)
-                    if on_text is not None and added:
-                        on_text(added)
+                    gathered.take(await self._document(response, gathered, limit), self.name)
             answers = gathered.to_answers(self.name, body, self.price, question.prompt)
         except ModelError as error:
             if error.code == "reply_too_long":
@@ -134,14 +135,6 @@ class OpenAICompatibleModel:
             self._dialect.samples = False
         return answers
 
-    async def _post(self, body: dict[str, Any]) -> ClientResponse:
-        address, raw = f"{self.url}/chat/completions", msgspec.json.encode(body)
-        response = await self._http.post(address, {**self._headers, **nesting_header()}, raw)
-        if response.status != 200:
-            async with response:
-                raise await self._refusal(response, body)
-        return response
-
     async def _document(self, response: ClientResponse, gathered: Gathered, limit: int) -> bytes:
         await self._http.read(response, gathered.unread.append, limit)
         raw, gathered.unread = b"".join(gathered.unread), []
@@ -152,9 +145,7 @@ class OpenAICompatibleModel:
             raise ModelError(message, retryable=True)
         return raw
 
-    async def _listen(
-        self, response: ClientResponse, gathered: Gathered, on_text: OnText | None, limit: int
-    ) -> None:
+    async def _listen(self, response: ClientResponse, gathered: Gathered, limit: int) -> None:
         lines = EventLines()
 
         def take(piece: bytes) -> None:
@@ -162,10 +153,8 @@ class OpenAICompatibleModel:
                 if data == b"[DONE]":
                     for choice in gathered.choices.values():
                         choice.finish = choice.finish or "stop"
-                    continue
-                added = gathered.take(data, self.name)
-                if on_text is not None and added:
-                    on_text(added)
+                else:
+                    gathered.take(data, self.name)
             if max(gathered.text_bytes, lines.held_bytes) > limit:
                 raise too_long(self.name, limit)
 

@@ -209,15 +209,14 @@ class _Reply(Struct):
 _decoder = msgspec.json.Decoder(_Reply)
 
 
-class ReplyChoice:
+class ReplyChoice(Struct):
     """A choice of a reply while it is assembled."""
 
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.refusals: list[str] = []
-        self.finish: str | None = None
-        self.calls: dict[int, list[str]] = {}
-        """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
+    pieces: list[str] = []
+    refusals: list[str] = []
+    finish: str | None = None
+    calls: dict[int, list[str]] = {}
+    """Tool calls in OpenAI's form, by position: the name, and the pieces of the arguments."""
 
     def add(self, message: dict[str, Any], finish: Any) -> str:
         """Add a piece of a choice and return its text."""
@@ -264,22 +263,25 @@ class Gathered:
 
     Args:
         wanted: The number of choices requested.
+        on_text: Called with text of the first choice.
         on_hidden: Called with text outside the answer: reasoning, and choices that were not requested.
     """
 
-    def __init__(self, wanted: int = 1, on_hidden: OnText | None = None) -> None:
+    def __init__(
+        self, wanted: int = 1, on_text: OnText | None = None, on_hidden: OnText | None = None
+    ) -> None:
         self.wanted = wanted
         self.choices: defaultdict[int, ReplyChoice] = defaultdict(ReplyChoice)
         self.stated: Any = None
         self.reasoning: list[str] = []
         self.unread: list[bytes] = []
         """The unreadable parts of a body."""
-        self._on_hidden = on_hidden
+        self._on_text, self._on_hidden = on_text, on_hidden
         self.text_bytes = 0
         """Bytes of the choices and the reasoning so far."""
 
-    def take(self, raw: bytes, shown: str) -> str:
-        """Add a completion or a chunk and return the new text of the first choice.
+    def take(self, raw: bytes, shown: str) -> None:
+        """Add a completion or a chunk.
 
         Raises:
             ModelError: The data is not a chat completion, or is an error document.
@@ -292,20 +294,19 @@ class Gathered:
         if reply.error:
             raise refusal_of_request(200, {}, raw, shown)
         self.stated = reply.usage or self.stated
-        added = ""
         for place, choice in enumerate(reply.choices):
             if choice.delta is not None and type(choice.index) is int:
                 place = choice.index
             message = choice.message or choice.delta or {}
             text = self.choices[place].add(message, choice.finish_reason)
-            added += text if place == 0 else ""
             hidden = _text(message.get("reasoning_content")) or _text(message.get("reasoning"))
             self.reasoning.append(hidden)
             self.text_bytes += len(text.encode("utf-8", "surrogatepass")) + len(hidden)
             hidden += text if place >= self.wanted else ""
+            if self._on_text is not None and text and place == 0:
+                self._on_text(text)
             if self._on_hidden is not None and hidden:
                 self._on_hidden(hidden)
-        return added
 
     def usage(self, prompt: str, price: PriceOf) -> Usage:
         """Return the usage to book for the reply so far, by its own report and by its length; see `engine.usage`."""

@@ -223,8 +223,10 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
     )
     refusal = (response.provider_details or {}).get("refusal")
     reply = text or (refusal if isinstance(refusal, str) else "")
-    took = response.usage
-    figures = Stated(took.input_tokens, took.output_tokens, took.cache_read_tokens, _cost(response))
+    took, usd = response.usage, None
+    with contextlib.suppress(LookupError, ValueError, AssertionError):
+        usd = float(response.cost().total_price)
+    figures = Stated(took.input_tokens, took.output_tokens, took.cache_read_tokens, usd)
     usage = meter(figures, prompt, [reply], reasoning=response.thinking or "", price=price)
     refused = bool(refusal) or response.finish_reason == "content_filter"
     if not text and not refused and response.finish_reason is None:
@@ -237,13 +239,6 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
         truncated=response.finish_reason == "length",
         refused=refused,
     )
-
-
-def _cost(response: ModelResponse) -> float | None:
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
 
 
 def failure_of(error: Exception, name: str) -> ModelError:

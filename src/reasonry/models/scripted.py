@@ -18,7 +18,7 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -82,8 +82,8 @@ class ScriptedModel(Model):
 
     def __init__(self, lines: Iterable[ScriptLine], name: str = "scripted") -> None:
         self.name = name
-        self._lines = list(lines)
-        self._used = [False] * len(self._lines)
+        self._lines = dict(enumerate(lines, 1))
+        self._unused = self._lines.copy()
 
     @classmethod
     def of(cls, *lines: dict[str, Any]) -> ScriptedModel:
@@ -114,12 +114,12 @@ class ScriptedModel(Model):
         Raises:
             ModelError: The line holds an error, or no line is left (`script_exhausted`).
         """
-        index = self._first(question.stage, self._used)
-        if index is None:
+        number = _first(question.stage, self._unused)
+        if number is None:
             message = f"{self.name} has no line left for stage {question.stage}"
             message += f"; the next unused one is {self.left_over[0]}" if self.left_over else ""
             raise ModelError(message, code="script_exhausted", stage=question.stage)
-        self._used[index], line = True, self._lines[index]
+        line = self._unused.pop(number)
         await asyncio.sleep(line.delay_ms / 1000)
         if isinstance(line.error, str):
             message = line.message or f"{self.name} says {line.error} at stage {question.stage}"
@@ -142,27 +142,27 @@ class ScriptedModel(Model):
             asked: The stage of each question of the run, in order, and whether it was answered. Lines of answered
                 questions are used up; lines of open questions are kept.
         """
-        used = [False] * len(self._lines)
+        left = self._lines.copy()
         for stage, answered in asked:
             for _ in range(MAX_ATTEMPTS):
-                index = self._first(stage, used)
-                if index is None:
+                number = _first(stage, left)
+                if number is None:
                     break
-                used[index] = True
-                self._used[index] = self._used[index] or answered
+                line = left.pop(number)
+                if answered:
+                    self._unused.pop(number, None)
                 # An answered question took the retryable errors before its answer too.
-                line = self._lines[index]
                 if not answered or not line.retryable or line.error is UNSET:
                     break
 
     @property
     def left_over(self) -> list[str]:
         """The unused replies, each with its number and its stage."""
-        return [f"reply {n} ({line.stage})" for n, line in enumerate(self._lines, 1) if not self._used[n - 1]]
+        return [f"reply {number} ({line.stage})" for number, line in self._unused.items()]
 
-    def _first(self, stage: str, used: Sequence[bool]) -> int | None:
-        wanted = (stage, "*")
-        return next((n for n, line in enumerate(self._lines) if not used[n] and line.stage in wanted), None)
+
+def _first(stage: str, lines: Mapping[int, ScriptLine]) -> int | None:
+    return next((number for number, line in lines.items() if line.stage in (stage, "*")), None)
 
 
 def read_lines(path: str, kind: type[L] | Any, noun: str) -> list[L]:

@@ -196,7 +196,7 @@ def built_in(
 
         tools.append(ClaimChecker())
     if "search_documents" in names and documents:
-        from .knowledge import DocumentSearch, Library
+        from .knowledge import Library
 
-        tools.append(DocumentSearch(Library.open(documents)))
+        tools.append(Library.open(documents))
     return tools

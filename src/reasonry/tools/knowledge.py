@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -140,24 +140,25 @@ def _pdf_pages(source: str, raw: bytes) -> Iterator[str]:
 # -- searching
 
 
-def _sources(paths: Iterable[str]) -> dict[str, str]:
-    """Name each file without its folder, so that no path of the machine reaches a model."""
-    names = {path: Path(path).name for path in paths if Path(path).is_absolute()}
-    counts = Counter(names.values())
-    parents = {
-        path: str(Path(Path(path).parent.name, name)) for path, name in names.items() if counts[name] > 1
-    }
-    return {path: path for path in paths} | names | parents
+class _Search(Struct, frozen=True):
+    query: Annotated[str, Meta(pattern=r"\S", description="The passages to look for, in a few words.")]
+    k: Annotated[int, Meta(ge=1, le=MAX_PASSAGES, description="How many passages; 5 if not given.")] = 5
 
 
 class Library:
-    """Searchable documents, held in memory until `close`."""
+    """Searchable documents, held in memory until `close`; also the tool `search_documents`."""
+
+    name = "search_documents"
+    parameters = parameters_of(_Search)
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         import apsw
 
         self.all_passages = list(passages)
-        self.sources = list(dict.fromkeys(passage.source for passage in passages))
+        names = list(dict.fromkeys(passage.source for passage in passages))[:20]
+        self.description = (
+            f"Find passages in the documents of the user, with where they stand: {', '.join(names)}."
+        )
         self._lock = threading.Lock()
         self._database = apsw.Connection(":memory:")
         self._database.execute(
@@ -170,20 +171,23 @@ class Library:
 
     @classmethod
     def open(cls, paths: Sequence[str | Path]) -> Self:
-        """Read files: text, Markdown, PDF.
+        """Read files: text, Markdown, PDF. Names have no folders, so that no path of the machine reaches a model.
 
         Raises:
             UsageError: A file is missing, neither text nor PDF, or damaged.
             TooLargeError: A file, or all files together, exceed the limit.
         """
         found, total = list[Passage](), 0
-        for path, source in _sources(dict.fromkeys(map(str, paths))).items():
+        wholes = [path for path in map(str, paths) if Path(path).is_absolute()]
+        counts = Counter(Path(path).name for path in dict.fromkeys(wholes))
+        for path in dict.fromkeys(map(str, paths)):
+            shown = Path(*Path(path).parts[-1 - (counts[Path(path).name] > 1) :]) if path in wholes else path
             for passage in read_document(path):
                 total += len(passage.text)
                 if total > MAX_TEXT_CHARS:
                     message = f"the text of the documents is over {MAX_TEXT_CHARS // 2**20} MiB"
                     raise TooLargeError(message, option="context", limit=MAX_TEXT_CHARS, file=path)
-                found.append(replace(passage, source=source))
+                found.append(replace(passage, source=str(shown)))
         return cls(found)
 
     def passages(self, query: str, k: int = 5) -> list[Passage]:
@@ -226,23 +230,6 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-
-class _Search(Struct, frozen=True):
-    query: Annotated[str, Meta(pattern=r"\S", description="The passages to look for, in a few words.")]
-    k: Annotated[int, Meta(ge=1, le=MAX_PASSAGES, description="How many passages; 5 if not given.")] = 5
-
-
-class DocumentSearch:
-    """The tool `search_documents`."""
-
-    name = "search_documents"
-
-    def __init__(self, library: Library) -> None:
-        self.library, self.close = library, library.close
-        names = ", ".join(library.sources[:20])
-        self.description = f"Find passages in the documents of the user, with where they stand: {names}."
-        self.parameters = parameters_of(_Search)
-
     async def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Search the documents, or list them if `overview` is set.
 
@@ -250,10 +237,9 @@ class DocumentSearch:
             ToolError: The arguments do not fit the schema.
         """
         if arguments.get("overview") is True:
-            return self.library.overview()
+            return self.overview()
         try:
             asked = msgspec.convert(arguments, _Search)
         except msgspec.ValidationError as error:
             raise ToolError(f"{self.name}: {error}") from None
-        found = self.library.passages(asked.query, asked.k)
-        return {"passages": [passage.document() for passage in found]}
+        return {"passages": [passage.document() for passage in self.passages(asked.query, asked.k)]}

@@ -21,7 +21,7 @@ from ..plugins import installed_plugins, split_plugin
 from ..puzzles.expression import judge_sides
 from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
-from ..puzzles.steps import Position, expressions, final_expression, follow
+from ..puzzles.steps import expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
 from ..system import read_regular_file
 from ..text import did_you_mean, without_surrogates
@@ -77,24 +77,16 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
     answer = final_expression(puzzle, position)
     if answer is not None:
         return Verified("right", "it arrives", answer=answer)
+    target, left = format_number(puzzle.target), ", ".join(map(format_number, position.numbers))
     if claim.final:
-        return _no_answer(puzzle, fault or position.fault)
+        fault, numbers = fault or position.fault, ", ".join(map(format_number, puzzle.numbers))
+        if not fault and solve(puzzle) is None:
+            return Verified("unknown", f"{target} cannot be made from {numbers}")
+        return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")
     if position.fault:
         return Verified("wrong", position.fault)
     if position.moves == follow(puzzle, claim.path[:-1]).moves:
         return Verified("unknown", "no move can be read in it")
-    return _on_the_way(puzzle, position)
-
-
-def _no_answer(puzzle: Puzzle, fault: str) -> Verified:
-    target, numbers = format_number(puzzle.target), ", ".join(map(format_number, puzzle.numbers))
-    if not fault and solve(puzzle) is None:
-        return Verified("unknown", f"{target} cannot be made from {numbers}")
-    return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")
-
-
-def _on_the_way(puzzle: Puzzle, position: Position) -> Verified:
-    left, target = ", ".join(map(format_number, position.numbers)), format_number(puzzle.target)
     if len(position.left) == 1:
         return Verified("wrong", f"it ends with {left}, not {target}")
     if solve_numbers(position.numbers, puzzle.target) is None:
