@@ -16,6 +16,8 @@ from reasonry.compare.trial_table import Repeat, TrialTable, read_comparison
 from reasonry.errors import NotFoundError
 from reasonry.models.scripted import ScriptedModel
 
+pytestmark = pytest.mark.anyio
+
 STRATEGIES = ["tree_of_thoughts", "self_consistency"]
 
 
@@ -24,7 +26,6 @@ def compare(app: App, size: int, **more: object) -> Comparison:
     return Comparison(app, problems, STRATEGIES, offline, parallel=1, **more)  # pyright: ignore
 
 
-@pytest.mark.anyio
 async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial_twice() -> None:
     async with App("memory") as app:
         heard = asyncio.Event()
@@ -51,7 +52,6 @@ async def test_an_interrupted_comparison_shows_what_is_there_and_writes_no_trial
         assert (await app.store.session(first.id)).thoughts == 1 + 6
 
 
-@pytest.mark.anyio
 async def test_a_repeat_is_judged_when_it_is_looked_at_and_compared_with_its_trial() -> None:
     async with App("memory") as app:
         comparison = compare(app, 2)
@@ -66,7 +66,6 @@ async def test_a_repeat_is_judged_when_it_is_looked_at_and_compared_with_its_tri
         assert (different["right"], different["same"]) == (False, False)
 
 
-@pytest.mark.anyio
 async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_left_out() -> None:
     async with App("memory") as app:
         long = {"stage": "*", "reply": {"reasoning": "", "answer": f"{'so ' * 100} it is 7"}}
@@ -82,7 +81,6 @@ async def test_a_long_answer_of_a_repeat_is_judged_whole_and_a_deleted_run_is_le
         assert (repeat["right"], repeat["same"]) == (True, True)
 
 
-@pytest.mark.anyio
 async def test_another_session_is_no_comparison() -> None:
     async with App("memory") as app:
         await app.sessions().think(

@@ -20,7 +20,6 @@ OPEN_FORM = {
     "properties": {"scores": {"type": "object", "additionalProperties": {"type": "number"}}},
     "required": ["scores"],
 }
-TRANSPORTS = ("own", "pydantic-ai")
 
 
 def question(prompt: str = "Which?", timeout_s: float = 10, **ask: Any) -> Question:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,22 +16,10 @@ from reasonry.errors import ModelError
 from tests.servers import FAULT_KINDS, Fault, ModelServer
 from tests.servers.echoes import written
 
-from .asking import FORM, KEY, OPEN_FORM, TRANSPORTS, everything_of, model_over, question
+from .asking import FORM, KEY, OPEN_FORM, everything_of, model_over, question
 
 pytestmark = pytest.mark.anyio
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-def _nothing(text: str) -> None:
-    """Watch a stream without looking."""
-
-
-WATCHERS = {"whole": None, "streamed": _nothing}
 
 FAILURES: dict[str, tuple[str, bool]] = {
     "rate_limit": ("rate_limited", True),
@@ -66,22 +54,19 @@ FAILURES: dict[str, tuple[str, bool]] = {
 """Fault → code of the error, and whether another try may help."""
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_broken_call_is_a_model_error_with_the_right_code(
-    server: ModelServer, kind: str, watched: str, transport: str
+    server: ModelServer, kind: str, watch: OnText | None, model: Any, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind=kind, retry_after="7")], api_key=None)
     slow = kind in ("hang", "trickle", "drip")
-    async with model_over(server, transport) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.answer(question(form=FORM, timeout_s=0.3 if slow else 20), WATCHERS[watched])
+    with pytest.raises(ModelError) as caught:
+        await model.answer(question(form=FORM, timeout_s=0.3 if slow else 20), watch)
     expected = FAILURES[kind]
     if (kind, transport) == ("gzip_bomb", "own"):
         # It unpacks a reply that was not to be packed; the other refuses it.
         expected = FAILURES["huge"]
-    if (kind, watched, transport) == ("endless_events", "streamed", "pydantic-ai"):
+    if (kind, watch is None, transport) == ("endless_events", False, "pydantic-ai"):
         # The SDK takes an event without data for the end.
         expected = FAILURES["bad_events"]
     assert (caught.value.code, caught.value.retryable) == expected
@@ -93,8 +78,6 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     assert sent == 1 or (slow and sent == 0), "a call is sent once; trying again is the runtime's business"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 @pytest.mark.parametrize(
     ("kind", "truncated", "refused", "native"),
     [
@@ -112,12 +95,11 @@ async def test_what_a_reply_says_is_handed_on_and_told_apart(
     truncated: bool,
     refused: bool,
     native: bool,
-    watched: str,
-    transport: str,
+    watch: OnText | None,
+    model: Any,
 ) -> None:
     server.reset(faults=[Fault(kind=kind)])
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question(form=FORM), WATCHERS[watched])
+    answer = await model.answer(question(form=FORM), watch)
     assert (answer.truncated, answer.refused, answer.native) == (truncated, refused, native)
     assert ("```" in answer.text) == (kind == "fenced")
     assert (answer.text == "") == (kind in ("empty", "content_filter"))
@@ -130,15 +112,12 @@ def test_every_fault_of_the_server_is_in_one_of_the_tables() -> None:
     assert set(FAILURES) | content | alone == set(FAULT_KINDS)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the_form(
-    server: ModelServer, watched: str, transport: str
+    server: ModelServer, watch: OnText | None, model: Any
 ) -> None:
     server.reset(faults=[], replies=[{"answer": "seven of them"}])
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question("How many?", system="Be brief.", form=FORM), WATCHERS[watched])
-        assert answer.model == model.name
+    answer = await model.answer(question("How many?", system="Be brief.", form=FORM), watch)
+    assert answer.model == model.name
     booked = server.stats()
     assert answer.text == '{"answer": "seven of them"}'
     assert answer.native
@@ -153,14 +132,12 @@ async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the
     assert body["response_format"]["json_schema"]["strict"] is True
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_each_turn_goes_out_as_a_message_of_the_assistant_and_one_of_the_user(
-    server: ModelServer, transport: str
+    server: ModelServer, model: Any
 ) -> None:
     server.reset(faults=[], replies=["four"])
     turns = (Turn("five", "That is wrong."), Turn("Four, I think.", "Write the answer alone."))
-    async with model_over(server, transport) as model:
-        await model.answer(question("What is 2 + 2?", system="You count.", turns=turns))
+    await model.answer(question("What is 2 + 2?", system="You count.", turns=turns))
     (body,) = server.bodies
     assert [(message["role"], message["content"]) for message in body["messages"]] == [
         ("system", "You count."),
@@ -172,54 +149,46 @@ async def test_each_turn_goes_out_as_a_message_of_the_assistant_and_one_of_the_u
     ]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_form_with_open_keys_is_not_called_strict(server: ModelServer, transport: str) -> None:
+async def test_a_form_with_open_keys_is_not_called_strict(server: ModelServer, model: Any) -> None:
     server.reset(faults=[], replies=[])
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question(form=OPEN_FORM))
+    answer = await model.answer(question(form=OPEN_FORM))
     assert answer.native
     schema = server.bodies[0]["response_format"]["json_schema"]
     assert schema.get("strict") is not True
     assert schema["schema"]["properties"]["scores"]["additionalProperties"] == {"type": "number"}
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_cached_tokens_are_counted(server: ModelServer, transport: str) -> None:
+async def test_cached_tokens_are_counted(server: ModelServer, model: Any) -> None:
     server.reset(faults=[], replies=[], cache_min_tokens=64, cache_block_tokens=16)
     prefix = "The rules of the game are long and never change. " * 20
-    async with model_over(server, transport) as model:
-        first = await model.answer(question("first", system=prefix))
-        second = await model.answer(question("second", system=prefix))
+    first = await model.answer(question("first", system=prefix))
+    second = await model.answer(question("second", system=prefix))
     assert first.usage.cached_input_tokens == 0
     assert 0.8 < second.usage.cached_input_tokens / second.usage.input_tokens <= 1
     assert second.usage.cached_input_tokens == server.stats()["cached_tokens"]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_text_streams_in_piece_by_piece_and_the_answer_has_the_whole(
-    server: ModelServer, transport: str
+    server: ModelServer, model: Any
 ) -> None:
     said = "one two three four five six seven eight nine"
     server.reset(faults=[], replies=[said], chunk_words=2)
     pieces: list[str] = []
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question(), pieces.append)
+    answer = await model.answer(question(), pieces.append)
     assert len(pieces) > 2
     assert "".join(pieces) == answer.text == said
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_server_that_knows_no_schemas_is_asked_again_without_and_then_never_with(
-    server: ModelServer, transport: str
+    server: ModelServer, model: Any
 ) -> None:
     server.reset(faults=[Fault(kind="no_json_schema")], replies=[])
-    async with model_over(server, transport) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.answer(question(form=FORM))
-        assert caught.value.retryable
-        assert caught.value.retry_after_s == 0.0
-        for _ in range(3):
-            assert not (await model.answer(question(form=FORM))).native
+    with pytest.raises(ModelError) as caught:
+        await model.answer(question(form=FORM))
+    assert caught.value.retryable
+    assert caught.value.retry_after_s == 0.0
+    for _ in range(3):
+        assert not (await model.answer(question(form=FORM))).native
     assert server.stats()["requests"] == 4
 
 
@@ -230,69 +199,58 @@ SAID = "seven of them, and an eighth that nobody has counted until now " * 5
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 @pytest.mark.parametrize("kind", BROKEN_USAGES)
 async def test_where_usage_cannot_be_right_an_estimate_is_booked(
-    server: ModelServer, kind: str, watched: str, transport: str
+    server: ModelServer, kind: str, watch: OnText | None, model: Any, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind=kind)], replies=[SAID])
     asked = question("How many are there? " * 20)
     usage = Usage()
-    async with model_over(server, transport) as model:
-        try:
-            answer = await model.answer(asked, WATCHERS[watched])
-        except BrokenReplyError as error:
-            # What its SDK takes for no reply at all has to be paid all the same.
-            assert transport == "pydantic-ai"
-            usage = error.usage
-        else:
-            assert answer.text == SAID
-            usage = answer.usage
-            assert usage.output_tokens == estimate_tokens(SAID)
+    try:
+        answer = await model.answer(asked, watch)
+    except BrokenReplyError as error:
+        # What its SDK takes for no reply at all has to be paid all the same.
+        assert transport == "pydantic-ai"
+        usage = error.usage
+    else:
+        assert answer.text == SAID
+        usage = answer.usage
+        assert usage.output_tokens == estimate_tokens(SAID)
     assert usage.input_tokens == estimate_tokens(asked.prompt)
-    assert usage.output_tokens >= estimate_tokens(SAID) or watched == "streamed"
+    assert usage.output_tokens >= estimate_tokens(SAID) or watch is not None
     assert usage.estimated_tokens == usage.tokens
     assert usage.usd == pytest.approx(usage.input_tokens * 0.25e-6 + usage.output_tokens * 2e-6)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("kind", ["invalid_body", "half_body", "late_break"])
-@pytest.mark.parametrize("watched", WATCHERS)
 async def test_a_reply_that_broke_off_says_what_it_took_until_then(
-    server: ModelServer, kind: str, watched: str, transport: str
+    server: ModelServer, kind: str, watch: OnText | None, model: Any, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind=kind)], replies=[SAID * 20])
-    async with model_over(server, transport) as model:
-        with pytest.raises(BrokenReplyError) as caught:
-            await model.answer(question("How many?"), WATCHERS[watched])
+    with pytest.raises(BrokenReplyError) as caught:
+        await model.answer(question("How many?"), watch)
     usage = caught.value.usage
     assert usage.input_tokens == estimate_tokens("How many?")
     whole = estimate_tokens(SAID * 20)
     assert usage.estimated_tokens == usage.tokens
-    if watched == "whole" or kind == "late_break" or transport == "own":
+    if watch is None or kind == "late_break" or transport == "own":
         assert whole / 3 < usage.output_tokens < 1.2 * whole
     assert usage.usd is not None
 
 
 @pytest.mark.parametrize("kind", ["rate_limit", "server_error", "unauthorized", "reset", "html"])
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_what_was_refused_has_cost_nothing(server: ModelServer, kind: str, transport: str) -> None:
+async def test_what_was_refused_has_cost_nothing(server: ModelServer, kind: str, model: Any) -> None:
     server.reset(faults=[Fault(kind=kind)])
-    async with model_over(server, transport) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.answer(question("How many?"))
+    with pytest.raises(ModelError) as caught:
+        await model.answer(question("How many?"))
     assert not isinstance(caught.value, BrokenReplyError) or kind == "html"
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 async def test_choices_nobody_asked_for_are_booked_and_not_mixed_into_the_answer(
-    server: ModelServer, watched: str, transport: str
+    server: ModelServer, watch: OnText | None, model: Any, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind="surplus_choices")], replies=[SAID] * 40)
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question("How many?"), WATCHERS[watched])
+    answer = await model.answer(question("How many?"), watch)
     stats = server.stats()
     assert answer.usage.output_tokens == stats["completion_tokens"] > 1_000
     assert answer.usage.estimated_tokens == 0
@@ -310,24 +268,20 @@ async def test_no_key_is_shown_of_several_answers_at_once(server: ModelServer, k
     assert not [way for way in written(KEY) if way in everything_of(caught.value)]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_lone_surrogates_and_nul_reach_the_server_as_text(server: ModelServer, transport: str) -> None:
+async def test_lone_surrogates_and_nul_reach_the_server_as_text(server: ModelServer, model: Any) -> None:
     server.reset(faults=[], replies=["fine"])
-    async with model_over(server, transport) as model:
-        answer = await model.answer(question("broken \ud800 and \x00 here", system="\udfff"))
+    answer = await model.answer(question("broken \ud800 and \x00 here", system="\udfff"))
     assert answer.text == "fine"
     assert "broken" in server.bodies[0]["messages"][-1]["content"]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 async def test_a_cancelled_call_leaves_nothing_behind(
-    server: ModelServer, watched: str, transport: str
+    server: ModelServer, watch: OnText | None, transport: str
 ) -> None:
     server.reset(faults=[Fault(kind="hang")], replies=[])
     before = asyncio.all_tasks()
     async with model_over(server, transport) as model:
-        calls = [asyncio.create_task(_ask(model, WATCHERS[watched])) for _ in range(5)]
+        calls = [asyncio.create_task(_ask(model, watch)) for _ in range(5)]
         while server.stats()["inflight"] < 5:
             await asyncio.sleep(0.005)
         for call in calls:
@@ -346,12 +300,10 @@ async def _ask(model: object, on_text: OnText | None) -> object:
     return await model.answer(question(timeout_s=30), on_text)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_calls_go_out_side_by_side(server: ModelServer, transport: str) -> None:
+async def test_calls_go_out_side_by_side(server: ModelServer, model: Any) -> None:
     server.reset(faults=[], replies=[], latency_ms=1_500)
     try:
-        async with model_over(server, transport) as model:
-            await asyncio.gather(*(model.answer(question(f"number {at}")) for at in range(30)))
+        await asyncio.gather(*(model.answer(question(f"number {at}")) for at in range(30)))
         stats = server.stats()
     finally:
         server.reset(latency_ms=0)
@@ -359,18 +311,16 @@ async def test_calls_go_out_side_by_side(server: ModelServer, transport: str) ->
     assert stats["rounds"] == 1
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_limit_that_is_too_high_for_a_model_is_halved_until_it_takes_it(
-    server: ModelServer, transport: str
+    server: ModelServer, model: Any
 ) -> None:
     server.reset(faults=[], replies=["red", "blue"], api_key=None, most_output_tokens=2_048)
     asked = question(max_output_tokens=8_192)
-    async with model_over(server, transport) as model:
-        for _ in range(2):
-            with pytest.raises(ModelError) as caught:
-                await model.answer(asked)
-            assert caught.value.details["degraded"]
-        assert (await model.answer(asked)).text == "red"
-        assert (await model.answer(asked)).text == "blue"
+    for _ in range(2):
+        with pytest.raises(ModelError) as caught:
+            await model.answer(asked)
+        assert caught.value.details["degraded"]
+    assert (await model.answer(asked)).text == "red"
+    assert (await model.answer(asked)).text == "blue"
     sent = [body.get("max_tokens") or body["max_completion_tokens"] for body in server.bodies]
     assert sent == [8_192, 4_096, 2_048, 2_048]

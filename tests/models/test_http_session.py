@@ -24,6 +24,8 @@ from tests.servers import ModelServer
 
 from .asking import KEY, question
 
+pytestmark = pytest.mark.anyio
+
 ANSWER = b'{"choices": [{"message": {"content": "over it"}, "finish_reason": "stop"}]}'
 
 
@@ -125,7 +127,6 @@ async def _answer(url: str) -> str:
         await model.close()
 
 
-@pytest.mark.anyio
 async def test_plain_http_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Relay(http_reply(ANSWER)).running() as proxy:
         _through(proxy, monkeypatch)
@@ -134,7 +135,6 @@ async def test_plain_http_goes_through_the_proxy(monkeypatch: pytest.MonkeyPatch
     assert USER_AND_PASSWORD in proxy.heads[0]
 
 
-@pytest.mark.anyio
 async def test_the_proxy_of_a_secure_connection_sees_no_key_and_the_server_no_proxy_password(
     certificate: ssl.SSLContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,7 +151,6 @@ async def test_the_proxy_of_a_secure_connection_sees_no_key_and_the_server_no_pr
     assert "Proxy-Authorization" not in server.heads[0]
 
 
-@pytest.mark.anyio
 async def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Relay(http_reply(b"", "407 sk-CANARY0123456789abcdef")).running() as proxy:
         _through(proxy, monkeypatch)
@@ -161,7 +160,6 @@ async def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch: p
     assert not {"p@ss", "p%40ss", KEY} & set(caught.value.message.split())
 
 
-@pytest.mark.anyio
 async def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Relay(http_reply(ANSWER)).running() as proxy:
         _through(proxy, monkeypatch)
@@ -170,7 +168,6 @@ async def test_this_machine_is_never_asked_through_a_proxy(monkeypatch: pytest.M
     assert not proxy.heads
 
 
-@pytest.mark.anyio
 async def test_a_certificate_nobody_vouches_for_ends_the_call_before_the_key_is_sent(
     certificate: ssl.SSLContext,
 ) -> None:
@@ -181,7 +178,6 @@ async def test_a_certificate_nobody_vouches_for_ends_the_call_before_the_key_is_
     assert not server.heads
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(
     "reply",
     [
@@ -206,7 +202,6 @@ async def test_whatever_is_no_good_reply_is_a_model_error(reply: bytes) -> None:
     assert caught.value.code == "provider_error"
 
 
-@pytest.mark.anyio
 async def test_no_connection_within_the_limit_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reasonry.models.http_session.CONNECT_TIMEOUT_S", 0.05)
 
@@ -222,14 +217,12 @@ async def test_no_connection_within_the_limit_is_a_timeout(monkeypatch: pytest.M
     assert (caught.value.code, caught.value.retryable) == ("provider_timeout", True)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("host", ["x" * 64 + ".test", "a..b"])
 async def test_a_host_name_that_cannot_be_is_a_model_error(host: str) -> None:
     with pytest.raises(ModelError, match="no connection to"):
         await _answer(f"http://{host}/v1")
 
 
-@pytest.mark.anyio
 async def test_no_cookie_is_kept_and_none_of_the_environment_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,7 +238,6 @@ async def test_no_cookie_is_kept_and_none_of_the_environment_is_read(
     assert "authorization" not in "".join(server.heads).lower()
 
 
-@pytest.mark.anyio
 async def test_a_long_prompt_is_sent_whole() -> None:
     with ModelServer() as server:
         model = OpenAICompatibleModel(server.url, "m")

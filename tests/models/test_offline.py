@@ -131,15 +131,14 @@ async def test_facts_that_do_not_fit_are_refused(facts: dict[str, Any]) -> None:
 
 async def test_a_plain_question_is_answered_outright() -> None:
     form = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-    model = OfflineModel()
-    plain = Ask("in words", facts={"kind": "sample", "problem": PROBLEM}, form=form)
-    answer = json.loads((await model.answer(Question("e1", "any", plain))).text)["answer"]
+    plain = Ask("in words", facts={"problem": PROBLEM}, form=form)
+    answer = json.loads((await OfflineModel().answer(Question("e1", "any", plain))).text)["answer"]
     puzzle = read_puzzle(PROBLEM)
     assert puzzle is not None
     assert check(answer, puzzle) == (True, "")
     hopeless = Ask("in words", facts={"problem": "Use 1, 1, 1 and 1 to make 24"}, form=form)
     with pytest.raises(ModelError, match="24 cannot be made from 1, 1, 1, 1"):
-        await model.answer(Question("e1", "any", hopeless))
+        await OfflineModel().answer(Question("e1", "any", hopeless))
 
 
 async def test_the_longest_puzzle_does_not_hold_up_other_work() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,10 +29,11 @@ from reasonry.models.openai_wire import (
 from reasonry.models.providers import _to_answer
 from tests.servers import ChatRequest, Fault, ModelServer
 
-from .asking import FORM, KEY, TRANSPORTS, model_over, question
+from .asking import FORM, KEY, model_over, question
+
+pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.anyio
 async def test_connections_are_kept_until_a_side_closes_them() -> None:
     with ModelServer() as server:
         model = OpenAICompatibleModel(server.url, "a")
@@ -50,14 +52,12 @@ async def test_connections_are_kept_until_a_side_closes_them() -> None:
         await model.close()
 
 
-@pytest.mark.anyio
 async def test_a_packed_reply_is_unpacked() -> None:
     with ModelServer(faults=[Fault(kind="gzip")], replies=["packed"]) as server:
         async with model_over(server) as model:
             assert (await model.answer(question())).text == "packed"
 
 
-@pytest.mark.anyio
 async def test_no_server_at_all_is_worth_another_try() -> None:
     model = OpenAICompatibleModel("http://127.0.0.1:9/v1", "a", api_key=KEY)
     with pytest.raises(ModelError, match="no connection to") as caught:
@@ -264,18 +264,13 @@ TOOL = {"name": "search", "description": "Finds pages.", "parameters": {"type": 
 ASKED = {"mark": "Mark it.", "task": "Now act.", "tools": (TOOL,), "by_hand": "Write a call as JSON."}
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_tools_go_along_as_tools_with_no_schema_and_not_a_word_of_how_to_write_them(
-    transport: str,
+    server: ModelServer, model: Any
 ) -> None:
-    with ModelServer(replies=["I know it."]) as server:
-        async with model_over(server, transport) as model:
-            ask = Ask("Which?", "You search.", form=FORM, **ASKED).spelled_out(
-                takes_tools=getattr(model, "takes_tools", False)
-            )
-            await model.answer(msgspec.structs.replace(question(), ask=ask))
-        (body,) = server.bodies
+    server.reset(replies=["I know it."])
+    ask = Ask("Which?", "You search.", form=FORM, **ASKED).spelled_out(takes_tools=model.takes_tools)
+    await model.answer(msgspec.structs.replace(question(), ask=ask))
+    (body,) = server.bodies
     assert [tool["function"]["name"] for tool in body["tools"]] == ["search"]
     assert body["tools"][0]["function"]["parameters"]["properties"] == {}
     assert "response_format" not in body
@@ -310,7 +305,6 @@ def test_a_tool_goes_by_a_name_that_providers_take_and_is_found_by_it() -> None:
     assert resolve_action((card,), reading[0].actions[0]) == Action("python.climate", {"city": "Oslo"})
 
 
-@pytest.mark.anyio
 async def test_a_server_that_takes_no_tools_is_told_of_them_in_words_from_then_on() -> None:
     def reply(request: ChatRequest) -> str:
         if "tools" in request.body:

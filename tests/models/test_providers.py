@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic_ai.exceptions import ModelHTTPError
@@ -19,45 +18,37 @@ from .asking import FORM, KEY, question
 
 pytestmark = pytest.mark.anyio
 
-SPECS = ("anthropic:claude-haiku-5-5", "google:gemini-3.5-flash-lite")
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
-
-
-@asynccontextmanager
-async def opened(spec: str, server: ModelServer, patch: pytest.MonkeyPatch) -> AsyncIterator[Model]:
+@pytest.fixture(params=["anthropic:claude-haiku-5-5", "google:gemini-3.5-flash-lite"])
+async def model(
+    request: pytest.FixtureRequest, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Model]:
     for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"):
-        patch.setenv(name, server.url.removesuffix("/v1"))
+        monkeypatch.setenv(name, server.url.removesuffix("/v1"))
     for name in ("ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
-        patch.setenv(name, KEY)
-    model = open_model(spec)
+        monkeypatch.setenv(name, KEY)
+    model = open_model(request.param)
     try:
         yield model
     finally:
         await model.close()
 
 
-@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("watched", [False, True])
 async def test_an_answer_has_text_form_usage_cache_and_cost(
-    spec: str, watched: bool, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    model: Model, watched: bool, server: ModelServer
 ) -> None:
     said = '{"answer": "one two three four five six"}'
     server.reset(faults=[], replies=[said] * 2, api_key=KEY, cache_min_tokens=32, cache_block_tokens=16)
     pieces: list[str] = []
     system = "These rules stay the same from call to call. " * 10
-    async with opened(spec, server, monkeypatch) as model:
-        asked = question("What?", system=system, form=FORM, max_output_tokens=500)
-        await model.answer(asked)
-        answer = await model.answer(asked, pieces.append if watched else None)
+    asked = question("What?", system=system, form=FORM, max_output_tokens=500)
+    await model.answer(asked)
+    answer = await model.answer(asked, pieces.append if watched else None)
     assert answer.text == said
     assert "".join(pieces) == (said if watched else "")
     assert answer.native
-    assert answer.model == spec
+    assert answer.model == model.name
     assert answer.usage.input_tokens * 2 == server.stats()["prompt_tokens"]
     assert answer.usage.output_tokens * 2 == server.stats()["completion_tokens"]
     assert answer.usage.cached_input_tokens == server.stats()["cached_tokens"] > 0
@@ -68,7 +59,6 @@ async def test_an_answer_has_text_form_usage_cache_and_cost(
     assert body["max_tokens"] == 500
 
 
-@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize(
     ("kind", "code", "retryable"),
     [
@@ -85,12 +75,11 @@ async def test_an_answer_has_text_form_usage_cache_and_cost(
     ],
 )
 async def test_a_broken_call_is_a_model_error_and_is_sent_once(
-    spec: str, kind: str, code: str, retryable: bool, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    model: Model, kind: str, code: str, retryable: bool, server: ModelServer
 ) -> None:
     server.reset(faults=[Fault(kind=kind, retry_after="3")], replies=[], api_key=None)
-    async with opened(spec, server, monkeypatch) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.answer(question(form=FORM, timeout_s=1.5 if kind == "hang" else 20))
+    with pytest.raises(ModelError) as caught:
+        await model.answer(question(form=FORM, timeout_s=1.5 if kind == "hang" else 20))
     assert (caught.value.code, caught.value.retryable) == (code, retryable)
     assert caught.value.retry_after_s == (3.0 if kind in ("rate_limit", "unavailable") else None)
     assert KEY not in str(caught.value.document())
@@ -110,7 +99,6 @@ def test_a_refusal_says_why_in_whichever_form_it_comes(body: object, shown: str)
     assert failure.message == f"google:m refused the request (400): {shown}"
 
 
-@pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize(
     ("kind", "truncated", "refused"),
     [
@@ -121,16 +109,10 @@ def test_a_refusal_says_why_in_whichever_form_it_comes(body: object, shown: str)
     ],
 )
 async def test_truncation_and_refusal_are_told_apart(
-    spec: str,
-    kind: str,
-    truncated: bool,
-    refused: bool,
-    server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
+    model: Model, kind: str, truncated: bool, refused: bool, server: ModelServer
 ) -> None:
     server.reset(faults=[Fault(kind=kind)], replies=[], api_key=None)
-    async with opened(spec, server, monkeypatch) as model:
-        answer = await model.answer(question())
+    answer = await model.answer(question())
     assert (answer.truncated, answer.refused) == (truncated, refused)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reasonry.app.app import App
@@ -9,14 +11,13 @@ from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
-from reasonry.engine.ports import BrokenReplyError, Question
+from reasonry.engine.ports import BrokenReplyError, OnText, Question
 from reasonry.engine.usage import estimate_tokens
 from reasonry.models.http_session import MAX_REPLY_BYTES, MAX_STREAM_BYTES, HttpSession, reply_limit
 from reasonry.models.openai_compatible import OpenAICompatibleModel
 from reasonry.models.openai_wire import Gathered
 
 from ..servers import Fault, ModelServer
-from .test_contract import TRANSPORTS, WATCHERS, model_over
 
 pytestmark = pytest.mark.anyio
 
@@ -31,11 +32,9 @@ def test_the_limit_follows_from_the_tokens_of_the_question(
     assert reply_limit(Ask("?", max_output_tokens=tokens), samples) == limit
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize("watched", WATCHERS)
 @pytest.mark.parametrize("tokens", [100, None])
 async def test_a_reply_that_is_longer_is_booked_at_its_limit_of_tokens_and_not_looked_at(
-    transport: str, watched: str, tokens: int | None, monkeypatch: pytest.MonkeyPatch
+    server: ModelServer, model: Any, watch: OnText | None, tokens: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(*_: object, **__: object) -> object:
         raise AssertionError("the reply is looked at")
@@ -44,12 +43,9 @@ async def test_a_reply_that_is_longer_is_booked_at_its_limit_of_tokens_and_not_l
     monkeypatch.setattr(
         "reasonry.engine.usage.weigh", lambda text: len(text) if len(text) < 1_000 else look()
     )
-    with ModelServer(faults=(Fault(kind="huge"),)) as server:
-        async with model_over(server, transport) as model:
-            with pytest.raises(BrokenReplyError, match="sent a reply of more than") as caught:
-                await model.answer(
-                    Question("e1", "x", Ask("How many?", max_output_tokens=tokens)), WATCHERS[watched]
-                )
+    server.reset(faults=[Fault(kind="huge")])
+    with pytest.raises(BrokenReplyError, match="sent a reply of more than") as caught:
+        await model.answer(Question("e1", "x", Ask("How many?", max_output_tokens=tokens)), watch)
     assert (caught.value.code, caught.value.retryable) == ("reply_too_long", False)
     usage = caught.value.usage
     assert usage.input_tokens == estimate_tokens("How many?")

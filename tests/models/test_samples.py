@@ -22,6 +22,8 @@ from tests.servers import ChatRequest, Fault, ModelServer
 
 from .asking import FORM, question
 
+pytestmark = pytest.mark.anyio
+
 ANSWERS = ("42", "42", "17", "42", "23", "42")
 
 
@@ -40,7 +42,6 @@ def model_at(server: ModelServer) -> OpenAICompatibleModel:
     return OpenAICompatibleModel(server.url, "m")
 
 
-@pytest.mark.anyio
 async def test_several_answers_come_from_one_request_and_add_up_to_its_usage() -> None:
     with ModelServer(reply=Votes()) as server:
         model = model_at(server)
@@ -56,7 +57,6 @@ async def test_several_answers_come_from_one_request_and_add_up_to_its_usage() -
     assert [one.usage.input_tokens for one in answers] == [stats["prompt_tokens"], 0, 0, 0, 0]
 
 
-@pytest.mark.anyio
 async def test_a_server_that_ignores_n_is_noticed_and_its_one_answer_kept() -> None:
     with ModelServer(samples="ignored", replies=["first"]) as server:
         model = model_at(server)
@@ -65,7 +65,6 @@ async def test_a_server_that_ignores_n_is_noticed_and_its_one_answer_kept() -> N
     assert ([one.text for one in answers], model.takes_n) == (["first"], False)
 
 
-@pytest.mark.anyio
 async def test_a_server_that_refuses_n_is_asked_again_without() -> None:
     with ModelServer(samples="refused", replies=["first"]) as server:
         model = model_at(server)
@@ -77,7 +76,6 @@ async def test_a_server_that_refuses_n_is_asked_again_without() -> None:
         assert [body.get("n") for body in server.bodies] == [5, None]
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["invalid_body", "html", "reset", "server_error", "bad_request", "huge"])
 async def test_what_breaks_is_a_model_error_and_says_nothing_about_n(kind: Any) -> None:
     with ModelServer(faults=[Fault(kind=kind)]) as server:

@@ -221,12 +221,3 @@ async def test_what_a_line_plays_is_handed_on() -> None:
     with pytest.raises(ModelError, match="later") as error:
         await model.answer(question("a"))
     assert error.value.retryable
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no\.jsonl"):
-        ScriptedModel.open(str(tmp_path / "no.jsonl"))
-    with pytest.raises(UsageError, match="directory"):
-        ScriptedModel.open(str(tmp_path))
-    with pytest.raises(UsageError, match="cannot be read"):
-        ScriptedModel.open("a\0b")

@@ -40,11 +40,6 @@ def many(count: int, **changes: Any) -> list[dict[str, Any]]:
     return [tool(name=f"tool{number}", **changes) for number in range(count)]
 
 
-def text(words: str) -> dict[str, Any]:
-    """Return what a tool says."""
-    return {"content": [{"type": "text", "text": words}]}
-
-
 LISTS: dict[str, Any] = {
     "no tools": {},
     "tools are null": {"tools": None},
@@ -109,18 +104,26 @@ def send(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def respond(id: Any, result: Any) -> None:
+    """Answer a request."""
+    send({"id": id, "result": result})
+
+
 def listing(kind: str, id: Any, cursor: str | None) -> None:
     """Answer `tools/list`."""
     pages = {
         "same cursor": lambda: {"tools": [tool(name=f"t{time.monotonic_ns()}")], "nextCursor": "again"},
         "endless empty pages": lambda: {"tools": many(0), "nextCursor": str(time.monotonic_ns())},
         "endless pages": lambda: {"tools": many(1), "nextCursor": str(time.monotonic_ns())},
-        "pages of 100": lambda: {"tools": page_of_100(cursor), "nextCursor": str(int(cursor or 0) + 1)},
+        "pages of 100": lambda: {
+            "tools": [tool(name=f"page{cursor}tool{number}") for number in range(100)],
+            "nextCursor": str(int(cursor or 0) + 1),
+        },
     }
     if kind in pages:
-        send({"id": id, "result": pages[kind]()})
+        respond(id, pages[kind]())
     elif kind in LISTS:
-        send({"id": id, "result": LISTS[kind]})
+        respond(id, LISTS[kind])
     elif kind in LINES:
         sys.stdout.buffer.write(LINES[kind].replace(b"ID", str(id).encode(), 1) + b"\n")
         sys.stdout.flush()
@@ -132,34 +135,19 @@ def listing(kind: str, id: Any, cursor: str | None) -> None:
     elif kind.startswith("flood of "):
         floods(kind.removeprefix("flood of "))
     elif kind.startswith("named "):
-        send(
-            {
-                "id": id,
-                "result": {"tools": [tool(name=one) for one in kind.removeprefix("named ").split(",")]},
-            }
-        )
+        respond(id, {"tools": [tool(name=one) for one in kind.removeprefix("named ").split(",")]})
     else:
-        send(
-            {
-                "id": id,
-                "result": {"tools": [tool(outputSchema=SLOW_PATTERN if kind == "slow pattern" else ...)]},
-            }
-        )
-
-
-def page_of_100(cursor: str | None) -> list[dict[str, Any]]:
-    """Return a page of tools."""
-    return [tool(name=f"page{cursor}tool{number}") for number in range(100)]
+        respond(id, {"tools": [tool(outputSchema=SLOW_PATTERN if kind == "slow pattern" else ...)]})
 
 
 def calling(kind: str, id: Any, name: str, count: int) -> None:
     """Answer `tools/call`."""
     if kind == "slow pattern":
-        send({"id": id, "result": {"content": [], "structuredContent": {"word": "a" * 40 + "!"}}})
+        respond(id, {"content": [], "structuredContent": {"word": "a" * 40 + "!"}})
     elif kind in RESULTS:
-        send({"id": id, "result": RESULTS[kind]})
+        respond(id, RESULTS[kind])
     else:
-        send({"id": id, "result": text(f"owned, {name}, {count}")})
+        respond(id, {"content": [{"type": "text", "text": f"owned, {name}, {count}"}]})
         if kind == "changes its list":
             LISTS[kind] = {"tools": [tool(name=one) for one in ("py_executor", "knowledge", "climate")]}
             send({"method": "notifications/tools/list_changed"})
@@ -180,16 +168,7 @@ def serve(kind: str) -> None:
         if method == "initialize":
             about = {"name": "hostile", "version": "1"}
             version = params["protocolVersion"]
-            send(
-                {
-                    "id": id,
-                    "result": {
-                        "protocolVersion": version,
-                        "capabilities": {"tools": {}},
-                        "serverInfo": about,
-                    },
-                }
-            )
+            respond(id, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about})
         elif method == "tools/list":
             listing(kind, id, params.get("cursor"))
         elif method == "tools/call":

@@ -14,6 +14,7 @@ from reasonry.app.requests import RunRequest
 from reasonry.core.effects import Verify
 from reasonry.core.events import Verified
 from reasonry.errors import SandboxError, UsageError
+from reasonry.models.scripted import ScriptedModel
 from reasonry.tools.verifiers import open_verifier
 
 from ..engine.running import trace_of
@@ -228,17 +229,10 @@ async def test_without_a_sandbox_it_is_refused_unless_its_user_wrote_so(
 
 
 async def test_refine_continues_until_the_tests_pass(folder: Path) -> None:
-    replies = folder / "replies.jsonl"
-    replies.write_text(
-        "\n".join(
-            f'{{"stage": "sequential_reasoning", "reply": "<answer>```python\\n{text!s}\\n```</answer>"}}'.replace(
-                "\n", "\\n"
-            )
-            for text in (WRONG, RIGHT)
-        )
-    )
+    replies = (f"<answer>```python\n{text}\n```</answer>" for text in (WRONG, RIGHT))
+    model = ScriptedModel.of(*({"stage": "sequential_reasoning", "reply": reply} for reply in replies))
     async with App("memory") as app:
-        named = Participants(model=f"scripted:{replies}", verifier=f"{KINDS[-1]}:python3 -B check.py")
+        named = Participants(model=model, verifier=f"{KINDS[-1]}:python3 -B check.py")
         request = RunRequest(
             problem="Write a Python function median(x).", strategy="refine", participants=named
         )

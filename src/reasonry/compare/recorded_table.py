@@ -11,7 +11,7 @@ Rule 3: the answers are lines of a recording, so the model `recorded:FILE` plays
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -44,24 +44,24 @@ async def recorded_table(engine: Engine, report: Report) -> str:
     plan = replace(report, items=[], found={}, reused=0, spent=NOTHING)
     lines: list[RecordingLine] = [_line("plan", plan), *(_line("problem", item) for item in report.items)]
     for trial in report.trials:
-        recorded = await engine.recorded_run(trial.run_id)
-        lines += _lines_of_run(recorded.begun, recorded.entries[1:], engine.strategies)
+        _, _, entries, begun, *_ = await engine.recorded_run(trial.run_id)
+        asked = _questions(requests_in(Run(begun, engine.strategies), entries[1:]))
+        for entry in entries:
+            if isinstance(entry, Settled) and isinstance(entry.event, Answered):
+                lines.append(replace(asked[entry.id], answer=entry.event))
+            elif not isinstance(entry, Ended):
+                lines.append(_line("entry", entry))
         lines.append(_line("trial", trial))
-    return b"".join(_seal_lines(lines)).decode()
+    sealed, seal = list[bytes](), b""
+    for line in lines:
+        body = SECRETS.mask(msgspec.json.encode(line).decode()).encode().rpartition(_SEAL)[0]
+        seal = _digest(seal, body)
+        sealed.append(body + _SEAL + seal + b'"}\n')
+    return b"".join(sealed).decode()
 
 
 def _line(kind: str, part: Any) -> TableLine:
     return TableLine({kind: msgspec.Raw(msgspec.json.encode(part))})
-
-
-def _lines_of_run(begun: Begun, entries: Sequence[Entry], strategies: Registry) -> Iterator[RecordingLine]:
-    yield _line("entry", begun)
-    asked = _questions(requests_in(Run(begun, strategies), entries))
-    for entry in entries:
-        if isinstance(entry, Settled) and isinstance(entry.event, Answered):
-            yield replace(asked[entry.id], answer=entry.event)
-        elif not isinstance(entry, Ended):
-            yield _line("entry", entry)
 
 
 def _questions(requests: Iterable[Pending]) -> dict[str | None, Recording]:
@@ -96,14 +96,6 @@ async def check_all_asked(engine: Engine, report: Report, models: Iterable[Model
         lines = enumerate(model.lines, 1)
         if left := [f"reply {n} ({line.stage})" for n, line in lines if line.question not in asked]:
             raise ModelError(f"no question used {', '.join(left)} of {model.name}", code="script_left_over")
-
-
-def _seal_lines(lines: Iterable[RecordingLine]) -> Iterator[bytes]:
-    seal = b""
-    for line in lines:
-        body = SECRETS.mask(msgspec.json.encode(line).decode()).encode().rpartition(_SEAL)[0]
-        seal = _digest(seal, body)
-        yield body + _SEAL + seal + b'"}\n'
 
 
 def _digest(before: bytes, body: bytes) -> bytes:
