@@ -40,7 +40,6 @@ def begin(
     """Begin a run.
 
     Args:
-        problem: The problem.
         strategy: A name or alias, or a strategy of your own.
         options: The strategy's options by name, as in `solve`.
         strategies: The strategies available as inner strategies.

@@ -180,9 +180,7 @@ def split_plugin(spec: str) -> tuple[str, str] | None:
 @cache
 def _find_installed() -> Plugins:
     def find() -> list[EntryPoint]:
-        from importlib.metadata import entry_points
-
-        found = entry_points()
+        found = metadata.entry_points()
         return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
 
     return Plugins(find)

@@ -128,7 +128,6 @@ class Comparison:
         strategies: Names returned by `check_strategies`.
         request: The request of each run, without problem and strategy. Every strategy must have its prompts.
         judge: A value of `--judge`; empty for the judge of the data set, or `exact`.
-        parallel: The number of runs at a time.
         series: A name. A new name runs everything again beside earlier runs.
         retry_failed: Whether to repeat runs and verdicts that failed because of a provider or a tool.
         total_usd: The spending of this call after which no run is started.

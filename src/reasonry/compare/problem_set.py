@@ -23,7 +23,6 @@ class ProblemSet(Struct, frozen=True):
     """Problems with their judge and tools.
 
     Attributes:
-        name: The name in reports.
         judge: The judge of the data set. Without it, the user's judge or `exact` is used.
         tools: The tools that the problems mention. Every run gets them.
         strategies: The default of `--strategies`.

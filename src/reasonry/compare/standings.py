@@ -164,15 +164,12 @@ class Standing(Struct, frozen=True, kw_only=True):
     Attributes:
         low: The lower end of the accuracy's 95 % interval.
         unjudged: Answers that the judge could not decide. They count as not right.
-        failed: Runs without an answer.
         any_accuracy: The share of problems with any right candidate, or None if not checked.
         samples: Replies of models. Each of several samples in a call counts.
         in_form: The share of first replies in the requested form, or None without questions.
-        asked_again: Calls spent on asking again.
         seconds: The run time, or None if runs waited for each other.
         thin: Answers that won a vote in which no two votes agreed.
         share_up: For a cascade, the share of possible steps to a dearer model that were taken.
-        gain: The gain over `direct`, if both are compared.
         front: Whether the strategy was right at least once, and no other strategy is better in accuracy or price
             without being worse in the other.
     """
@@ -206,8 +203,6 @@ class Report(Struct, frozen=True, kw_only=True):
     Attributes:
         facts: The settings of the runs and the judge, as in the document.
         keys: The sessions of each problem's runs, one per strategy.
-        found: The trials so far, by problem and strategy.
-        reused: The number of trials from earlier calls.
         spent: The spending of this call, with judging and calls cut off in flight.
     """
 

@@ -145,9 +145,10 @@ class HttpSession:
             case aiohttp.InvalidURL() | UnicodeError():
                 return ModelError(f"no connection to {self.server}: the address is not valid; check the URL")
             case aiohttp.ClientResponseError():
-                return protocol_error(self.server, "sent something that is not HTTP")
+                return ModelError(f"{self.server} sent something that is not HTTP", retryable=True)
             case _:
-                return protocol_error(self.server, "closed the connection in the middle of a call")
+                message = f"{self.server} closed the connection in the middle of a call"
+                return ModelError(message, retryable=True)
 
     async def close(self) -> None:
         """Close the connections. The next request opens new ones."""
@@ -170,11 +171,6 @@ async def _sessions() -> AsyncGenerator[ClientSession]:
         max_field_size=_HEADER_LIMIT,
     ) as session:
         yield session
-
-
-def protocol_error(server: str, fault: str) -> ModelError:
-    """Return the error for a reply that breaks the protocol or our limits."""
-    return ModelError(f"{server} {fault}", retryable=True)
 
 
 def reply_limit(ask: Ask, samples: int = 1) -> int:

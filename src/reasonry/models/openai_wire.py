@@ -325,9 +325,6 @@ class Gathered:
     def to_answers(self, name: str, sent: dict[str, Any], price: PriceOf, prompt: str) -> list[Answered]:
         """Return the requested choices that are answers, with their shares of the usage.
 
-        Args:
-            prompt: The whole question, for the usage.
-
         Raises:
             ModelError: No choice is an answer.
         """

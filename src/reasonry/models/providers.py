@@ -34,7 +34,6 @@ from .http_session import (
     MAX_STREAM_BYTES,
     booked_whole,
     in_time,
-    protocol_error,
     reply_limit,
     tls_context,
     too_long,
@@ -321,7 +320,7 @@ async def _bound(response: httpx2.Response) -> None:
     if 300 <= response.status_code < 400:
         raise ModelError(f"{server} answered with a redirect, which is not followed; set the base URL")
     if response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise protocol_error(server, "packed its reply, which was not asked for")
+        raise ModelError(f"{server} packed its reply, which was not asked for", retryable=True)
     received, limit = _received.get(([], MAX_REPLY_BYTES))
     response.stream = _BoundedBody(
         response.stream, server, received if response.status_code == 200 else [], limit

@@ -71,12 +71,7 @@ class ScriptLine(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedModel(Model):
-    """Plays a script.
-
-    Args:
-        lines: The lines, used in order, each once.
-        name: The value of `--model`.
-    """
+    """Plays a script."""
 
     is_free = True
 
@@ -170,7 +165,6 @@ def read_lines(path: str, kind: type[L] | Any, noun: str) -> list[L]:
 
     Args:
         path: UTF-8, with or without a byte order mark.
-        kind: The type of a line.
         noun: The name of the file in errors: `script` or `recording`.
 
     Raises:

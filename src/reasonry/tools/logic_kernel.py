@@ -63,7 +63,6 @@ async def check_claim(claim: Any, *, max_seconds: float = 5.0, max_memory_mb: in
 
     Args:
         claim: An object of the form above, its JSON text, or SMT-LIB2 text.
-        max_seconds: Z3's time limit.
         max_memory_mb: Z3's address space in MiB.
     """
     if not has_extra("logic"):

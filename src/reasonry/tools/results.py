@@ -43,9 +43,6 @@ def cut_data(value: Any, limit_bytes: int) -> tuple[Any, int]:
 def json_data(value: Any, depth: int = 0) -> Any:
     """Return any value as JSON data. Objects without a JSON form become text.
 
-    Args:
-        depth: The depth inside the outermost value.
-
     Raises:
         ToolError: The value is nested too deeply or contains itself.
     """

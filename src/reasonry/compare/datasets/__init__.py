@@ -28,7 +28,6 @@ class Dataset(Struct, frozen=True):
 
     Attributes:
         measures: The ability that the problems test.
-        summary: The task of the problems.
         make: Makes a problem of a level, without an id, from a random generator of its own.
         needs: A key of `COMPARED`, which selects the default strategies to compare.
         tools: The tools that the problems mention.
