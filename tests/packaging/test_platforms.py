@@ -3,59 +3,47 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ..releasing import ROOT, load_script
+
 SCRIPT = ROOT / "packaging" / "platforms.py"
+PLATFORMS = load_script(SCRIPT)
 UV = os.environ.get("UV") or shutil.which("uv")
 
 
-@pytest.fixture(scope="module")
-def platforms() -> ModuleType:
-    found = importlib.util.spec_from_file_location("platforms", SCRIPT)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
-def good(platforms: ModuleType) -> Any:
-    row = {python: {"packages": 36} for python in platforms.PYTHONS}
+def good() -> Any:
+    row = {python: {"packages": 36} for python in PLATFORMS.PYTHONS}
     return {
-        "base": {name: copy.deepcopy(row) for name in platforms.PLATFORMS},
+        "base": {name: copy.deepcopy(row) for name in PLATFORMS.PLATFORMS},
         "size": {"packages": 37, "megabytes": 45.0},
     }
 
 
-def test_a_missing_wheel_and_a_limit_that_is_passed_are_failures(platforms: ModuleType, good: Any) -> None:
-    assert platforms.failures(good) == []
+def test_a_missing_wheel_and_a_limit_that_is_passed_are_failures(good: Any) -> None:
+    assert PLATFORMS.failures(good) == []
     good["base"]["Windows arm64"]["3.11"] = {"missing": ["pyyaml"]}
     good["size"] = {"packages": 61, "megabytes": 90.1}
-    assert platforms.failures(good) == [
+    assert PLATFORMS.failures(good) == [
         "Windows arm64, Python 3.11: no wheel of pyyaml",
         "61 packages, 60 at most",
         "90.1 MB, 90 at most",
     ]
 
 
-def test_the_table_has_a_row_for_each_platform_and_a_column_for_each_python(
-    platforms: ModuleType, good: Any
-) -> None:
+def test_the_table_has_a_row_for_each_platform_and_a_column_for_each_python(good: Any) -> None:
     good["base"]["macOS arm64"]["3.12"] = {"missing": ["apsw", "msgspec"]}
-    head, *rows = platforms.show("reasonry", good["base"])
-    assert head.split() == ["reasonry", *platforms.PYTHONS]
-    assert [row.split("  ")[0] for row in rows] == list(platforms.PLATFORMS)
+    head, *rows = PLATFORMS.show("reasonry", good["base"])
+    assert head.split() == ["reasonry", *PLATFORMS.PYTHONS]
+    assert [row.split("  ")[0] for row in rows] == list(PLATFORMS.PLATFORMS)
     (mac,) = [row for row in rows if row.startswith("macOS arm64")]
     assert "no apsw, msgspec" in mac
     assert len({row.rindex("36") for row in rows}) == 1
