@@ -198,17 +198,14 @@ class Comparison:
                 f"{strategy} tests the claims of a text and answers no question: name it with (solvers=2)"
             )
             raise UsageError(message, option="strategies")
-        return Job(item, strategy, order, performers, request.participants, self._key(order, same))
-
-    def _key(self, order: Begun, same: int) -> str:
-        """Return the session id of a request."""
         participants = order.participants
         if dollar_limit(order.budget, order.options) is None:
             # Then the cost of a run changes nothing about it.
             participants = structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)
         digest = hashlib.sha256(msgspec.json.encode((*asked, participants, same, self.series)))
-        return f"compare-{digest.hexdigest()[:32]}"
+        key = f"compare-{digest.hexdigest()[:32]}"
+        return Job(item, strategy, order, performers, request.participants, key)
 
     @property
     def id(self) -> str:

@@ -11,7 +11,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -242,9 +242,11 @@ def _to_answer(response: ModelResponse, name: str, native: bool, prompt: str, pr
 
 def failure_of(error: Exception, name: str) -> ModelError:
     """Translate an exception of an SDK or of pydantic-ai."""
-    for cause in _chain(error):
+    cause: BaseException | None = error
+    for _ in range(20):
         if isinstance(cause, ModelError):
             return cause
+        cause = cause and (cause.__cause__ or cause.__context__)
     from pydantic_ai import exceptions
 
     body = json.dumps(getattr(error, "body", None), ensure_ascii=False, default=str)
@@ -265,14 +267,6 @@ def failure_of(error: Exception, name: str) -> ModelError:
             return ModelError(f"{name} cannot be asked this{detail}")
         case _:
             return ModelError(f"{name} sent a reply that cannot be read{detail}", retryable=True)
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    for _ in range(20):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 # -- what the SDKs send through
