@@ -17,6 +17,7 @@ from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
@@ -106,28 +107,16 @@ def _limits_of(pid: int) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+def _is_alive(process: psutil.Process, *names: str) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE and (not names or process.name() in names)
+    return False
 
 
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for path in Path(f"/proc/{pid}/task").glob("*/children"):
-            found += map(int, path.read_text().split())
-    return found
-
-
-def _descendants(pid: int) -> list[int]:
-    return [each for child in _children(pid) for each in (child, *_descendants(child))]
-
-
-def _workers() -> list[int]:
+def _workers(*, recursive: bool = True) -> list[psutil.Process]:
     """Processes of sandboxes under this one, alive."""
-    return [pid for pid in _descendants(os.getpid()) if _alive(pid) and _name(pid) in ("bwrap", "monty")]
+    children = psutil.Process().children(recursive=recursive)
+    return [child for child in children if _is_alive(child, "bwrap", "monty")]
 
 
 async def _are_gone() -> bool:
@@ -136,12 +125,6 @@ async def _are_gone() -> bool:
     while _workers() and time.monotonic() < until:
         await asyncio.sleep(0.01)
     return not _workers()
-
-
-def _name(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
 
 
 class Heart:
@@ -335,7 +318,7 @@ async def test_many_at_once_take_turns(sandbox: Sandbox) -> None:
     running = [asyncio.ensure_future(one(number)) for number in range(8 * AT_ONCE)]
     while not all(task.done() for task in running):
         # A program is one child, and its own children.
-        most = max(most, len(set(_children(os.getpid())) & set(_workers())))
+        most = max(most, len(_workers(recursive=False)))
         await asyncio.sleep(0.01)
     assert [task.result() for task in running] == list(range(1, 8 * AT_ONCE + 1))
     assert 0 < most <= AT_ONCE
@@ -430,7 +413,7 @@ def test_the_first_programs_of_a_process_run_side_by_side_and_it_ends_well_right
         assert (done.returncode, done.stdout, done.stderr) == (0, "[0, 1, 2, 3, 4, 5, 6, 7]\n", "")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="tried on Linux alone")
 @pytest.mark.parametrize("name", list(SANDBOXES))
 def test_when_the_host_is_killed_its_code_dies_too(name: str) -> None:
     usable(name)
@@ -441,17 +424,20 @@ def test_when_the_host_is_killed_its_code_dies_too(name: str) -> None:
     with subprocess.Popen([sys.executable, "-c", script]) as host:
         deadline = time.monotonic() + 20
         least = 3 if name == "bubblewrap" else 1
-        while len(family := _descendants(host.pid)) < least and time.monotonic() < deadline:
+        while (
+            len(family := psutil.Process(host.pid).children(recursive=True)) < least
+            and time.monotonic() < deadline
+        ):
             time.sleep(0.02)
         time.sleep(0.2)
         host.send_signal(signal.SIGKILL)
         host.wait()
     # Monty's worker has no parent to watch for while it computes; its own limit of time ends it.
     patience = time.monotonic() + (1 if name == "bubblewrap" else 8)
-    while any(map(_alive, family)) and time.monotonic() < patience:
+    while any(map(_is_alive, family)) and time.monotonic() < patience:
         time.sleep(0.05)
     assert family
-    assert not any(map(_alive, family))
+    assert not any(map(_is_alive, family))
 
 
 async def test_without_bwrap_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
