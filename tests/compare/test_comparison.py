@@ -55,10 +55,9 @@ async def test_money_that_runs_in_flight_have_spent_begins_no_more_runs() -> Non
         items = [
             Item(f"{kind} {at}", 4, str(at)) for at, kind in enumerate(["long", "short", "short", "short"])
         ]
-        terms = {"parallel": 2, "total_usd": 9.0}
-        voting = ["self_consistency(samples=5, stop=full)"]
+        problems, voting = ProblemSet("sums", items), ["self_consistency(samples=5, stop=full)"]
         asked = RunRequest(participants=Participants(model=Cashier()))
-        report = await Comparison(app, ProblemSet("sums", items), voting, asked, **terms).run()
+        report = await Comparison(app, problems, voting, asked, parallel=2, total_usd=9.0).run()
     # The long one has four dollars' worth of answers when the first short one has ended for five: that is nine.
     assert {trial.item for trial in report.trials} == {"0", "1"}
     assert report.spent.usd == 10.0
@@ -70,17 +69,11 @@ async def test_an_interrupted_verdict_is_gone_on_with_by_the_judge_model() -> No
     model, judge = Speaker("model", "4"), Speaker("judge", "yes")
     model.free.set()
     asked = RunRequest(participants=Participants(model=model, judge_model=judge))
-    terms = {"judge": "model"}
     async with App("memory") as app:
 
         def comparison() -> Comparison:
-            return Comparison(
-                app,
-                ProblemSet("sums", [Item("2 + 2?", id="sum")]),
-                ["self_consistency(samples=1)"],
-                asked,
-                **terms,
-            )
+            problems = ProblemSet("sums", [Item("2 + 2?", id="sum")])
+            return Comparison(app, problems, ["self_consistency(samples=1)"], asked, judge="model")
 
         interrupted = asyncio.create_task(comparison().run())
         await judge.asked.wait()

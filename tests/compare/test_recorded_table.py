@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from dataclasses import replace
@@ -19,6 +20,7 @@ from reasonry.compare.problem_set import ProblemSet, open_dataset
 from reasonry.compare.recorded_table import recorded_table, score_again
 from reasonry.compare.standings import Report
 from reasonry.core.budget import Budget
+from reasonry.core.events import Answered, Usage
 from reasonry.engine.ports import Model
 from reasonry.errors import ConflictError, ModelError, UsageError
 from reasonry.models.scripted import RecordedModel, ScriptedModel
@@ -40,19 +42,13 @@ class Uneven(Model):
         self.calls += 1
         if self.calls % 7 == 0:
             raise ModelError("down", code="provider_auth")
-        reply = {"thought": "", "action": "look_up", "action_input": {"name": "Vellunba"}}
-        script = ScriptedModel.of(
-            {
-                "stage": "*",
-                "reply": ""
-                if self.calls % 5 == 0
-                else reply
-                if question.stage == "thought"
-                else "<answer>42</answer>",
-                "usage": {"input_tokens": self.calls, "output_tokens": 3},
-            }
-        )
-        return await script.answer(question)
+        reply = "<answer>42</answer>"
+        if question.stage == "thought":
+            reply = '{"thought": "", "action": "look_up", "action_input": {"name": "Vellunba"}}'
+        usage = Usage(input_tokens=self.calls, output_tokens=3)
+        text = reply * (self.calls % 5 > 0)
+        await asyncio.sleep(0)
+        return Answered(text, usage=usage, model=self.name)
 
 
 async def recorded(path: Path, problems: ProblemSet) -> Report:

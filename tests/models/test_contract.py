@@ -80,38 +80,26 @@ async def test_a_broken_call_is_a_model_error_with_the_right_code(
     assert sent == 1 or (slow and sent == 0), "a call is sent once; trying again is the runtime's business"
 
 
-@pytest.mark.parametrize(
-    ("kind", "truncated", "refused", "native"),
-    [
-        ("fenced", False, False, False),
-        ("malformed", False, False, False),
-        ("truncated", True, False, False),
-        ("empty", False, False, False),
-        ("refusal", False, True, False),
-        ("content_filter", False, True, False),
-    ],
-)
+CONTENT = ("fenced", "malformed", "truncated", "empty", "refusal", "content_filter")
+"""Faults of a reply that is a reply all the same."""
+
+
+@pytest.mark.parametrize("kind", CONTENT)
 async def test_what_a_reply_says_is_handed_on_and_told_apart(
-    server: ModelServer,
-    kind: str,
-    truncated: bool,
-    refused: bool,
-    native: bool,
-    watch: OnText | None,
-    model: Any,
+    server: ModelServer, kind: str, watch: OnText | None, model: Any
 ) -> None:
     server.reset(faults=[Fault(kind=kind)])
     answer = await model.answer(question(form=FORM), watch)
-    assert (answer.truncated, answer.refused, answer.native) == (truncated, refused, native)
+    refused = kind in ("refusal", "content_filter")
+    assert (answer.truncated, answer.refused, answer.native) == (kind == "truncated", refused, False)
     assert ("```" in answer.text) == (kind == "fenced")
     assert (answer.text == "") == (kind in ("empty", "content_filter"))
     assert answer.usage.calls == 1
 
 
 def test_every_fault_of_the_server_is_in_one_of_the_tables() -> None:
-    content = {"fenced", "malformed", "truncated", "empty", "refusal", "content_filter"}
     alone = {"no_json_schema", "gzip", "surplus_choices", *BROKEN_USAGES}
-    assert set(FAILURES) | content | alone == set(FAULT_KINDS)
+    assert {*FAILURES, *CONTENT} | alone == set(FAULT_KINDS)
 
 
 async def test_an_answer_carries_text_usage_model_and_that_the_provider_held_the_form(
@@ -275,7 +263,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(
     server.reset(faults=[Fault(kind="hang")], replies=[])
     before = asyncio.all_tasks()
     async with model_over(server, transport) as model:
-        calls = [asyncio.create_task(_ask(model, watch)) for _ in range(5)]
+        calls = [asyncio.create_task(model.answer(question(timeout_s=30), watch)) for _ in range(5)]
         while server.stats()["inflight"] < 5:
             await asyncio.sleep(0.005)
         for call in calls:
@@ -288,10 +276,6 @@ async def test_a_cancelled_call_leaves_nothing_behind(
         server.reset(faults=[], replies=["still here"])
         assert (await model.answer(question())).text == "still here"
     assert asyncio.all_tasks() == before
-
-
-async def _ask(model: object, on_text: OnText | None) -> object:
-    return await model.answer(question(timeout_s=30), on_text)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 async def test_calls_go_out_side_by_side(server: ModelServer, model: Any) -> None:
