@@ -267,7 +267,7 @@ ASKED = {"mark": "Mark it.", "task": "Now act.", "tools": (TOOL,), "by_hand": "W
 async def test_tools_go_along_as_tools_with_no_schema_and_not_a_word_of_how_to_write_them(
     server: ModelServer, model: Any
 ) -> None:
-    server.reset(replies=["I know it."])
+    server.reset(faults=[], replies=["I know it."])
     ask = Ask("Which?", "You search.", form=FORM, **ASKED).spelled_out(takes_tools=model.takes_tools)
     await model.answer(msgspec.structs.replace(question(), ask=ask))
     (body,) = server.bodies
