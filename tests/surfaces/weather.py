@@ -22,17 +22,24 @@ def weather_command() -> str:
 
 
 @contextmanager
-def weather_over_http() -> Iterator[str]:
+def over_http(script: Path) -> Iterator[tuple[str, ForkedProcess]]:
+    """Start a tool server; return its address and its process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, str(WEATHER), "--port", str(port)]
+    command = [sys.executable, str(script), "--port", str(port)]
     with ForkedProcess(command, stderr=subprocess.DEVNULL) as process:
         try:
             until(lambda: _listens(port))
-            yield f"http://127.0.0.1:{port}/mcp"
+            yield f"http://127.0.0.1:{port}/mcp", process
         finally:
             process.kill()
+
+
+@contextmanager
+def weather_over_http() -> Iterator[str]:
+    with over_http(WEATHER) as (url, _):
+        yield url
 
 
 def _listens(port: int) -> bool:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,9 @@ from reasonry.errors import ToolError, UsageError
 from reasonry.tools.catalog import Catalog
 from reasonry.tools.mcp_client import McpClient, mcp_tools
 from reasonry.tools.mcp_transport import McpTarget, read_targets
-from tests.forked import ForkedProcess, forking_python
+from tests.forked import forking_python
+
+from ..surfaces.weather import over_http
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +55,7 @@ def secret() -> str:
     return os.environ.get("DESK_SECRET", "none") + os.environ.get("UNRELATED", "none")
 
 if len(sys.argv) > 1:
-    server.run("streamable-http", port=int(sys.argv[1]))
+    server.run("streamable-http", port=int(sys.argv[-1]))
 else:
     server.run()
 """
@@ -89,17 +88,8 @@ async def test_a_servers_tools_are_tools_of_the_catalog(script: Path) -> None:
 
 
 async def test_a_server_is_reached_over_http(script: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = ForkedProcess([sys.executable, str(script), str(port)], stderr=subprocess.DEVNULL)
-    try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            await asyncio.sleep(0.1)
-        async with mcp_tools([f"http://127.0.0.1:{port}/mcp"]) as tools:
+    with over_http(script) as (url, process):
+        async with mcp_tools([url]) as tools:
             catalog = Catalog(tools)
             assert await catalog.call("add", {"a": 2, "b": 3}) == 5
             assert len(await catalog.call("flood", {"size": 3_000_000})) < 66_000
@@ -109,9 +99,6 @@ async def test_a_server_is_reached_over_http(script: Path) -> None:
             process.wait()
             with pytest.raises(ToolError):
                 await catalog.call("add", {"a": 2, "b": 3})
-    finally:
-        process.kill()
-        process.wait()
 
 
 async def test_a_server_gets_its_own_environment_and_not_ours(
