@@ -13,14 +13,15 @@ from reasonry import solve
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
 from reasonry.app.requests import RunRequest
-from reasonry.core.effects import Ask, Turn
-from reasonry.engine.ports import BrokenReplyError, Question
+from reasonry.core.effects import Turn
+from reasonry.engine.ports import BrokenReplyError
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.models.command import CommandModel
 from tests.forked import forking_python
 
 from ..engine.running import accept
+from .asking import question
 
 pytestmark = [
     pytest.mark.anyio,
@@ -34,12 +35,9 @@ def command(code: str) -> str:
     return f"{shlex.quote(forking_python())} -c {shlex.quote(code)}"
 
 
-def question(timeout_s: float = 20.0) -> Question:
-    return Question("e1", "reason", Ask("What is 6 times 7?", "Answer."), timeout_s=timeout_s)
-
-
 async def reply(code: str, timeout_s: float = 20.0) -> str:
-    return (await CommandModel(command(code), ENVIRON).answer(question(timeout_s))).text
+    asked = question("What is 6 times 7?", timeout_s, system="Answer.")
+    return (await CommandModel(command(code), ENVIRON).answer(asked)).text
 
 
 async def test_the_question_comes_on_standard_input_and_the_reply_is_what_it_prints() -> None:
@@ -47,9 +45,9 @@ async def test_the_question_comes_on_standard_input_and_the_reply_is_what_it_pri
 
 
 async def test_turns_come_on_standard_input_as_plain_text_without_labels() -> None:
-    asked = Ask("What is 6 times 7?", "You count.", turns=(Turn("24", "That is wrong."),))
+    asked = question("What is 6 times 7?", system="You count.", turns=(Turn("24", "That is wrong."),))
     echo = CommandModel(command("import sys; print(sys.stdin.read())"), ENVIRON)
-    answered = await echo.answer(Question("e1", "reason", asked, timeout_s=20))
+    answered = await echo.answer(asked)
     assert answered.text == "You count.\n\nWhat is 6 times 7?\n\n24\n\nThat is wrong."
 
 

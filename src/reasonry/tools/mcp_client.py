@@ -200,12 +200,12 @@ async def mcp_tools(
         opened = await asyncio.gather(
             *(server.open(open_within_s) for server in servers), return_exceptions=True
         )
-        faults = [fault for fault in opened if isinstance(fault, BaseException)]
-        if faults:
-            raise faults[0]
-        yield _qualify_clashing(
-            [tool for tools in cast(list[tuple[RemoteTool, ...]], opened) for tool in tools], taken
-        )
+        tools = list[RemoteTool]()
+        for found in opened:
+            if isinstance(found, BaseException):
+                raise found
+            tools += found
+        yield _qualify_clashing(tools, taken)
     finally:
         await asyncio.gather(*(server.close() for server in servers))
 
