@@ -13,7 +13,7 @@ import pytest
 
 from reasonry.strategies import STRATEGIES
 
-from .sources import FILES, SOURCE, tree_of
+from .sources import FILES, SOURCE, docstrings, tree_of
 
 REGISTRY = SOURCE / "strategies" / "__init__.py"
 
@@ -47,11 +47,6 @@ def own_file(strategy: str) -> Path:
     return next(path for path in (alone, folder, alone.with_name("profiles.py")) if path.exists())
 
 
-def docstrings(tree: ast.Module) -> set[int]:
-    """Return the ids of the strings that stand alone, which document something."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-
-
 @cache
 def words(path: Path) -> frozenset[str]:
     """Return the identifiers and the texts of a file, without what documents it."""
@@ -61,7 +56,7 @@ def words(path: Path) -> frozenset[str]:
 def _words(tree: ast.Module) -> Iterator[str]:
     documenting = docstrings(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documenting:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documenting:
             yield node.value
         for field in ("id", "attr", "name", "arg", "module"):
             value = getattr(node, field, None)

@@ -7,12 +7,12 @@ import ast
 import inspect
 import re
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ..contracts.sources import SOURCE, files, tree_of
+from ..contracts.sources import SOURCE, docstrings, files, tree_of
 
 ROOT = Path(__file__).parents[2]
 ASSETS = SOURCE / "surfaces" / "web" / "assets"
@@ -64,15 +64,6 @@ def prose_of(page: Path) -> str:
     return CODE.sub("", LIST.sub("", text) if page.name == "CONTRIBUTING.md" else text)
 
 
-def docstrings(tree: ast.Module) -> Iterator[ast.expr]:
-    """Yield the texts that only readers of the code see, those behind attributes too."""
-    for node in ast.walk(tree):
-        body: Iterable[ast.AST] = getattr(node, "body", ()) if not isinstance(node, ast.Lambda) else ()
-        for part in body if isinstance(body, list) else ():
-            if isinstance(part, ast.Expr):
-                yield part.value
-
-
 def comments_of(path: Path) -> Iterator[str]:
     """Yield the comments of a module, those of following lines as one text."""
     lines, last = list[str](), 0
@@ -102,7 +93,7 @@ def texts_of(path: Path) -> Iterator[str]:
     is no such text, so strategies and blocks show their errors alone.
     """
     tree = tree_of(path)
-    hidden = set[ast.expr]() if "cli" in path.relative_to(SOURCE).parts else set(docstrings(tree))
+    hidden = set[ast.expr]() if "cli" in path.relative_to(SOURCE).parts else docstrings(tree)
     roots: list[ast.AST] = [tree]
     if PROMPTS.intersection(path.relative_to(SOURCE).parts):
         calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
