@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import json
 import random
-from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -34,6 +33,16 @@ pytestmark = pytest.mark.anyio
 PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 
 
+def puzzle_of(problem: str) -> Puzzle:
+    puzzle = read_puzzle(problem)
+    assert puzzle is not None
+    return puzzle
+
+
+def solves(problem: str, answer: str | None) -> bool:
+    return check(answer or "", puzzle_of(problem)) == (True, "")
+
+
 async def ask(**facts: Any) -> Any:
     question = Question("e1", "any", Ask("in words", facts={"problem": PROBLEM, **facts}))
     return json.loads((await OfflineModel().answer(question)).text)
@@ -41,8 +50,7 @@ async def ask(**facts: Any) -> Any:
 
 async def test_it_proposes_legal_moves_and_one_that_leads_to_the_target() -> None:
     thoughts = (await ask(kind="propose", path=[], count=3, steps_left=3))["thoughts"]
-    puzzle = read_puzzle(PROBLEM)
-    assert puzzle is not None
+    puzzle = puzzle_of(PROBLEM)
     assert len(set(thoughts)) == 3
     assert all(follow(puzzle, [one]).fault == "" and follow(puzzle, [one]).moves == 1 for one in thoughts)
     scores = (await ask(kind="value", path=[], thoughts=thoughts, steps_left=2))["scores"]
@@ -50,17 +58,12 @@ async def test_it_proposes_legal_moves_and_one_that_leads_to_the_target() -> Non
     assert all(0 <= score < 1 for score in scores.values())
 
 
-@pytest.mark.parametrize("kind", ["reason", "sample"])
-async def test_a_question_for_the_whole_solution_is_answered_at_once(kind: str) -> None:
-    reply = await ask(kind=kind)
-    puzzle = read_puzzle(PROBLEM)
-    assert puzzle is not None
-    assert check(reply["answer"], puzzle) == (True, "")
-    moves = reply.get("reasoning", "").split("\n\n")
-    assert (len(moves), follow(puzzle, moves).fault if kind == "reason" else "") == (
-        3 if kind == "reason" else 1,
-        "",
-    )
+async def test_a_question_for_the_whole_solution_is_answered_at_once() -> None:
+    assert solves(PROBLEM, (await ask(kind="sample"))["answer"])
+    reply = await ask(kind="reason")
+    moves = reply["reasoning"].split("\n\n")
+    assert solves(PROBLEM, reply["answer"])
+    assert (len(moves), follow(puzzle_of(PROBLEM), moves).fault) == (3, "")
 
 
 async def test_a_thought_holds_as_many_moves_as_the_depth_asks_for() -> None:
@@ -133,9 +136,7 @@ async def test_a_plain_question_is_answered_outright() -> None:
     form = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
     plain = Ask("in words", facts={"problem": PROBLEM}, form=form)
     answer = json.loads((await OfflineModel().answer(Question("e1", "any", plain))).text)["answer"]
-    puzzle = read_puzzle(PROBLEM)
-    assert puzzle is not None
-    assert check(answer, puzzle) == (True, "")
+    assert solves(PROBLEM, answer)
     hopeless = Ask("in words", facts={"problem": "Use 1, 1, 1 and 1 to make 24"}, form=form)
     with pytest.raises(ModelError, match="24 cannot be made from 1, 1, 1, 1"):
         await OfflineModel().answer(Question("e1", "any", hopeless))
@@ -183,14 +184,11 @@ HANDS = list(itertools.combinations_with_replacement(range(1, 14), 4))
 async def test_a_search_solves_what_can_be_solved_and_answers_nothing_else(
     hand: tuple[int, ...], verify: bool
 ) -> None:
-    puzzle = Puzzle(tuple(map(Fraction, hand)), Fraction(24))
-    outcome = await solve(f"Use {', '.join(map(str, hand))} to make 24", verify=verify)
-    if known(puzzle) is None:
-        assert outcome.answer is None
-        assert outcome.reason
-    else:
-        assert outcome.answer is not None
-        assert check(outcome.answer, puzzle) == (True, "")
+    problem = f"Use {', '.join(map(str, hand))} to make 24"
+    outcome = await solve(problem, verify=verify)
+    can_be_solved = known(puzzle_of(problem)) is not None
+    assert (outcome.answer is not None) is solves(problem, outcome.answer) is can_be_solved
+    assert can_be_solved or outcome.reason
 
 
 @pytest.mark.parametrize(
@@ -209,12 +207,8 @@ async def test_a_search_solves_what_can_be_solved_and_answers_nothing_else(
 )
 @pytest.mark.parametrize("verify", [False, True], ids=["bare", "verified"])
 async def test_puzzles_of_two_to_six_numbers_need_no_options(problem: str, verify: bool) -> None:
-    puzzle = read_puzzle(problem)
-    assert puzzle is not None
-    assert known(puzzle) is not None, "the puzzle of this test can be solved"
-    outcome = await solve(problem, verify=verify)
-    assert outcome.answer is not None
-    assert check(outcome.answer, puzzle) == (True, "")
+    assert known(puzzle_of(problem)) is not None, "the puzzle of this test can be solved"
+    assert solves(problem, (await solve(problem, verify=verify)).answer)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +231,4 @@ async def test_puzzles_that_cannot_be_solved_end_without_an_answer(problem: str)
 )
 async def test_other_ways_to_search_solve_it_too(options: dict[str, Any]) -> None:
     for problem in (PROBLEM, "make 100 from 1 2 3 4 5 6"):
-        puzzle = read_puzzle(problem)
-        assert puzzle is not None
-        outcome = await solve(problem, **options)
-        assert check(outcome.answer or "", puzzle) == (True, "")
+        assert solves(problem, (await solve(problem, **options)).answer)

@@ -17,6 +17,11 @@ from reasonry.models.scripted import RecordedModel, Recorder, ScriptedModel
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "answers.jsonl")
+
+
 def question(stage: str, prompt: str = "?", sample: int = 0, system: str = "") -> Question:
     return Question("e1", stage, Ask(prompt, system, sample=sample))
 
@@ -33,8 +38,7 @@ def script(*replies: str) -> ScriptedModel:
     return ScriptedModel.of(*({"stage": "*", "reply": reply, "usage": {"usd": 0.5}} for reply in replies))
 
 
-async def test_a_recording_gives_the_same_answers_to_the_same_questions(tmp_path: Path) -> None:
-    path = str(tmp_path / "answers.jsonl")
+async def test_a_recording_gives_the_same_answers_to_the_same_questions(path: str) -> None:
     asked = [
         question("a", "one"),
         question("a", "one", sample=1),
@@ -51,9 +55,8 @@ async def test_a_recording_gives_the_same_answers_to_the_same_questions(tmp_path
 
 
 async def test_a_question_that_is_not_in_the_recording_is_shown_beside_the_nearest_one(
-    tmp_path: Path,
+    path: str,
 ) -> None:
-    path = str(tmp_path / "answers.jsonl")
     asked = [
         question("a", "Add 17 and 25, please."),
         question("a", "Name a fruit."),
@@ -68,8 +71,7 @@ async def test_a_question_that_is_not_in_the_recording_is_shown_beside_the_neare
         await RecordedModel(path).answer(question("c", "Name a fig."))
 
 
-async def test_the_lines_of_a_recording_that_no_question_used_are_left_over(tmp_path: Path) -> None:
-    path = str(tmp_path / "answers.jsonl")
+async def test_the_lines_of_a_recording_that_no_question_used_are_left_over(path: str) -> None:
     await record(path, script("1", "2", "3"), question("a"), question("a"), question("b"))
     again = RecordedModel(path)
     assert again.left_over == ["reply 1 (a)", "reply 2 (a)", "reply 3 (b)"]
@@ -79,15 +81,13 @@ async def test_the_lines_of_a_recording_that_no_question_used_are_left_over(tmp_
     assert again.left_over == ["reply 2 (a)"]
 
 
-async def test_a_question_asked_again_gets_the_next_answer_and_then_the_last_for_good(tmp_path: Path) -> None:
-    path = str(tmp_path / "answers.jsonl")
+async def test_a_question_asked_again_gets_the_next_answer_and_then_the_last_for_good(path: str) -> None:
     await record(path, script("first", "second"), question("a"), question("a"))
     again = RecordedModel(path)
     assert [(await again.answer(question("a"))).text for _ in range(3)] == ["first", "second", "second"]
 
 
-async def test_everything_about_an_answer_is_kept(tmp_path: Path) -> None:
-    path = str(tmp_path / "answers.jsonl")
+async def test_everything_about_an_answer_is_kept(path: str) -> None:
     lines = ScriptedModel.of({"stage": "a", "reply": "x", "truncated": True, "usage": {"output_tokens": 7}})
     await record(path, lines, question("a"))
     seen: list[str] = []
@@ -100,28 +100,25 @@ async def test_everything_about_an_answer_is_kept(tmp_path: Path) -> None:
     assert (await RecordedModel(path).answer(puzzle)).native is True
 
 
-async def test_a_recording_goes_on_after_a_line_that_was_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    await record(str(path), script("one"), question("a", "1"))
-    path.write_bytes(path.read_bytes() + b'{"stage": "a", "dig')
-    await record(str(path), script("two"), question("a", "2"))
-    assert len(path.read_bytes().splitlines()) == 3
+async def test_a_recording_goes_on_after_a_line_that_was_cut_off(path: str) -> None:
+    await record(path, script("one"), question("a", "1"))
+    Path(path).write_bytes(Path(path).read_bytes() + b'{"stage": "a", "dig')
+    await record(path, script("two"), question("a", "2"))
+    assert len(Path(path).read_bytes().splitlines()) == 3
     with pytest.raises(UsageError, match="line 2 of the recording") as error:
-        RecordedModel(str(path))
+        RecordedModel(path)
     assert error.value.details["line"] == 2
 
 
-async def test_a_recording_is_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
-    await record(str(path), script("secret"), question("a"))
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+async def test_a_recording_is_for_its_owner_alone(path: str) -> None:
+    await record(path, script("secret"), question("a"))
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
-async def test_a_failure_is_not_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
+async def test_a_failure_is_not_recorded(path: str) -> None:
     with pytest.raises(ModelError):
-        await record(str(path), script(), question("a"))
-    assert path.read_bytes() == b""
+        await record(path, script(), question("a"))
+    assert Path(path).read_bytes() == b""
 
 
 async def test_a_recorder_hands_on_where_a_run_stands(tmp_path: Path) -> None:
