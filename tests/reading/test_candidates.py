@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.reading.candidates import (
+    ScoredThought,
     distinct,
     parse_scored_thoughts,
     parse_scores,
@@ -78,7 +79,8 @@ def test_every_way_of_listing_gives_the_same_thoughts(thoughts: list[str], form:
 
 
 def test_thoughts_that_differ_only_in_case_and_spacing_count_once() -> None:
-    assert distinct(["4 + 9", "4  +  9", "A b", "a B", "c"]) == ["4 + 9", "A b", "c"]
+    proposed = map(ScoredThought, ["4 + 9", "4  +  9", "A b", "a B", "c"])
+    assert [each.thought for each in distinct(proposed)] == ["4 + 9", "A b", "c"]
 
 
 TWO = [("10 - 4 = 6 (left: 6 9 13)", 0.7), ("13 - 9 = 4 (left: 4 4 10)", 0.2)]

@@ -56,11 +56,11 @@ def parse_scored_thoughts(text: str) -> tuple[list[ScoredThought], str]:
     return items, "list" if items else "none"
 
 
-def distinct(thoughts: Iterable[str]) -> list[str]:
-    """Drop thoughts that differ from an earlier thought only in case and white space."""
-    seen: dict[str, str] = {}
-    for thought in thoughts:
-        seen.setdefault(normal(thought), thought)
+def distinct(proposals: Iterable[ScoredThought]) -> list[ScoredThought]:
+    """Drop proposals whose thoughts differ from an earlier thought only in case and white space."""
+    seen: dict[str, ScoredThought] = {}
+    for each in proposals:
+        seen.setdefault(normal(each.thought), each)
     return list(seen.values())
 
 

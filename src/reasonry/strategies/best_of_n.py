@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from ..blocks.answers import REFUTED
 from ..blocks.drafts import FRESH, SHOWN_CHARS, Draft, DraftState, Group, answer_selection, list_drafts
 from ..blocks.judging import JudgedOptions, Judgement, judge_question, ratings_of, read_judgement, with_names
-from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, ProgramOutput, output_of, program_in
+from ..blocks.programs import SANDBOX_TOOL, UNAVAILABLE, output_of, program_in
 from ..blocks.toolcard import ToolCard
 from ..blocks.tournament import ROOM, Contender, Ratings, Rules, Tournament
 from ..blocks.why import quote
@@ -130,9 +130,16 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def rivals(self) -> list[Group]:
-        """The different remaining drafts. If a draft is proved, only proved drafts remain."""
+        """The remaining drafts, programs with equal outputs merged. If a draft is proved, only proved ones remain."""
         found = [each for each in self.candidates if each.draft.status == "proved" or not self.proved]
-        return _merge_equal(found, self.outputs)
+        merged: dict[Any, Group] = {}
+        for each in found:
+            brought = self.outputs.get(str(each.number), ())
+            # A program that failed on every input is not merged.
+            key = each.number if all(value.startswith(RAISES) for value in brought) else brought
+            first = merged.get(key)
+            merged[key] = replace(first, voters=(*first.voters, *each.voters)) if first else each
+        return sorted(merged.values(), key=lambda each: -len(each.voters))
 
     def name(self, number: int) -> str:
         """Return the name of a candidate."""
@@ -176,18 +183,6 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
             return super().best
         leader = self.ranking[0] if self.ranking else self.tournament.leader_so_far()
         return self.drafts[leader - 1]
-
-
-def _merge_equal(found: Sequence[Group], outputs: dict[str, tuple[str, ...]]) -> list[Group]:
-    """Merge candidates with equal outputs. A program that failed on every input is not merged."""
-    merged: dict[Any, Group] = {}
-    for each in found:
-        brought = outputs.get(str(each.number), ())
-        key = each.number if all(value.startswith(RAISES) for value in brought) else brought
-        first = merged.setdefault(key, each)
-        if first is not each:
-            merged[key] = replace(first, voters=(*first.voters, *each.voters))
-    return sorted(merged.values(), key=lambda each: -len(each.voters))
 
 
 def write_drafts(s: State) -> Body:
@@ -243,7 +238,11 @@ def distinguish(s: State) -> Body:
     if any(getattr(each, "code", "") == UNAVAILABLE for each in returned):
         # The runs of some programs alone would speak against the others.
         return go(s, "comparison")
-    outputs = [_outputs(output_of(each), len(inputs)) for each in returned]
+    outputs: list[list[str]] = []
+    for output in map(output_of, returned):
+        # A program that does not run has its error for all inputs.
+        values = output.value if isinstance(output.value, list) else [f"{RAISES}{output.error}"] * len(inputs)
+        outputs.append([first_words(str(value), 200) for value in values])
     returning = [any(not run[at].startswith(RAISES) for run in outputs) for at in range(len(inputs))]
     inputs = tuple(compress(inputs, returning))
     brought = {str(n): tuple(compress(run, returning)) for n, run in zip(programs, outputs, strict=True)}
@@ -263,12 +262,6 @@ def _trial(program: str, inputs: Sequence[str]) -> str:
     return f"{program}\n{imports}\n\ntried = []{tries}\ntried"
 
 
-def _outputs(output: ProgramOutput, count: int) -> tuple[str, ...]:
-    """Return the value or the error of each expression. A program that does not run has its error for all."""
-    found = output.value if isinstance(output.value, list) else [f"{RAISES}{output.error}"] * count
-    return tuple(first_words(str(each), 200) for each in found)
-
-
 def compare(s: State) -> Body:
     """r(a, b) ~ judge(x, y_a, y_b), side by side where possible. Stay until the tournament is over."""
     tournament = s.tournament
@@ -283,17 +276,12 @@ def compare(s: State) -> Body:
         after = replace(tournament, verdicts=(*verdicts, *known))
         return not after.next_questions() and tournament.is_decided(questions, came)
 
-    texts = _texts_with_runs(s)
+    texts, criteria = {each.number: _with_run(s, each) for each in s.rivals}, s.options.criteria
+    limit = ROOM if s.options.candidates else SHOWN_CHARS
+    had = (sum(verdict.shown == shown for verdict in verdicts) for shown in questions)
     asks = [
-        judge_question(
-            s.problem,
-            shown,
-            texts,
-            criteria=s.options.criteria,
-            limit=ROOM if s.options.candidates else SHOWN_CHARS,
-            sample=sum(verdict.shown == shown for verdict in verdicts),
-        )
-        for shown in questions
+        judge_question(s.problem, shown, texts, criteria=criteria, limit=limit, sample=sample)
+        for shown, sample in zip(questions, had, strict=True)
     ]
     replies = yield request(s, *asks, enough=enough)
     new = tuple(ratings_of(shown, reply) for shown, reply in zip(questions, replies, strict=True))
@@ -302,14 +290,11 @@ def compare(s: State) -> Body:
     return stay(s, Thought("\n".join(lines), data={"comparisons": [_as_data(each) for each in new]}))
 
 
-def _texts_with_runs(s: State) -> dict[int, str]:
-    """Return the candidates by number, each program with its outputs for the distinguishing inputs."""
-    texts: dict[int, str] = {}
-    for each in s.rivals:
-        run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
-        lines = [f"{call} → {value}" for call, value in run]
-        texts[each.number] = "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
-    return texts
+def _with_run(s: State, each: Group) -> str:
+    """Return a candidate for a judge, a program with its outputs for the distinguishing inputs."""
+    run = zip(s.inputs, s.outputs.get(str(each.number), ()), strict=False)
+    lines = [f"{call} → {value}" for call, value in run]
+    return "\n".join([each.draft.shown, *(["Run:", *lines] if lines else [])])
 
 
 class BestOfNDetails(DraftsDetails, total=False):

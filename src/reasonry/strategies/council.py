@@ -181,15 +181,14 @@ def conclude(state: State) -> Conclusion:
     )
     best, differences = state.best, quote(state.differences, 200)
     named = (f"Answer {place} is draft {group.number}" for place, (group, _) in enumerate(state.ranking, 1))
-    why, stage = f"the members differed{differences} ({', '.join(named)})" if differences else "", "synthesis"
     if details["agreed"]:
-        why, stage = f"all {len(members)} members gave the same answer", "member_answers"
-    elif best and (share := state.scores.get(best.id)):
-        why, stage = (
-            f"the members rank draft {best.number} above {share:.0%} of the other answers",
-            "peer_review",
-        )
-    return conclusion.because(why, stage) if why else conclusion
+        return conclusion.because(f"all {len(members)} members gave the same answer", "member_answers")
+    if best and (share := state.scores.get(best.id)):
+        why = f"the members rank draft {best.number} above {share:.0%} of the other answers"
+        return conclusion.because(why, "peer_review")
+    if not differences:
+        return conclusion
+    return conclusion.because(f"the members differed{differences} ({', '.join(named)})", "synthesis")
 
 
 COUNCIL: Strategy[State, Options] = Strategy(

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -187,8 +188,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def plan(s: State) -> Body:
     """Ask for the approach and the expected number of thoughts."""
-    (answer,) = yield request(s, _question(s, "plan", PLAN))
-    reply: Approach = answer.value
+    (reply,) = yield from replies(s, Approach, _question(s, "plan", PLAN))
     s = replace(s, expected=_count(reply.total_thoughts) or 1)
     return _record(s, "thought_generation", reply.approach, "Approach", data={"totalThoughts": s.expected})
 
@@ -201,7 +201,7 @@ def think(s: State) -> Body:
     question = replace(_question(s, "think", THINK, THOUGHT, left=left), wants_value=False)
     (reply,) = yield from replies(s, NextThought, question)
     s = replace(s, places=(*s.places, len(s.log) + 1), latest=s.generated + 1)
-    name = " ".join(["Thought", str(s.latest), *([f"({s.branch})"] if s.branch else [])])
+    name = f"Thought {s.latest} ({s.branch})" if s.branch else f"Thought {s.latest}"
     return _record(s, "thought_evaluation", reply.text, name)
 
 
@@ -226,8 +226,7 @@ def read_way_on(state: State, ask: Ask, texts: Sequence[str]) -> tuple[Any, str]
 
 def evaluate(s: State) -> Body:
     """Does t_n hold? If not, which t_k is to be replaced."""
-    (answer,) = yield request(s, _question(s, "evaluate", EVALUATE))
-    reply: Evaluation = answer.value
+    (reply,) = yield from replies(s, Evaluation, _question(s, "evaluate", EVALUATE))
     decision = _decision(reply) if reply.sound else None
     s = replace(s, decision=decision, revising=_count(reply.revises_thought) or s.latest)
     to = "continuation_decision" if reply.sound else "thought_revision"
@@ -237,13 +236,11 @@ def evaluate(s: State) -> Body:
 
 def revise(s: State) -> Body:
     """t_n replaces t_k."""
-    (answer,) = yield request(s, _question(s, "revise", REVISE))
-    reply: Revision = answer.value
+    (reply,) = yield from replies(s, Revision, _question(s, "revise", REVISE))
     replaced = s.places[s.revising - 1]
     places = (*s.places[: s.revising - 1], len(s.log) + 1, *s.places[s.revising :])
     s = replace(s, places=places, latest=s.revising, decision=_decision(reply))
-    notes = ", ".join([*([s.branch] if s.branch else []), "replaced"])
-    name = f"Thought {s.latest} ({notes})"
+    name = f"Thought {s.latest} ({', '.join(filter(None, [s.branch, 'replaced']))})"
     return _record(s, "continuation_decision", reply.thought, name, revises=replaced)
 
 
@@ -254,13 +251,10 @@ def decide(s: State) -> Body:
         reason = f"{s.generated} thoughts have been thought: time to conclude."
         decision = Decision(next="hypothesis_generation", reason=reason)
     elif decision is None:
-        (reply,) = yield request(s, _question(s, "decide", DECIDE))
-        decision = reply.value
-    assert decision is not None
-    text, name = decision.reason, "Decision" if decision.reason else ""
-    text = text or f"Next: {decision.next.replace('_', ' ')}."
-    s = replace(s, decision=decision)
-    return _record(s, decision.next, text, name, data={"next": decision.next})
+        (decision,) = yield from replies(s, Decision, _question(s, "decide", DECIDE))
+    name = "Decision" if decision.reason else ""
+    text = decision.reason or f"Next: {decision.next.replace('_', ' ')}."
+    return _record(replace(s, decision=decision), decision.next, text, name, data={"next": decision.next})
 
 
 def adjust(s: State) -> Move:
@@ -318,27 +312,29 @@ def test(s: State) -> Body:
 def _record_test(s: State, found: HypothesisTest) -> Move:
     """Finalize h if it holds, or if no further hypothesis is allowed."""
     ends = found.holds or s.hypotheses >= s.options.max_hypotheses
-    text = found.reason or ("It holds." if found.holds else "It does not hold.")
-    if ends and s.answer is not None and s.final.text is None:
-        s = replace(s, final=s.final.propose(s.answer))
+    s = replace(_propose(s) if ends else s, holds=found.holds, decision=None if ends else _decision(found))
     to = "solution_finalization" if ends else "continuation_decision"
-    s = replace(s, holds=found.holds, decision=None if ends else _decision(found))
+    text = found.reason or ("It holds." if found.holds else "It does not hold.")
     return _record(s, to, text, "Test", data={"holds": found.holds})
+
+
+def _propose(s: State) -> State:
+    is_new = s.answer is not None and s.final.text is None
+    return replace(s, final=s.final.propose(s.answer or "")) if is_new else s
 
 
 def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
-    path = [thought.text for thought in s.log]
-    return (
-        yield from s.settle_answer(lambda s: _question(s, "finalize", FINALIZE, MARKED), path, best=s.answer)
+    path, question = (
+        [each.text for each in s.log],
+        partial(_question, kind="finalize", task=FINALIZE, mark=MARKED),
     )
+    return (yield from s.settle_answer(question, path, best=s.answer))
 
 
 def close(s: State) -> Move:
     """Return the answer of the last hypothesis, or ask for an answer."""
-    if s.answer is not None and s.final.text is None:
-        s = replace(s, final=s.final.propose(s.answer))
-    return go(s, "solution_finalization")
+    return go(_propose(s), "solution_finalization")
 
 
 class LinearDetails(AnswerDetails):

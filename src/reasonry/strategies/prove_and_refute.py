@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from itertools import zip_longest
+from itertools import cycle, islice, zip_longest
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field, to_builtins
@@ -174,11 +174,6 @@ class Attack(Struct, frozen=True):
         """Whether the vote counts: it needs a reason, and a failure needs a quotation from the text."""
         return bool(self.reason.strip()) and (self.verdict != "fails" or _is_quoted(text, self.quote))
 
-    def describe(self, *, counts: bool) -> str:
-        """Return the verdict with its reason, and the reason why it does not count, if any."""
-        lacks = " (no place of the text)" if self.verdict == "fails" and not counts else ""
-        return f"{self.verdict}{lacks}, {self.reason.strip().rstrip('.') or 'no reason'}"
-
 
 class Claim(Struct, frozen=True):
     """A claim, the finding of each lens, and the verdict of the table or of a check without a vote."""
@@ -247,18 +242,16 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         detail = f"none of {len(self.drafts)} proofs was confirmed; {holes or 'no reader could decide'}"
         return fail(self, "abstained", first_words(detail, 1_000))
 
-    def ask_reader(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
+    def ask_reader(self, kind: str, task: str, *shown: str, **parts: Any) -> Ask:
         """Build a question to a reader, without the author's own opinion of the text."""
         prompt = "\n\n".join([_SCORE.sub("", self.problem), *shown])
-        return Ask(prompt, SYSTEM, task=task, facts={"kind": kind}, by="judge", about=about, sample=sample)
+        return Ask(prompt, SYSTEM, task=task, facts={"kind": kind}, by="judge", **parts)
 
-    def ask_solver(self, kind: str, task: str, *shown: str, about: str = "", sample: int = 0) -> Ask:
+    def ask_solver(self, kind: str, task: str, *shown: str, **parts: Any) -> Ask:
         """Build a question to a solver."""
         prompt = "\n\n".join([f"Problem: {self.problem}", *shown])
-        facts, wants_value = {"kind": kind}, self.options.verify
-        return Ask(
-            prompt, SOLVER, MARKED, task, wants_value=wants_value, facts=facts, about=about, sample=sample
-        )
+        verify = self.options.verify
+        return Ask(prompt, SOLVER, MARKED, task, wants_value=verify, facts={"kind": kind}, **parts)
 
 
 def receive(s: State) -> Move:
@@ -374,7 +367,11 @@ def judge(problem: str, claim: Claim) -> Claim:
     elif not fails and len(holds) >= min(2, len(claim.votes)) > 0:
         verdict, deciding = "confirmed", holds
     else:
-        found = (f"{lens}: {vote.describe(counts=lens in counted)}" for lens, vote in claim.votes.items())
+        found = [
+            f"{lens}: {vote.verdict}{'' if vote.verdict != 'fails' or lens in counted else ' (no place of the text)'}"
+            f", {vote.reason.strip().rstrip('.') or 'no reason'}"
+            for lens, vote in claim.votes.items()
+        ]
         return replace(claim, verdict="undecided", reason="; ".join(found) or "no reader gave a verdict")
     quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
     return replace(claim, verdict=verdict, reason=deciding[0].reason, quote=quote)
@@ -405,8 +402,8 @@ def record(s: State) -> Move:
 
 def write_proofs(s: State) -> Body:
     """y_1, …, y_n ~ π(y | x, angle_i). Only the finished proof of a reply is passed on."""
-    tasks = [SOLVE.format(angle=ANGLES[place % len(ANGLES)]) for place in range(s.options.solvers)]
-    asks = [s.ask_solver("proof", task, sample=place) for place, task in enumerate(tasks)]
+    angles = enumerate(islice(cycle(ANGLES), s.options.solvers))
+    asks = [s.ask_solver("proof", SOLVE.format(angle=angle), sample=place) for place, angle in angles]
     answers = yield request(s, *asks, give_failures=True)
     raise_if_all_failed(answers)
     return _add_proofs(s, answers)
@@ -512,8 +509,8 @@ def _conclude_proofs(state: State) -> Conclusion:
     certainty = "proved" if best.status == "proved" else "given"
     holds = len(_sides(best.votes)[1])
     why = f"{holds} of {len(best.votes)} readers found no fault in proof {best.number}"
-    conclusion = Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
-    return conclusion.because(why, "proof_attack")
+    end = Conclusion(best.text, document=document, short=best.answer, certainty=certainty)
+    return end.because(why, "proof_attack")
 
 
 def _conclude_claims(state: State) -> Conclusion:
@@ -522,8 +519,10 @@ def _conclude_claims(state: State) -> Conclusion:
     rate = sum(claim.verdict == "refuted" for claim in claims) / len(claims) if claims else 0.0
     shown = [
         to_builtins(claim)
-        | {"votes": {lens: vote.verdict for lens, vote in claim.votes.items()}}
-        | {"also": [to_builtins(other) for other in claim.also]}
+        | {
+            "votes": {lens: vote.verdict for lens, vote in claim.votes.items()},
+            "also": [*map(to_builtins, claim.also)],
+        }
         for claim in claims
     ]
     document: dict[str, Any] = {"claims": shown, "refutation_rate": round(rate, 3)}
@@ -533,16 +532,13 @@ def _conclude_claims(state: State) -> Conclusion:
         document |= {"at_most": questions} if questions else {}
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
-    is_judged = any(claim.verdict for claim in claims)
-    conclusion = Conclusion(
-        "\n".join(claim.line for claim in claims) if is_judged else None, document=document
-    )
-    if not is_judged:
-        return conclusion
+    if not any(claim.verdict for claim in claims):
+        return Conclusion(document=document)
     first, count = claims[0], sum(claim.verdict == claims[0].verdict for claim in claims)
     found = f"{quote(first.text, 90)}{quote(first.reason, before='; ')}"
     why = f"{count} of {len(claims)} claims {first.verdict}{found}"
-    return conclusion.because(why, f"claim-{state.claims.index(first) + 1}")
+    end = Conclusion("\n".join(claim.line for claim in claims), document=document)
+    return end.because(why, f"claim-{state.claims.index(first) + 1}")
 
 
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(

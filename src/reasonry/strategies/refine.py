@@ -136,12 +136,8 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
     pairs = zip(shown, verdict.ratings, strict=True)
     rated_now = {str(number): rating for number, rating in pairs if rating is not None}
     feedback = cut("\n".join(filter(None, [verdict.reason, s.drafts[-1].why])), DIGEST_CHARS)
-    thought = Thought(verdict.reason, data={"ratings": rated_now})
-    ratings = {**s.ratings, **rated_now}
-    reviewed = replace(
-        s, ratings=ratings, compared=tuple(shown), feedback=feedback, reason=verdict.reason, lost=""
-    )
-    return reviewed, (thought,)
+    s = replace(s, ratings=s.ratings | rated_now, compared=tuple(shown), feedback=feedback, lost="")
+    return replace(s, reason=verdict.reason), (Thought(verdict.reason, data={"ratings": rated_now}),)
 
 
 class RefineDetails(DraftsDetails):

@@ -24,7 +24,7 @@ decided or the first m have arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Sequence
 from math import comb, exp
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -131,13 +131,15 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     @property
     def votes(self) -> tuple[Vote, ...]:
         """The votes of the remaining drafts, most votes (or weight) first."""
-        valid, groups, merged = self.valid, self.groups or (), dict[int, list[int]]()
-        owners = {number: place for place, group in enumerate(groups) for number in group}
-        found = self.by_rule
-        for place, vote in enumerate(found):
+        valid, merged = self.valid, dict[int, Vote]()
+        owners = {number: place for place, group in enumerate(self.groups or ()) for number in group}
+        for place, vote in enumerate(self.by_rule):
             owned = (owners[number] for at in vote.voters if (number := valid[at].number) in owners)
-            merged.setdefault(next(owned, -1 - place), []).append(place)
-        found = _merge_votes(found, merged.values())
+            owner = next(owned, -1 - place)
+            first = merged.get(owner, Vote(vote.answer, 0, ()))
+            voters = tuple(sorted(first.voters + vote.voters))
+            merged[owner] = Vote(first.answer, len(voters), voters)
+        found = sorted(merged.values(), key=lambda vote: (-vote.count, vote.voters[-1]))
         if self.options.weigh:
             found.sort(key=lambda vote: (-self.weight(vote), vote.voters[0]))
         elif self.options.first is not None:
@@ -184,9 +186,8 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     def width(self) -> int:
         """The number of samples to draw now: the wanted number per round, else the fewest that can settle the vote."""
         options, votes, remaining = self.options, self.votes, self.remaining
-        is_full = (
-            options.first is not None and sum(bool(each.answer) for each in self.drafts) >= options.first
-        )
+        answered = sum(bool(each.answer) for each in self.drafts)
+        is_full = options.first is not None and answered >= options.first
         if self.proved or remaining <= 0 or is_full or self._is_settled(votes, remaining):
             return 0
         if options.stop == "full" or options.draws_all:
@@ -212,21 +213,10 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return likely or is_settled(votes, remaining + (self.options.first is not None))
 
 
-def _merge_votes(votes: Sequence[Vote], groups: Iterable[Sequence[int]]) -> list[Vote]:
-    """Merge the votes of each group, most votes first. `groups` has the positions of all `votes`."""
-    merged: list[Vote] = []
-    for places in groups:
-        voters = sorted(voter for place in places for voter in votes[place].voters)
-        merged.append(Vote(votes[min(places)].answer, len(voters), tuple(voters)))
-    return sorted(merged, key=lambda vote: (-vote.count, vote.voters[-1]))
-
-
 def lead_confidence(first: int, second: int) -> float:
-    """Return the probability that the leader beats the runner-up in the long run: P(p > 1/2 | votes).
+    """Return the probability that the leader beats the runner-up in the long run: the Beta rule of arXiv:2305.11860.
 
-    The Beta rule of arXiv:2305.11860.
-
-    With p ~ Beta(first + 1, second + 1) this is the regularised incomplete beta function
+    With p ~ Beta(first + 1, second + 1), P(p > 1/2) is the regularised incomplete beta function
     I½(second + 1, first + 1), which for whole counts is the tail of a fair coin.
     """
     tosses = first + second + 1
@@ -235,9 +225,8 @@ def lead_confidence(first: int, second: int) -> float:
 
 def confidence(votes: Sequence[Vote]) -> float:
     """Return the `lead_confidence` of the leader over the runner-up, or 0 without votes."""
-    if not votes:
-        return 0.0
-    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
+    first, second, *_ = [*(vote.count for vote in votes), 0, 0]
+    return lead_confidence(first, second) if votes else 0.0
 
 
 def sample_paths(s: State) -> Body:
@@ -262,8 +251,7 @@ def sample_paths(s: State) -> Body:
 
 
 def _path(state: State, sample: int) -> Effect:
-    options = state.options
-    about = f"sample-{sample + 1}"
+    options, about = state.options, f"sample-{sample + 1}"
     if options.over != PLAIN_WRITER or options.over_options:
         return RunStrategy(options.over, state.problem, options.over_options, sample, about)
     facts = {"kind": "sample", "problem": state.problem}
@@ -341,9 +329,8 @@ def select(state: State) -> Move:
     """argmax_a v(a)."""
     lines = [f"{tidy(vote.answer)}: {vote.count} of {len(state.valid)}" for vote in state.votes]
     chosen = conclude(state)
-    return go(
-        state, "final_response", Thought("\n".join(lines), data={"answer": chosen.answer, **chosen.document})
-    )
+    data = {"answer": chosen.answer, **chosen.document}
+    return go(state, "final_response", Thought("\n".join(lines), data=data))
 
 
 class SelfConsistencyDetails(Details):
@@ -382,15 +369,12 @@ def conclude(state: State) -> Conclusion:
     drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
     second = f"second: {quote(votes[1].answer, 60, before='')} ({votes[1].count})" if len(votes) > 1 else ""
     first = f"sample-{min(groups[0].voters)}" if groups else ""
-    conclusion = Conclusion(
-        state.leader,
-        detail="; ".join(filter(None, (few, share, drawing))),
-        document=document,
-        certainty="proved" if proved else "given",
+    detail, why = (
+        "; ".join(filter(None, parts)) for parts in ((few, share, drawing), (few, share, second, drawing))
     )
-    return conclusion.because(
-        "; ".join(filter(None, (few, share, second, drawing))), first, "majority_selection"
-    )
+    certainty = "proved" if proved else "given"
+    end = Conclusion(state.leader, detail=detail, document=document, certainty=certainty)
+    return end.because(why, first, "majority_selection")
 
 
 SELF_CONSISTENCY: Strategy[State, Options] = Strategy(

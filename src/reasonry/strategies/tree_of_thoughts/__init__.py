@@ -81,16 +81,13 @@ def expand(to: str) -> Callable[[State], Body]:
         is_bare = is_bare and len(lost) == len(replies)
         if fatal := next((reply for reply in lost if is_bare or reply.code != UNREADABLE), None):
             return fail(s, "error", fatal.message, fatal.code)
-        grown = [each for pair in zip(s.expanding, replies, strict=True) for each in _new_children(s, *pair)]
-        names = [f"node_{number}" for number in range(len(s.nodes) + 1, len(s.nodes) + len(grown) + 1)]
-        fresh = tuple(replace(node, id=name) for name, (node, _) in zip(names, grown, strict=True))
-        thoughts = [
-            replace(thought, data={"node_id": name}) for name, (_, thought) in zip(names, grown, strict=True)
-        ]
-        is_empty = (isinstance(reply, Reply) and not reply.value for reply in replies)
-        asked = ((s.nodes[name], closed) for name, closed in zip(s.expanding, is_empty, strict=True))
-        counted = {here.id: replace(here, asked=here.asked + 1, closed=closed) for here, closed in asked}
-        return go(replace(s, nodes=s.nodes | counted, fresh=fresh), to, *thoughts)
+        nodes, grown = dict(s.nodes), list[tuple[Node, Thought]]()
+        for name, reply in zip(s.expanding, replies, strict=True):
+            is_empty = isinstance(reply, Reply) and not reply.value
+            nodes[name] = replace(nodes[name], asked=nodes[name].asked + 1, closed=is_empty)
+            grown += _new_children(s, name, reply, len(nodes) + len(grown) + 1)
+        fresh = tuple(node for node, _ in grown)
+        return go(replace(s, nodes=nodes, fresh=fresh), to, *(thought for _, thought in grown))
 
     return stage
 
@@ -105,17 +102,18 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
     ]
 
 
-def _new_children(s: State, parent: str, reply: Reply | Failed) -> Iterator[tuple[Node, Thought]]:
-    """Yield a node's new proposals as nodes without names."""
+def _new_children(
+    s: State, parent: str, reply: Reply | Failed, number: int
+) -> Iterator[tuple[Node, Thought]]:
+    """Yield a node's new proposals as nodes, the first with this number."""
     line, known, depth = s.branch(parent), children(s.nodes, parent), s.nodes[parent].depth + 1
-    scored = {each.thought: each.score for each in _proposals_in(reply)}
     had = {normal(node.content) for node in known}
-    new = [text for text in distinct([*scored]) if normal(text) not in had]
-    for place, text in enumerate(new, start=len(known) + 1):
-        node = _value(
-            Node("", text, parent, depth, score=scored[text]), None, guess=s.options.proposes_scores
-        )
-        yield node, Thought(text, branch=f"{line}.{place}" if line else f"{place}", leaves=line)
+    new = (each for each in distinct(_proposals_in(reply)) if normal(each.thought) not in had)
+    for place, each in enumerate(new):
+        node = Node(f"node_{number + place}", each.thought, parent, depth, score=each.score)
+        branch = f"{line}.{len(known) + place + 1}" if line else f"{len(known) + place + 1}"
+        thought = Thought(each.thought, branch=branch, leaves=line, data={"node_id": node.id})
+        yield _value(node, None, guess=s.options.proposes_scores), thought
 
 
 def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
@@ -140,11 +138,14 @@ def evaluate(s: State) -> Body:
         return fail(s, "error", lost.message, lost.code)
     if _is_alone(s):
         return _end_of_round(s, [replace(child, single=not child.refuted) for child in s.fresh])
-    rounds = list(_evaluations(s))
+    unvalued = [child for child in s.fresh if not child.refuted and child.score is None]
+    groups = ([child for child in unvalued if child.parent == parent] for parent in s.expanding)
+    samples = range(s.options.samples_per_evaluation)
+    rounds = [(group, sample) for group in groups for sample in samples if group]
     if not rounds:
         return _end_of_round(s, s.fresh)
     replies = yield request(s, *(asks.ask_for_scores(s, *asked) for asked in rounds), give_failures=True)
-    return _note_scores(s, [group for _, group, _ in rounds], replies)
+    return _note_scores(s, [group for group, _ in rounds], replies)
 
 
 def _note_verdicts(s: State, verdicts: tuple[Any, ...]) -> State:
@@ -196,16 +197,6 @@ def _test(child: Node, verdict: Any, problem: str) -> Node:
     return replace(child, refuted=True, score=0.0, why=why, dropped="arithmetic") if why else child
 
 
-def _evaluations(s: State) -> Iterator[tuple[str, list[Node], int]]:
-    """Yield the questions of a round: a node, its children to value, and the sample."""
-    for parent in s.expanding:
-        group = [
-            child for child in s.fresh if child.parent == parent and not child.refuted and child.score is None
-        ]
-        if group:
-            yield from ((parent, group, sample) for sample in range(s.options.samples_per_evaluation))
-
-
 def _value(child: Node, scores: Sequence[float] | None, *, guess: bool) -> Node:
     if child.refuted or child.score is not None:
         return child
@@ -243,16 +234,12 @@ def _valuations(state: State, fresh: Sequence[Node]) -> Iterator[Thought]:
             continue
         scores = {state.branch(child.id) or "": child.score for child in group}
         valuations = [
-            f"{name}: {'refuted' if child.refuted else 'not valued' if child.score is None else f'{child.score:.2f}'}"
+            f"{name}: {'refuted' if child.refuted else _score(child)}"
             for name, child in zip(scores, group, strict=True)
         ]
-        best = max((child.score for child in group if child.score is not None), default=None)
-        yield Thought(
-            "Scores: " + ", ".join(valuations),
-            branch=state.branch(parent),
-            score=best,
-            data={"scores": scores},
-        )
+        best = max((score for score in scores.values() if score is not None), default=None)
+        line = state.branch(parent)
+        yield Thought(f"Scores: {', '.join(valuations)}", branch=line, score=best, data={"scores": scores})
 
 
 # -- S_t, and on or out
@@ -312,10 +299,10 @@ def _read_answer(s: State, best: Node, reply: Reply | Failed) -> tuple[State, st
     return s, best.content if is_leaf else "\n".join(s.texts(best.id)), ""
 
 
-def _follow(s: State) -> Move:
+def _follow(s: State, *thoughts: str) -> Move:
     if s.new_branch:
-        return go(s, "branch_creation", "Turn to another branch.")
-    return go(s, "branch_development", "Go deeper.")
+        return go(s, "branch_creation", *thoughts, "Turn to another branch.")
+    return go(s, "branch_development", *thoughts, "Go deeper.")
 
 
 def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
@@ -325,8 +312,7 @@ def _give_up(s: State, kind: Literal["unsolved", "refuted"], why: str) -> Move:
     s = prune_best(s, why or "it does not lead to a correct answer")
     s = replace(s, rejected=kind, unchecked="")
     if not s.reason:
-        move = _follow(s)
-        return replace(move, thoughts=(Thought(text), *move.thoughts))
+        return _follow(s, text)
     if s.chosen is not None:
         return stay(s, text)
     return go(replace(s, no_answer=kind), "solution_formulation", text, f"Conclude: {s.reason}.")

@@ -15,15 +15,9 @@ from ...core.effects import Ask
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading import verdicts
-from ...reading.candidates import (
-    ScoredThought,
-    distinct,
-    parse_scored_thoughts,
-    parse_thoughts,
-)
+from ...reading.candidates import ScoredThought, distinct, parse_scored_thoughts
 from ...reading.json_in_text import json_values
-from ...reading.verdicts import normal
-from .state import Node, Options, State, children
+from .state import ROOT, Node, State, children
 
 PROPOSER = "You explore a problem step by step."
 JUDGE = "You judge steps towards a solution."
@@ -104,32 +98,29 @@ _SCORED_FORM = inlined_schema(ScoredProposals)
 
 def ask_for_thoughts(s: State, parent: str) -> Ask:
     """Ask for the next steps of a node."""
-    path, count = s.texts(parent), s.options.branching_factor
-    left = s.options.max_depth - s.nodes[parent].depth
-    kind = "next" if path else "first"
-    wish = (
-        f"Propose {count} different candidates for the {kind} step"
-        if count > 1
-        else f"Propose the {kind} step"
-    )
-    tried = children(s.nodes, parent)
-    listed = "".join(f"\n- {_indent(child.content)}\n  {_indent(_fate(child))}" for child in tried)
+    options, path, tried = s.options, s.texts(parent), children(s.nodes, parent)
+    count, left = options.branching_factor, options.max_depth - s.nodes[parent].depth
+    wish = f"Propose {count} different candidates for the" if count > 1 else "Propose the"
+    wish = f"{wish} {'next' if path else 'first'} step; {_steps(left)} left, with this one."
+    prompts = [options.generation_prompt or GENERATION_PROMPT]
+    prompts += [options.evaluation_prompt or SCORING_PROMPT] if options.proposes_scores else []
+    none_left = "" if options.follows_seed else ", its list empty if no step is left"
+    form = _SCORED_PROPOSALS if options.proposes_scores else WANTED
+    facts = {"kind": "propose", "problem": s.problem, "path": [*path], "count": count, "steps_left": left}
+    shown = _so_far(s.problem, path)
+    if tried:
+        facts["refuted"] = [child.content for child in tried]
+        shown += f"\n\n{TRIED}"
+        shown += "".join(f"\n- {_indent(child.content)}\n  {_indent(_fate(child))}" for child in tried)
     return Ask(
-        _so_far(s.problem, path) + (f"\n\n{TRIED}{listed}" if tried else ""),
+        shown,
         PROPOSER,
-        task=f"{wish}; {_steps(left)} left, with this one. {_generation(s.options)}",
-        facts={
-            "kind": "propose",
-            "problem": s.problem,
-            "path": list(path),
-            "count": count,
-            "steps_left": left,
-        }
-        | ({"refuted": [child.content for child in tried]} if tried else {}),
+        task=f"{wish} {' '.join(prompts)} Reply with one JSON object{none_left}:\n{form}",
+        facts=facts,
         by="drafter",
-        retries=s.options.max_parse_retries,
+        retries=options.max_parse_retries,
         about=parent,
-        form=_SCORED_FORM if s.options.proposes_scores else None,
+        form=_SCORED_FORM if options.proposes_scores else None,
     )
 
 
@@ -140,17 +131,9 @@ def _fate(child: Node) -> str:
     return VALUED_0 if child.score == 0 and not child.children else "Nothing that was tried after it led on."
 
 
-def _generation(options: Options) -> str:
-    parts = [options.generation_prompt or GENERATION_PROMPT]
-    parts += [options.evaluation_prompt or SCORING_PROMPT] if options.proposes_scores else []
-    form = _SCORED_PROPOSALS if options.proposes_scores else WANTED
-    none_left = "" if options.follows_seed else ", its list empty if no step is left"
-    return f"{' '.join(parts)} Reply with one JSON object{none_left}:\n{form}"
-
-
 def read_thoughts(
     state: State, ask: Ask, texts: Sequence[str]
-) -> tuple[list[str | ScoredThought], str] | Unreadable:
+) -> tuple[Sequence[str | ScoredThought], str] | Unreadable:
     """Read proposals. Surplus proposals are left out, and duplicates count once.
 
     An empty list says that no step is left. Before the first step it is asked about again; under the preset `seed` it
@@ -159,20 +142,14 @@ def read_thoughts(
     if _proposes_nothing(texts[-1]):
         is_over = ask.facts["path"] or "refuted" in ask.facts or state.options.follows_seed
         return ([], "json") if is_over else Unreadable(NOTHING_YET, in_part=([], "json"))
-    if state.options.proposes_scores:
-        proposed, mode = parse_scored_thoughts(texts[-1])
-        by_text = {normal(each.thought): each.score for each in reversed(proposed)}
-        thoughts = distinct(each.thought for each in proposed)[: state.options.branching_factor]
-        scored = [ScoredThought(thought, by_text[normal(thought)]) for thought in thoughts]
-        if not scored:
-            return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED}")
-        found: tuple[list[str | ScoredThought], str] = [*scored], mode
-        is_whole = all(each.score is not None for each in scored)
-        return found if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}", in_part=found)
-    thoughts, mode = parse_thoughts(texts[-1])
-    if not thoughts:
-        return Unreadable(f"{NO_THOUGHTS} {WANTED}")
-    return [*distinct(thoughts)[: state.options.branching_factor]], mode
+    proposed, mode = parse_scored_thoughts(texts[-1])
+    found, has_scores = distinct(proposed)[: state.options.branching_factor], state.options.proposes_scores
+    if not found:
+        return Unreadable(f"{NO_THOUGHTS} {SCORED_WANTED if has_scores else WANTED}")
+    if not has_scores:
+        return [each.thought for each in found], mode
+    is_whole = all(each.score is not None for each in found)
+    return (found, mode) if is_whole else Unreadable(f"{NO_SCORE} {SCORED_WANTED}", in_part=(found, mode))
 
 
 def _proposes_nothing(text: str) -> bool:
@@ -186,22 +163,16 @@ def _proposes_nothing(text: str) -> bool:
 # -- V(p, S)
 
 
-def ask_for_scores(s: State, parent: str, group: Sequence[Node], sample: int) -> Ask:
-    """Ask for the scores of a node's children."""
-    path, thoughts = s.texts(parent), [child.content for child in group]
-    left = s.options.max_depth - s.nodes[parent].depth - 1
-    listed = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(thoughts, start=1))
+def ask_for_scores(s: State, group: Sequence[Node], sample: int) -> Ask:
+    """Ask for the scores of children of one node."""
+    parent, thoughts = group[0].parent or ROOT, [child.content for child in group]
+    path, left = s.texts(parent), s.options.max_depth - group[0].depth
+    facts = {"kind": "value", "problem": s.problem, "path": [*path], "thoughts": thoughts, "steps_left": left}
     return Ask(
-        f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{listed}",
+        f"{_so_far(s.problem, path)}\n\nCandidates for the next step:\n{_number(thoughts)}",
         JUDGE,
         task=f"{s.options.evaluation_prompt or EVALUATION_PROMPT} {_steps(left)} left after it. {_SCORES}",
-        facts={
-            "kind": "value",
-            "problem": s.problem,
-            "path": list(path),
-            "thoughts": thoughts,
-            "steps_left": left,
-        },
+        facts=facts,
         by="judge",
         sample=sample,
         retries=s.options.max_parse_retries,
@@ -238,8 +209,11 @@ def ask_for_answer(s: State, last: str) -> Ask:
 
 
 def _so_far(problem: str, path: Sequence[str]) -> str:
-    steps = "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(path, start=1))
-    return f"Problem:\n{problem}" + (f"\n\nSteps so far:\n{steps}" if steps else "")
+    return f"Problem:\n{problem}" + (f"\n\nSteps so far:\n{_number(path)}" if path else "")
+
+
+def _number(texts: Sequence[str]) -> str:
+    return "\n".join(f"{number}. {_indent(text)}" for number, text in enumerate(texts, start=1))
 
 
 def _indent(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -10,7 +9,7 @@ from msgspec import Meta
 from ...blocks.why import quote
 from ...core.bodies import Conclusion
 from ...core.strategy import Details
-from .state import ROOT, Node, State, candidate_document, path_to
+from .state import ROOT, Node, State, candidate_document
 
 
 class TreeDetails(Details):
@@ -24,12 +23,9 @@ class TreeDetails(Details):
 
 def conclude(state: State) -> Conclusion:
     """Return the result so far. During the search, the answer is the text of the best thought."""
-    chosen = state.chosen
-    answer = state.answer
-    if not state.no_answer and answer is None and chosen is not None:
-        answer = chosen.content
-    certainty = "proved" if state.proved else "given"
-    path = [] if chosen is None else [step.id for step in path_to(state.nodes, chosen.id)[1:]]
+    answer, path, certainty = state.answer, state.chosen_path, "proved" if state.proved else "given"
+    if not state.no_answer and answer is None and state.chosen is not None:
+        answer = state.chosen.content
     rival = next((each for each in state.candidates if each.id not in path and each.score), None)
     second = f"; second: {quote(rival.content, 60, before='')} ({rival.score:.2f})" if rival else ""
     conclusion = Conclusion(
@@ -44,7 +40,7 @@ def conclude(state: State) -> Conclusion:
 
 
 def _detail(state: State) -> str:
-    options, chosen = state.options, state.chosen
+    options = state.options
     why = {
         "verified": "the verifier confirmed the answer",
         "threshold": f"a thought reached the score of {options.early_success_threshold:g}",
@@ -56,24 +52,21 @@ def _detail(state: State) -> str:
         "exhausted": "no step was left to expand",
         "limit": "no call was left",
     }.get(state.reason, "the search had not ended")
-    ending = {
-        "unsolved": "; no path solves the problem",
-        "refuted": "; the verifier refuted the last answer",
-    }
-    if chosen is None and state.reason and not state.no_answer:
-        return (
-            "every step was ruled out" if state.reason == "exhausted" else f"{why}; every step was ruled out"
-        )
-    return why + ending.get(state.no_answer, "")
+    ending = {"unsolved": "no path solves the problem", "refuted": "the verifier refuted the last answer"}
+    if state.no_answer:
+        return f"{why}; {ending[state.no_answer]}"
+    if state.chosen is not None or not state.reason:
+        return why
+    return "every step was ruled out" if state.reason == "exhausted" else f"{why}; every step was ruled out"
 
 
 def _document(state: State) -> dict[str, Any]:
     options, chosen = state.options, state.chosen
-    ranking = [node for node in state.candidates if chosen is None or node.id != chosen.id]
-    best = [] if chosen is None else [chosen]
+    ranked = {node.id: node for node in (*filter(None, [chosen]), *state.candidates)}
+    candidates = [candidate_document(state.nodes, node) for node in [*ranked.values()][: options.top_k]]
     return {
-        "best": None if chosen is None else candidate_document(state.nodes, chosen),
-        "candidates": [candidate_document(state.nodes, node) for node in (*best, *ranking)[: options.top_k]],
+        "best": candidates[0] if chosen else None,
+        "candidates": candidates,
         "tree": {
             "node_count": len(state.nodes),
             "frontier_size": len(state.frontier),
@@ -95,10 +88,7 @@ def _document(state: State) -> dict[str, Any]:
 def _node_documents(state: State) -> dict[str, dict[str, Any]]:
     """Return the tree as a map of nodes, unvalued thoughts included."""
     waiting = set() if state.reason else {*state.expanding, *state.frontier}
-    chosen = state.chosen
-    path = [] if chosen is None else path_to(state.nodes, chosen.id)
-    on_path = {ROOT, *(step.id for step in path)}
-    documents: dict[str, dict[str, Any]] = {}
+    chosen, on_path, documents = state.chosen, {ROOT, *state.chosen_path}, dict[str, dict[str, Any]]()
     for node in (*state.nodes.values(), *state.fresh):
         documents[node.id] = {
             "id": node.id,
@@ -107,12 +97,14 @@ def _node_documents(state: State) -> dict[str, dict[str, Any]]:
             "score": node.score,
             "children": list(node.children),
             "depth": node.depth,
-            "status": _node_status(node, waiting),
+            "status": "open" if node.id in waiting else "leaf",
         } | ({"why": node.why} if node.why else {})
+        if node.refuted:
+            documents[node.id]["status"] = "pruned"
+        elif node.children or node.id not in state.nodes:
+            documents[node.id]["status"] = "expanded" if node.children else "proposed"
         if node.id not in on_path and (dropped := _why_dropped(state, node, chosen)):
             documents[node.id]["dropped"] = dropped
-    for child in state.fresh:
-        documents[child.id]["status"] = "pruned" if child.refuted else "proposed"
     return documents
 
 
@@ -132,14 +124,6 @@ def _why_dropped(state: State, node: Node, chosen: Node | None) -> dict[str, str
         return {"code": "score", "text": f"it scored {node.score:.2f}, another path was chosen{best}"}
     code = "limit" if state.reason in ("max_nodes", "max_duration") else "not_selected"
     return {"code": code, "text": f"it was not expanded: {_detail(state)}"}
-
-
-def _node_status(node: Node, waiting: Collection[str]) -> str:
-    if node.refuted:
-        return "pruned"
-    if node.children:
-        return "expanded"
-    return "open" if node.id in waiting else "leaf"
 
 
 def _diagnostics(state: State) -> dict[str, Any]:

@@ -204,6 +204,12 @@ class State(Struct, frozen=True, omit_defaults=True):
         by_depth = sorted(ranked, key=lambda leaf: (leaf.score == 0, -leaf.depth))
         return ranked if self.options.follows_seed else by_depth
 
+    @property
+    def chosen_path(self) -> list[str]:
+        """The ids of the nodes on the path to the chosen node, without the root."""
+        chosen = self.chosen
+        return [] if chosen is None else [step.id for step in path_to(self.nodes, chosen.id)[1:]]
+
     def texts(self, node_id: str) -> tuple[str, ...]:
         """Return the thoughts on the path to a node; empty for the root."""
         return tuple(step.content for step in path_to(self.nodes, node_id)[1:])

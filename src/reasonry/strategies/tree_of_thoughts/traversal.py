@@ -36,19 +36,12 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
     if alive and has_converged(state.best_scores, options.convergence_window, options.min_score_improvement):
         return "converged", None
     complete = rank(child for child in alive if child.depth >= options.max_depth)
-    if options.traversal_strategy == "best_first" and complete and _is_worth_asking(state, complete[0]):
-        return "max_depth", None
-    return "", None
-
-
-def _is_worth_asking(state: State, leaf: Node) -> bool:
-    """Whether to ask for the answer of a complete path now.
-
-    It is not worth asking if the path was valued 0, or if an answer was abandoned and open nodes are more promising.
-    """
-    if state.options.follows_seed and not state.rejected:
-        return True
-    return leaf.score != 0 and (not state.rejected or _is_better(leaf, _with_fresh(state)[0]))
+    if options.traversal_strategy != "best_first" or not complete:
+        return "", None
+    # It is not worth asking for an answer if the path was valued 0, or open nodes promise more than an abandoned one.
+    is_valued = (options.follows_seed and not state.rejected) or complete[0].score != 0
+    is_best = not state.rejected or _is_better(complete[0], _with_fresh(state)[0])
+    return "max_depth" if is_valued and is_best else "", None
 
 
 def _cap(state: State) -> str:
@@ -124,7 +117,7 @@ def choose_next(state: State) -> State:
         state = replace(state, nodes=state.nodes | marked)
     width = state.options.expand_width
     names = tuple(each.id for each in kept)
-    following, rest = names[:width], names[width:]
+    following = names[:width]
     if not following and not _promising(state):
         following = _highest_open(state)
     if not following:
@@ -132,7 +125,7 @@ def choose_next(state: State) -> State:
         return replace(state, frontier=(), expanding=(), reason="max_depth" if deep else "exhausted")
     here = state.expanding
     jumps = any(state.nodes[name].parent not in here and name not in here for name in following)
-    return replace(state, expanding=following, frontier=rest, new_branch=jumps)
+    return replace(state, expanding=following, frontier=names[width:], new_branch=jumps)
 
 
 def _promising(state: State) -> list[Node]:
@@ -146,20 +139,17 @@ def _highest_open(state: State) -> tuple[str, ...]:
     All their descendants failed, or they were valued 0 and never asked. Nodes below a closed or refuted node are
     excluded.
     """
-    if state.options.follows_seed:
-        return ()
-    opened = [here for here in state.nodes.values() if _may_be_asked(state, here)]
+    options = state.options
+    opened = [
+        here
+        for here in (() if options.follows_seed else state.nodes.values())
+        if here.asked <= (options.max_reasks if here.children else 0)
+        and (here.children or here.depth < options.max_depth)
+        and not any(step.refuted or step.closed for step in path_to(state.nodes, here.id))
+    ]
     top = min((here.depth for here in opened), default=0)
     best = rank(here for here in opened if here.depth == top)
-    return tuple(here.id for here in best[: state.options.expand_width])
-
-
-def _may_be_asked(state: State, here: Node) -> bool:
-    if any(step.refuted or step.closed for step in path_to(state.nodes, here.id)):
-        return False
-    if here.children:
-        return here.asked <= state.options.max_reasks
-    return not here.asked and here.depth < state.options.max_depth
+    return tuple(here.id for here in best[: options.expand_width])
 
 
 def _with_fresh(state: State) -> tuple[Nodes, State]:
@@ -213,12 +203,10 @@ def prune_best(state: State, why: str) -> State:
     ranked = rank(closed.candidates)
     success = next((leaf for leaf in ranked if _is_success(closed, leaf)), None)
     deep = (leaf for leaf in ranked if leaf.depth >= closed.options.max_depth and leaf.score != 0)
-    complete = next(deep, None)
-    if ends := success or (complete if complete and _is_better(complete, frontier) else None):
-        reason = "threshold" if success else "max_depth"
-        return replace(
-            closed, frontier=tuple(each.id for each in frontier), expanding=(), reason=reason, winner=ends.id
-        )
+    ends = success or next((leaf for leaf in deep if _is_better(leaf, frontier)), None)
+    if ends is not None:
+        reason, names = "threshold" if success else "max_depth", tuple(each.id for each in frontier)
+        return replace(closed, frontier=names, expanding=(), reason=reason, winner=ends.id)
     if not frontier and _promising(closed):
         return _end_with(closed, "exhausted")
     after = choose_next(state)
