@@ -153,10 +153,6 @@ def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
     return "the input is nested too deeply" if _is_deep(arguments) else None
 
 
-def _is_deep(value: Any) -> bool:
-    level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:
-        inner = [list(part.values()) if isinstance(part, Mapping) else part for part in level]
-        level = [item for part in inner if isinstance(part, list) for item in part]
-        depth += 1
-    return depth > MAX_DEPTH
+def _is_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return not levels or any(_is_deep(each, levels - 1) for each in inner)

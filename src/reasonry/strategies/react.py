@@ -226,9 +226,8 @@ def decide(s: State) -> Body:
 def _is_stuck(s: State) -> bool:
     """Whether an action was repeated for the third time, or a third action names an unknown tool."""
     taken = Counter(key for turn in s.turns for key in {_key(s, action) for action in turn.actions})
-    actions = [action for turn in s.turns for action in turn.actions]
-    unknown = [action for action in actions if card_named(s.cards, action.tool) is None]
-    return max(taken.values(), default=0) >= STUCK or len(unknown) >= STUCK
+    unknown = [each for turn in s.turns for each in turn.actions if card_named(s.cards, each.tool) is None]
+    return max([*taken.values(), len(unknown)]) >= STUCK
 
 
 def formulate(s: State) -> Body:
@@ -259,21 +258,16 @@ class ReactDetails(Details):
 def conclude(state: State) -> Conclusion:
     """Return the answer, with a mark if it came at the limit."""
     document = {"steps": len(state.turns), "tool_calls": state.tool_calls}
-    detail = f"all {state.options.max_steps} turns were used; the answer rests on the results so far"
-    cut = ("max_steps", detail)
-    if not state.is_spent:
-        cut = (
-            "repeated_actions",
-            f"the same action came {STUCK} times; the answer rests on the results so far",
-        )
+    reason, end = "repeated_actions", f"the same action came {STUCK} times"
+    if state.is_spent:
+        reason, end = "max_steps", f"all {state.options.max_steps} turns were used"
+    cut = (reason, f"{end}; the answer rests on the results so far") if state.answered_at_limit else None
     pairs = (pair for turn in state.turns for pair in zip(turn.actions, turn.observations, strict=False))
-    results = [
-        (action.tool, text.partition("\n")[0]) for action, text in pairs if not text.startswith("Error: ")
-    ]
+    results = [(action.tool, text) for action, text in pairs if not text.startswith("Error: ")]
     tool, result = results[-1] if results else ("", "")
-    why = f"the answer follows the last result of {tool}{quote(result)}" if tool else ""
-    conclusion = state.conclude(document, cut=cut if state.answered_at_limit else None)
-    return conclusion.because(why, "observation_reception")
+    found = quote(result.partition("\n")[0])
+    why = f"the answer follows the last result of {tool}{found}" if tool else ""
+    return state.conclude(document, cut=cut).because(why, "observation_reception")
 
 
 def _question(state: State, kind: str, task: str) -> Ask:

@@ -35,7 +35,7 @@ from ..blocks.answers import (
     ReasonedAnswer,
     read_calculation,
 )
-from ..core.bodies import Body, Conclusion, Move, Thought, go, request
+from ..core.bodies import Body, Conclusion, Move, Thought, go, replies
 from ..core.effects import Ask
 from ..core.readings import Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
@@ -102,14 +102,13 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def initialize(s: State) -> Body:
     """s_0 ← the variables of x."""
-    (answer,) = yield request(s, _question(s, "initialize", INITIALIZE))
-    reply: Start = answer.value
-    rule = reply.rule or "as the problem says"
-    line = STARTED.format(state=_format_variables(reply.state_variables), rule=rule)
-    shown = STARTED.format(state=_show_variables(reply.state_variables), rule=rule)
-    thought = Thought(shown, data={"stateVariables": reply.state_variables})
-    s = replace(s, lines=(line,), variables=reply.state_variables)
-    return go(s, "iterative_calculation", thought)
+    (reply,) = yield from replies(s, Start, _question(s, "initialize", INITIALIZE))
+    variables, rule = reply.state_variables, reply.rule or "as the problem says"
+    line, shown = (
+        STARTED.format(state=show(variables), rule=rule) for show in (_format_variables, _show_variables)
+    )
+    s = replace(s, lines=(line,), variables=variables)
+    return go(s, "iterative_calculation", Thought(shown, data={"stateVariables": variables}))
 
 
 def read_operations(s: State, ask: Ask, texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
@@ -138,8 +137,7 @@ def _read_lines(texts: Sequence[str]) -> tuple[Operations, str] | Unreadable:
 
 def calculate(s: State) -> Body:
     """line_i, … ~ p(lines | x, s_0, line_1, s_1, …); their changes go into the state."""
-    (answer,) = yield request(s, _question(s, "calculate", CALCULATE, STATE))
-    reply: Operations = answer.value
+    (reply,) = yield from replies(s, Operations, _question(s, "calculate", CALCULATE, STATE))
     variables = {**s.variables, **reply.state_variables}
     lines = (*s.lines, LINE.format(calculation=reply.calculation, state=_format_variables(variables)))
     steps = s.steps + len([line for line in reply.calculation.splitlines() if line.strip()])
@@ -151,8 +149,8 @@ def calculate(s: State) -> Body:
 
 def track(s: State) -> Move:
     """Write s_i down."""
-    thought = Thought(_show_variables(s.variables), data={"stateVariables": s.variables})
-    return go(s, "continuation_decision", thought)
+    shown = _show_variables(s.variables)
+    return go(s, "continuation_decision", Thought(shown, data={"stateVariables": s.variables}))
 
 
 def decide(s: State) -> Move:

@@ -160,6 +160,11 @@ def _errors(task: Task) -> str:
     return ERRORS.format(errors=lines)
 
 
+def _question(state: State, task: Task, kind: str, instruction: str, *material: str, **parts: Any) -> Ask:
+    facts = {"resource": task.resource_name, "task": task.task_query}
+    return state.question(kind, instruction, *material, facts=facts, about=task.id, **parts)
+
+
 # -- conversion
 
 
@@ -186,9 +191,8 @@ def _conversion(state: State, task: Task) -> Ask:
         parameters=msgspec.json.encode(card.parameters).decode(),
         example="{" + ", ".join(f'"{name}": "…"' for name in properties) + "}",
     )
-    facts = {"resource": task.resource_name, "task": task.task_query}
     material = NEXT_TASK.format(resource=task.resource_name, text=task.task_query), _errors(task)
-    return state.question("convert", text, *material, facts=facts, about=task.id)
+    return _question(state, task, "convert", text, *material)
 
 
 def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str, Any], str] | Unreadable:
@@ -328,9 +332,8 @@ def _performance(state: State, task: Task, passages: Any = None) -> Ask:
         "" if passages is None else PASSAGES.format(passages=forms.found_text(passages)),
         _errors(task),
     )
-    facts = {"resource": task.resource_name, "task": task.task_query}
-    form = _reply_form(state, task.resource_name)
-    return state.question("perform", text, *material, form=inlined_schema(form), facts=facts, about=task.id)
+    form = inlined_schema(_reply_form(state, task.resource_name))
+    return _question(state, task, "perform", text, *material, form=form)
 
 
 def _reply_form(state: State, resource: str) -> type[Struct]:
@@ -356,11 +359,9 @@ def judge(s: State) -> Body:
     s, answers = yield from s.ask(*(_judgement(s, task) for task in due))
     verdicts = {task.number: task.judgement for task in tasks}
     for task, answer in zip(due, answers, strict=True):
-        verdicts[task.number] = (
-            forms.QualityReply(reason=f"there was no verdict: {answer.message}", quality="REJECTED")
-            if isinstance(answer, Failed)
-            else answer.value
-        )
+        why = f"there was no verdict: {answer.message}" if isinstance(answer, Failed) else ""
+        lost = forms.QualityReply(reason=why, quality="REJECTED")
+        verdicts[task.number] = lost if why else answer.value
     settled = [
         replace(task, status=verdict.quality, reason=verdict.reason, at="over")
         for task in tasks
@@ -370,12 +371,12 @@ def judge(s: State) -> Body:
     s = replace(s.with_tasks(*settled), history=(*s.history, *accepted))
     thoughts = [
         _record(
-            task,
-            f"{task.title} {task.status}: {task.reason}",
-            quality=task.status,
-            resource_name=task.resource_name,
+            each,
+            f"{each.title} {each.status}: {each.reason}",
+            quality=each.status,
+            resource_name=each.resource_name,
         )
-        for task in settled
+        for each in settled
     ]
     return move_on(s, "quality_evaluation", *thoughts)
 
@@ -386,8 +387,7 @@ def _judgement(state: State, task: Task) -> Ask:
         query=task.task_query,
         result=_result_text(state, task, with_passages=True),
     )
-    facts = {"resource": task.resource_name, "task": task.task_query}
-    return state.question("quality", QUALITY, material, by="judge", facts=facts, about=task.id)
+    return _question(state, task, "quality", QUALITY, material, by="judge")
 
 
 def _entry(state: State, task: Task) -> str:

@@ -33,7 +33,9 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
         return cap, None
     if winners := rank(child for child in alive if _is_success(state, child)):
         return "threshold", winners[0].id
-    if alive and has_converged(state.best_scores, options.convergence_window, options.min_score_improvement):
+    # With a window of 1, or a gain of 0 that is enough, the search never converges.
+    window, best = options.convergence_window, state.best_scores
+    if alive and len(best) >= window > 1 and best[-1] - best[-window] < options.min_score_improvement - NOISE:
         return "converged", None
     complete = rank(child for child in alive if child.depth >= options.max_depth)
     if options.traversal_strategy != "best_first" or not complete:
@@ -80,8 +82,6 @@ def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
     """Trim the frontier to its best nodes (older first on a tie) without changing their order.
 
     Args:
-        frontier: The expandable nodes.
-        beam_width: The number of nodes to keep; None keeps all.
         ages: The ids of the tree's nodes, oldest first.
     """
     if beam_width is None or len(frontier) <= beam_width:
@@ -90,19 +90,6 @@ def trim(frontier: Nodes, beam_width: int | None, ages: Sequence[str]) -> Nodes:
     kept = sorted(frontier, key=lambda node: (-(node.score or 0), age[node.id]))[:beam_width]
     names = {node.id for node in kept}
     return tuple(node for node in frontier if node.id in names)
-
-
-def has_converged(best_scores: Sequence[float], window: int, least_gain: float) -> bool:
-    """Whether the best score so far gained less than `least_gain` over the last `window` rounds.
-
-    Args:
-        best_scores: The best score so far after each round, oldest first.
-        window: The number of rounds to compare. With 1 the search never converges.
-        least_gain: The gain below which the search has converged. With 0 it never converges.
-    """
-    if window < 2 or len(best_scores) < window:
-        return False
-    return best_scores[-1] - best_scores[-window] < least_gain - NOISE
 
 
 def choose_next(state: State) -> State:
