@@ -21,14 +21,8 @@ CARD = ToolCard("search", "", {"type": "object", "properties": {"q": {"type": "s
 def test_references_are_whole_numbers() -> None:
     assert references("#E1 and #E10, #e2s, E3, #E12345") == ("#E1", "#E10", "#E2")
     assert references({"a": ["#E1", {"b": "x#E3"}], "c": 4}) == ("#E1", "#E3")
-    assert [evidence_id(one) for one in ("#E1", "e02", "3", "E", "first", "")] == [
-        "#E1",
-        "#E2",
-        "#E3",
-        None,
-        None,
-        None,
-    ]
+    assert [evidence_id(one) for one in ("#E1", "e02", "3")] == ["#E1", "#E2", "#E3"]
+    assert {evidence_id(one) for one in ("E", "first", "")} == {None}
 
 
 @given(
@@ -54,19 +48,12 @@ def test_a_deeply_nested_input_is_a_fault_and_no_crash() -> None:
     )
 
 
-def test_markup_of_a_wire_is_no_input() -> None:
-    call = PlannedCall(id="#E1", tool="search", input={"q": "<arg_key>q</arg_key>\n<arg_value>X</arg_value>"})
-    assert plan_fault([call], [CARD]) == "#E1: its input has markup of a call; write the input alone"
-
-
 def test_an_input_is_the_one_argument_or_an_object() -> None:
-    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input="cats"), {}) == {"q": "cats"}
-    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input='{"q": "cats"}'), {}) == {
-        "q": "cats"
-    }
-    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input='{"cats": 1}'), {}) == {
-        "q": '{"cats": 1}'
-    }
-    assert call_arguments(CARD, PlannedCall(id="#E1", tool="search", input={"q": "#E2"}), {"#E2": "x"}) == {
-        "q": "x"
-    }
+    for given_, found in (
+        ("cats", "cats"),
+        ('{"q": "cats"}', "cats"),
+        ('{"cats": 1}', '{"cats": 1}'),
+        ({"q": "#E2"}, "x"),
+    ):
+        call = PlannedCall(id="#E1", tool="search", input=given_)
+        assert call_arguments(CARD, call, {"#E2": "x"}) == {"q": found}

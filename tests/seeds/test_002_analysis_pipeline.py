@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from reasonry import solve_sync
+from reasonry import Result, solve_sync
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool
 from reasonry.core.events import Failed
@@ -109,14 +109,9 @@ def test_the_stages_come_in_the_order_of_the_overview() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("level", "tasks"),
-    [("straightforward", (2, 3)), ("moderate", (3, 4)), ("complex", (4, 5)), ("highly_complex", (5, 6))],
-)
-def test_level_and_typical_tasks(level: str, tasks: tuple[int, int]) -> None:
-    assert TASKS[level] == tasks
-    walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
-    assert f"{tasks[0]} to {tasks[1]} tasks" in asked(walked, "plan_generation")[0].text
+def test_level_and_typical_tasks() -> None:
+    levels = {"straightforward": (2, 3), "moderate": (3, 4), "complex": (4, 5), "highly_complex": (5, 6)}
+    assert levels == TASKS
 
 
 def test_what_gets_analyzed() -> None:
@@ -323,24 +318,17 @@ def test_the_last_stage_only_runs_if_the_type_is_something_other_than_none() -> 
     assert asked(seed_example(), "focused_answer")
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("yes/no", ["Yes", "No"]),
-        ("true/false", ["True", "False"]),
-        ("good/bad", ["Good", "Bad"]),
-        ("high/low", ["High", "Low"]),
-        ("accepted/rejected", ["Accepted", "Rejected"]),
-        ("yes/maybe/no", ["Yes", "Maybe", "No"]),
-        ("good/neutral/bad", ["Good", "Neutral", "Bad"]),
-        ("high/medium/low", ["High", "Medium", "Low"]),
-    ],
+KINDS = (
+    """yes/no true/false good/bad high/low accepted/rejected yes/maybe/no good/neutral/bad high/medium/low"""
 )
-def test_supported_answer_types(kind: str, words: list[str]) -> None:
-    for word in words:
-        walked = analyse({"focused_answer": {"value": word.lower()}}, focused_answer_type=kind)
-        assert walked.conclusion.answer == word
-        assert walked.conclusion.document["focused_answer"] == {"type": kind, "value": word}
+
+
+@pytest.mark.parametrize("kind", KINDS.split())
+def test_supported_answer_types(kind: str) -> None:
+    for word in kind.split("/"):
+        walked = analyse({"focused_answer": {"value": word}}, focused_answer_type=kind)
+        assert walked.conclusion.answer == word.capitalize()
+        assert walked.conclusion.document["focused_answer"] == {"type": kind, "value": word.capitalize()}
 
 
 def test_number_is_a_numeric_value() -> None:
@@ -359,12 +347,15 @@ def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
     assert limited.conclusion.answer == "Python."
 
 
-def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -> None:
-    options = {"focused_answer_type": "choice: Python | JavaScript", "image": True}
-    script = [{"stage": stage, "reply": said} for stage, said in WEB_SCRAPER]
-    result = solve_sync(
-        QUERY, strategy="analysis", model=ScriptedModel.of(*script), options=options, store="memory"
+def solved(script: list[tuple[str, Any]], **options: Any) -> Result:
+    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
+    return solve_sync(
+        QUERY, strategy="analysis", model=ScriptedModel.of(*lines), options=options, store="memory"
     )
+
+
+def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -> None:
+    result = solved(WEB_SCRAPER, focused_answer_type="choice: Python | JavaScript", image=True)
     document = json.loads(json.dumps(result.document()))
     assert (result.answer, result.outcome, result.warnings) == ("Python", "answered", ())
     assert document["complexity"] == {**WEB_SCRAPER[0][1], "suggested_tasks": "3-4"}
@@ -401,9 +392,7 @@ def test_the_web_scraper_as_a_program_with_every_field_that_the_design_names() -
 )
 def test_scores_that_are_all_lost_are_in_the_warnings(evaluations: object) -> None:
     said = [("plan_evaluation", {"evaluations": evaluations})] * 2
-    script = [*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]]
-    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
-    result = solve_sync(QUERY, strategy="analysis", model=ScriptedModel.of(*lines), store="memory")
+    result = solved([*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]])
     assert [one["overall_score"] for one in result.document()["plans"]] == [None, None, None]
     (warning,) = result.warnings
     assert warning.startswith("no plan has a score, so plan A was selected: ")
@@ -415,9 +404,7 @@ def test_a_score_that_is_missing_is_lost_alone_and_the_warnings_say_so() -> None
     evaluations = [{"plan": "A", "overall_score": 50}, {"plan": "B", "overall_score": 101}]
     evaluations.append({"plan": "C", "overall_score": 90})
     said = [("plan_evaluation", {"evaluations": evaluations})] * 2
-    script = [*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]]
-    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
-    result = solve_sync(QUERY, strategy="analysis", model=ScriptedModel.of(*lines), store="memory")
+    result = solved([*WEB_SCRAPER[:4], *said, *WEB_SCRAPER[5:13]])
     assert [one["overall_score"] for one in result.document()["plans"]] == [50, None, 90]
     assert result.document()["selected_plan"] == "C"
     assert result.warnings == (
@@ -431,9 +418,7 @@ def test_a_task_that_cannot_be_carried_out_is_lost_alone_and_the_warnings_say_so
     broken = plan(*given, ("logic_kernel", "Recommend"), ("knowledge", "Phrase it"))
     script = [WEB_SCRAPER[0], ("plan_generation", broken), ("plan_generation", broken), *WEB_SCRAPER[5:7]]
     script += [*WEB_SCRAPER[9:11], *WEB_SCRAPER[5:7], *WEB_SCRAPER[11:13]]
-    lines = [{"stage": stage, "reply": reply} for stage, reply in script]
-    model, options = ScriptedModel.of(*lines), {"candidate_plans": 1}
-    result = solve_sync(QUERY, strategy="analysis", model=model, store="memory", options=options)
+    result = solved(script, candidate_plans=1)
     tasks = [task["task_query"] for task in result.document()["tasks"]]
     assert tasks == ["Compare libraries", "Recommend", "Phrase it"]
     (warning,) = result.warnings

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.app.app import App
 from reasonry.blocks.answers import MARKED
 from reasonry.core.effects import Ask
-from reasonry.errors import ModelError, UsageError
+from reasonry.errors import ModelError
 from reasonry.strategies.council import SYNTHESISE
 
 from .walking import Mind
@@ -132,13 +131,3 @@ async def test_where_one_seat_of_three_replies_the_first_line_says_so(
     result, _ = await convene(monkeypatch, *members[1:4])
     assert result.termination.detail == "1 of 3 members replied: this is one model's answer"
     assert list(result.warnings) == [result.termination.detail]
-
-
-async def test_an_agent_names_only_the_models_that_the_operator_listed() -> None:
-
-    async with App("memory", environ={"REASONRY_MODELS": "fast=offline"}) as app:
-        agents = app.for_agents()
-        assert agents.rights.model("fast") == "offline"
-        with pytest.raises(UsageError):
-            agents.rights.model("openai:gpt-6")
-        assert app.rights.model("openai:gpt-6") == "openai:gpt-6"

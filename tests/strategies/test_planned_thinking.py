@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from reasonry.core.events import Failed, Stopped, Verified
 from reasonry.core.machine import begin
 from reasonry.core.readings import EXTRACT
@@ -90,24 +88,6 @@ def test_each_question_shows_all_thoughts_before_it_and_the_plan_as_it_stands() 
     assert len({one.system for one in walked.asks}) == 1
     for before, after in zip(walked.asks, walked.asks[1:], strict=False):
         assert after.prompt.startswith(before.prompt.rpartition("\n\n")[0])
-
-
-BROKEN = {
-    "the previous thought is not evaluated": (
-        thought("42 * 2 = 84.", plan("Done", "Done", "Pending")),
-        "The evaluation of the previous thought is missing",
-    ),
-    "the plan is missing": ({"current_thinking": OK, "next_thought_needed": True}, "planning"),
-}
-
-
-@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
-def test_a_broken_rule_is_asked_about_again_with_the_reason(broken: tuple[dict[str, Any], str]) -> None:
-    bad, reason = broken
-    walked = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, bad, SECOND, THIRD))
-    assert reason in walked.asks[2].turns[0].objection
-    assert walked.snapshot.status == "done"
-    assert len(walked.conclusion.document["evolution"]) == 3
 
 
 def test_a_thought_that_ends_the_thinking_without_a_conclusion_is_followed_by_it() -> None:
