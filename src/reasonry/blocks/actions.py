@@ -287,11 +287,7 @@ def _paper_call(cards: Sequence[ToolCard], act: re.Match[str]) -> Action:
 
 
 def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Action] | Unreadable:
-    """Return the calls in data.
-
-    Args:
-        is_all: Whether the data is the whole reply. Otherwise only an existing tool's name makes it a call.
-    """
+    """Return the calls in data. Unless it is the whole reply, only an existing tool's name makes it a call."""
     plain = {plain_name(str(key)): item for key, item in value.items()} if isinstance(value, dict) else {}
     listed = next((plain[key] for key in _LIST_KEYS if plain.get(key)), None)
     if listed is not None:
@@ -300,11 +296,8 @@ def _calls_of(cards: Sequence[ToolCard], value: Any, *, is_all: bool) -> list[Ac
     if isinstance(calls, Unreadable):
         return []
     is_known = all(card_named(cards, call.tool) is not None for call in calls)
-    return (
-        calls
-        if is_known or (is_all and (isinstance(value, list) or plain.keys() & {*_ARGUMENT_KEYS}))
-        else []
-    )
+    is_call = is_all and (isinstance(value, list) or not plain.keys().isdisjoint(_ARGUMENT_KEYS))
+    return calls if is_known or is_call else []
 
 
 def _read_list(values: Any) -> list[Action] | Unreadable:

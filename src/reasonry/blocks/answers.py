@@ -146,11 +146,8 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         if verdict.verdict == "right":
             return replace(self, text=verdict.answer or text, verification="proved", unchecked="")
         objection = f"{REFUTED.format(answer=quotation(text))} {verdict.detail}".strip()
-        return FinalAnswer(
-            objections=(*self.objections, objection),
-            fallback=self.fallback,
-            refuted=(*self.refuted, text),
-        )
+        objections, refuted = (*self.objections, objection), (*self.refuted, text)
+        return FinalAnswer(objections=objections, fallback=self.fallback, refuted=refuted)
 
     def apply_review(self, reply: CheckReply, max_repairs: int) -> FinalAnswer:
         """Apply the author's review, which may correct the answer.
@@ -159,10 +156,8 @@ class FinalAnswer(Struct, frozen=True, omit_defaults=True):
         """
         if reply.correct or (reply.text and says_the_same(reply.text, self.text or "")):
             return replace(self, verification="reviewed")
-        objections = (
-            *self.objections,
-            f"The answer {quotation(self.text or '')} did not pass the check: {reply.reason}",
-        )
+        objection = f"The answer {quotation(self.text or '')} did not pass the check: {reply.reason}"
+        objections = (*self.objections, objection)
         corrected = reply.text if not self._is_refuted(reply.text) else ""
         if len(objections) <= max_repairs:
             return replace(self, text=corrected or None, objections=objections, fallback=self.text)
@@ -208,7 +203,6 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
         Args:
             mark: The instruction to mark the answer, for a reply with reasoning; usually `MARKED`.
-            name: The label of the problem.
         """
         return Ask(
             "\n\n".join(filter(None, (f"{name}: {self.problem}", *known, *self.final.objections))),
@@ -227,7 +221,6 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         Args:
             best: The strategy's result so far, if it is an answer.
             name: The name of the question in the reason for an unchecked answer.
-            thoughts: The thoughts to record.
         """
         try:
             (reply,) = yield request(self, *thoughts, question)
@@ -388,8 +381,7 @@ def read_calculation(
     """Read a reply. Refuses false equations once, unless no further try is left.
 
     Args:
-        texts: The replies to the question so far, oldest first.
-        read: Converts the replies into the latest reply as data.
+        read: Converts the replies so far into the latest reply as data.
         work: Returns the calculation in a reply.
     """
 
@@ -407,13 +399,8 @@ def read_reasoning(
     state: AnswerState, ask: Ask, texts: Sequence[str]
 ) -> tuple[ReasonedAnswer, str] | Unreadable:
     """Read an answer after its reasoning. Refuses a false equation once."""
-    return read_calculation(
-        state.problem,
-        ask,
-        texts,
-        partial(read_form, form=ReasonedAnswer),
-        lambda reply: reply.reasoning,
-    )
+    read = partial(read_form, form=ReasonedAnswer)
+    return read_calculation(state.problem, ask, texts, read, lambda reply: reply.reasoning)
 
 
 _NUMBERED: Final = lazy_pattern(

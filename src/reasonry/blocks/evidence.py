@@ -57,9 +57,9 @@ def substitute(value: Any, evidence: Mapping[str, Any]) -> Any:
         return [substitute(item, evidence) for item in value]
     if not isinstance(value, str):
         return value
-    whole = _REFERENCE.fullmatch(value.strip())
-    if whole and f"#E{int(whole[1])}" in evidence:
-        return evidence[f"#E{int(whole[1])}"]
+    whole = evidence_id(value) if _REFERENCE.fullmatch(value.strip()) else None
+    if whole is not None and whole in evidence:
+        return evidence[whole]
 
     def put(match: re.Match[str]) -> str:
         name = f"#E{int(match[1])}"

@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
-from operator import add, mul, sub, truediv
 from typing import Final
 
 from ..text import lazy_pattern
 from .expression import plain_signs, read_expression
-from .term import Term, format_number
+from .term import OPERATIONS, Term, format_number
 
 MAX_CHECKED: Final = 50_000
 """The number of characters at the end of a text to check."""
@@ -129,10 +128,9 @@ def _computes(side: str) -> bool:
 def _goes_on(left: str, right: str) -> bool:
     """Whether an equals sign means "and then", as in `3 + 4 = 7 × 2 = 14`."""
     value, number = _term(left), _NUMBER.match(right)
-    begins = (
-        number is not None and value is not None and number[0].replace(",", "") == format_number(value.value)
-    )
-    return begins and _computes(right)
+    if value is None or number is None or not _computes(right):
+        return False
+    return number[0].replace(",", "") == format_number(value.value)
 
 
 def _fault(left: str, right: str) -> str:
@@ -172,7 +170,6 @@ def _term(side: str, continental: bool = False, compact: bool = False) -> Term |
     """Parse a side of an equation.
 
     Args:
-        side: Numbers and signs.
         continental: Whether `1.500` is 1500, and `1,5` a decimal.
         compact: Whether `8/3`, without spaces, takes precedence.
     """
@@ -216,8 +213,7 @@ def _bounds(term: Term) -> tuple[Fraction, Fraction] | None:
     left, right = _bounds(term.left), _bounds(term.right)
     if left is None or right is None or (term.op == "/" and right[0] <= 0 <= right[1]):
         return None
-    operate = {"+": add, "-": sub, "*": mul, "/": truediv}[term.op]
-    ends = [operate(a, b) for a in left for b in right]
+    ends = [OPERATIONS[term.op](a, b) for a in left for b in right]
     return min(ends), max(ends)
 
 

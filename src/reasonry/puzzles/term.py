@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
+from operator import add, mul, sub, truediv
 from typing import Final
 
 from msgspec import Struct
 
+OPERATIONS: Final = {"+": add, "-": sub, "*": mul, "/": truediv}
 MIN_NUMBERS: Final = 2
 MAX_NUMBERS: Final = 6
 
@@ -80,9 +82,7 @@ def join(left: Term, op: str, right: Term, *, tight: bool = False) -> Term:
     Raises:
         ZeroDivisionError: It divides by zero.
     """
-    a, b = left.value, right.value
-    value = a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b
-    return Term(value, op, left, right, tight)
+    return Term(OPERATIONS[op](left.value, right.value), op, left, right, tight)
 
 
 def joins(left: Term, right: Term) -> Iterator[Term]:

@@ -172,7 +172,6 @@ class Profile(Struct, frozen=True):
         return f"the answer {change} the draft after {asked}, answered without the draft"
 
     def _task(self, row: int) -> str:
-        """Return the question of a stage: its guidance."""
         return [*self.rows.values()][row][1]
 
     @property

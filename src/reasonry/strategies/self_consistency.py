@@ -309,7 +309,6 @@ def _add_samples(state: State, paths: Sequence[Any]) -> tuple[State, tuple[Thoug
 
 
 def _group(s: State, found: Sequence[Vote]) -> Generator[Request, Any, State]:
-    """Let a judge group the different answers."""
     listed = "\n".join(f"{number}. {cut(vote.answer, GROUPED_CHARS)}" for number, vote in enumerate(found, 1))
     facts = {"kind": "group", "problem": s.problem, "count": len(found)}
     prompt, form = f"Problem: {s.problem}\n\nAnswers:\n{listed}\n\n{GROUP}", inlined_schema(Groups)

@@ -46,6 +46,8 @@ FOUND = "The analysis came to this answer:\n{answer}"
 FOCUS = "Now reason which value the answer comes to."
 VALUE = f"Write the value that a program can branch on, {{rule}}, {AROUND}."
 
+SHOWN = ("resource_name", "task_query")
+"""The members of a planned task in the result document."""
 NOTHING = "no result was accepted, so there is nothing to answer from"
 UNDECIDED = "no reply to whether to go on could be read"
 
@@ -97,10 +99,9 @@ def _close(state: State, *thoughts: Thought) -> Move:
     reason, detail = state.ended
     if state.accepted or (reason == "cost_limit" and not state.is_broke):
         return go(state, "synthesis", *thoughts)
-    ending = (
-        fail(state, reason, detail) if reason == "cost_limit" else fail(state, "nothing_accepted", NOTHING)
-    )
-    return replace(ending, thoughts=thoughts)
+    if reason != "cost_limit":
+        reason, detail = "nothing_accepted", NOTHING
+    return replace(fail(state, reason, detail), thoughts=thoughts)
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
@@ -252,9 +253,8 @@ def close(s: State) -> Move:
     if s.focus is None:
         return go(s, "synthesis")
     results = accepted_text(s) or NOTHING
-    return go(
-        replace(s, synthesis=made or SynthesisReply(answer=results, final_answer=results)), "focused_answer"
-    )
+    made = made or SynthesisReply(answer=results, final_answer=results)
+    return go(replace(s, synthesis=made), "focused_answer")
 
 
 # -- the result
@@ -262,22 +262,18 @@ def close(s: State) -> Move:
 
 def accepted_text(state: State) -> str | None:
     """Return the accepted results, the best result before a synthesis."""
-    results = (
-        f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
-    )
-    return "\n\n".join(results) or None
+    brought = ((task.task_query, result_text(task.resource_name, task.result)) for task in state.accepted)
+    return "\n\n".join(map("\n".join, brought)) or None
 
 
 def conclude(state: State) -> Conclusion:
     """Return the focused value, else the final answer, else the accepted results."""
+    made, (reason, detail), results = state.synthesis, state.ended or ("success", ""), accepted_text(state)
+    answer = results if made is None else state.final.text
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
-    else:
-        answer = accepted_text(state) if state.synthesis is None else state.final.text
-    reason, detail = state.ended or ("success", "")
     proved = "proved" if state.final.verification == "proved" else "given"
-    made = state.synthesis
-    stands_in = made is None or str(made.answer) == accepted_text(state)
+    stands_in = made is None or str(made.answer) == results
     # For an unreadable synthesis the results are an unchecked answer, with a limit as without.
     is_unpaid = reason == "cost_limit" and stands_in and not state.unchecked
     is_cut = is_unpaid or (answer is None and state.is_broke)
@@ -340,10 +336,7 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
             {
                 "id": plan_id(number, plan.name),
                 "plan": plan.name,
-                "tasks": [
-                    {"resource_name": task.resource_name, "task_query": task.task_query}
-                    for task in plan.tasks
-                ],
+                "tasks": [{name: getattr(task, name) for name in SHOWN} for task in plan.tasks],
                 "overall_score": plan.score,
                 "reason": plan.reason,
             }

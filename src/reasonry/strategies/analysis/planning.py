@@ -280,25 +280,17 @@ def choose_plan(s: State) -> Body:
 
 def _verdicts(state: State) -> list[Thought]:
     """Return a thought for each plan with its scores, and a thought for the selection."""
-    thoughts = [
-        Thought(
-            f"Plan {plan.name}: {plan.shown_score}. {plan.reason}".strip(),
-            score=plan.score,
-            branch=plan_branch(state, plan),
-        )
-        for plan in state.now.plans
-    ]
+    plans = (
+        (each, f"Plan {each.name}: {each.shown_score}. {each.reason}".strip()) for each in state.now.plans
+    )
+    thoughts = [Thought(text, score=plan.score, branch=plan_branch(state, plan)) for plan, text in plans]
     assert state.now.selected is not None, "selected before"
     selected = state.now.plans[state.now.selected]
     selection = f"Selected plan {selected.name}: {selected.shown_score}"
     return [*thoughts, Thought(selection, data={"selected_plan": selected.name})]
 
 
-# -- the questions
-
-
 def _score_question(state: State) -> Ask:
-    """Ask for the scores of all plans."""
     count, names = len(state.now.plans), [plan.name for plan in state.now.plans]
     plans = "\n\n".join(f"Plan {plan.name}:\n{plan.text}" for plan in state.now.plans)
     reasons = ["strengths and weaknesses in a sentence", *(["…"] * (count - 1))]
@@ -309,19 +301,12 @@ def _score_question(state: State) -> Ask:
     wanted = f'{{"evaluations": [{", ".join(shown)}]}}'
     about = ((card.name, re.split("[.:]", card.description)[0].strip()) for card in state.options.resources)
     resources = "; ".join(f"{name} ({words[:100]})" if words else name for name, words in about)
-    task, material = (
-        EVALUATE.format(form=wanted),
-        PLANS.format(resources=resources, count=count, plans=plans),
-    )
+    task, material = EVALUATE.format(form=wanted), PLANS.format(resources=resources, count=count, plans=plans)
     form = inlined_schema(EvaluationReply)
     evaluations = form["properties"]["evaluations"]
     evaluations["minItems"] = evaluations["maxItems"] = count
     evaluations["items"]["properties"]["plan"]["enum"] = names
-    facts = {"candidates": count}
-    return state.question("score", task, material, by="judge", form=form, facts=facts)
-
-
-# -- the replies
+    return state.question("score", task, material, by="judge", form=form, facts={"candidates": count})
 
 
 def read_scores(s: State, _: Ask, replies: Sequence[str]) -> tuple[tuple[PlanScore, ...], str] | Unreadable:

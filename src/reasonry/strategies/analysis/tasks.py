@@ -359,9 +359,11 @@ def judge(s: State) -> Body:
     s, answers = yield from s.ask(*(_judgement(s, task) for task in due))
     verdicts = {task.number: task.judgement for task in tasks}
     for task, answer in zip(due, answers, strict=True):
-        why = f"there was no verdict: {answer.message}" if isinstance(answer, Failed) else ""
-        lost = forms.QualityReply(reason=why, quality="REJECTED")
-        verdicts[task.number] = lost if why else answer.value
+        verdicts[task.number] = (
+            forms.QualityReply(reason=f"there was no verdict: {answer.message}", quality="REJECTED")
+            if isinstance(answer, Failed)
+            else answer.value
+        )
     settled = [
         replace(task, status=verdict.quality, reason=verdict.reason, at="over")
         for task in tasks
