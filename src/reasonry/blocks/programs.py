@@ -89,12 +89,10 @@ def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
 
 def computes(program: str) -> bool:
     """Whether a program computes its result rather than printing a known result."""
-    tree = _parse(program)
     working = (ast.BinOp, ast.For, ast.While, ast.comprehension, ast.Compare, ast.BoolOp, ast.AugAssign)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, working) or (isinstance(node, ast.Call) and ast.unparse(node.func) != "print"):
-            return True
-    return False
+    nodes = [*ast.walk(_parse(program) or ast.Module([], []))]
+    calls = (ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call))
+    return any(isinstance(node, working) for node in nodes) or any(name != "print" for name in calls)
 
 
 def _parse(text: str) -> ast.Module | None:

@@ -38,9 +38,7 @@ class ToolCard(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tr
 
 def cards_text(cards: Sequence[ToolCard]) -> str:
     """Render cards for a prompt: a signature, the description, and the description of each parameter."""
-    if not cards:
-        return "(no tools)"
-    return "\n".join(_card_text(card) for card in cards)
+    return "\n".join(map(_card_text, cards)) or "(no tools)"
 
 
 def tools_data(cards: Sequence[ToolCard]) -> tuple[dict[str, Any], ...]:
@@ -71,11 +69,9 @@ def no_such_tool(cards: Sequence[ToolCard], name: str) -> str:
 
 def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
     """Read the input of a call written as `tool[input]`: a JSON object, or the text of the only argument."""
-    properties = properties_of(card)
-    try:
+    properties, value = properties_of(card), None
+    with suppress(msgspec.DecodeError, RecursionError):
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        value = text
     if isinstance(value, dict) and (not properties or value.keys() <= properties.keys()):
         return cast(dict[str, Any], value)
     required = [name for name in card.parameters.get("required", ()) if name in properties]
@@ -130,11 +126,10 @@ def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str,
         only = only or (missing if len(missing) == 1 and plain_name(key) in _ANY_NAME else [])
         if only:
             found, unknown, missing = {**found, only[0]: value}, {}, []
-    if unknown:
-        return Unreadable(f"{card.name} has no argument {', '.join(unknown)}; it is called {signature(card)}")
-    if missing:
-        return Unreadable(f"{card.name} needs {', '.join(missing)}; it is called {signature(card)}")
-    return convert_types(card, found)
+    if not unknown and not missing:
+        return convert_types(card, found)
+    fault = f"has no argument {', '.join(unknown)}" if unknown else f"needs {', '.join(missing)}"
+    return Unreadable(f"{card.name} {fault}; it is called {signature(card)}")
 
 
 def convert_types(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,8 @@ def read_puzzle(text: str) -> Puzzle | None:
 def _read(text: str) -> Puzzle | None:
     """Read a short text. Cached, because a run reads its problem in several places."""
     text = re.sub(r"(?<=\d)-(?=\d)", ", ", plain_signs(text).lower())
-    if not _is_about_puzzles(text) or not _allows_all_operations(text):
+    words = set(re.findall(r"[^\W\d_]+", _HARMLESS.sub(" ", text)))
+    if not words <= _WORDS - {"order"} or _UNCLEAR.search(text) or not _allows_all_operations(text):
         return None
     counts = {int(digit) for digit in _COUNTED.findall(text)}
     counts |= {_COUNTS[word] for word in re.findall(r"\b(two|three|five|six)\b", text)}
@@ -97,12 +98,6 @@ def read_numbers(text: str) -> tuple[Fraction, ...] | None:
     runs = {_numbers(run[0]) for run in _RUN.finditer(plain_signs(text[:MAX_LIST_CHARS]).lower())}
     numbers = runs.pop() if len(runs) == 1 else None
     return numbers if numbers is not None and len(numbers) <= MAX_NUMBERS else None
-
-
-def _is_about_puzzles(text: str) -> bool:
-    words = re.findall(r"[^\W\d_]+", _HARMLESS.sub(" ", text))
-    strange = any(word not in _WORDS for word in words) or "order" in words
-    return not strange and not _UNCLEAR.search(text)
 
 
 def _allows_all_operations(text: str) -> bool:

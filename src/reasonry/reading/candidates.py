@@ -99,11 +99,13 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
     """
     if not isinstance(text, str):
         return {}, "none"
-    named = [
-        (str(thought.get("id", f"t{number}")), str(thought.get("content", "")))
-        if isinstance(thought, Mapping)
-        else (f"t{number}", thought if isinstance(thought, str) else "")
-        for number, thought in enumerate(thoughts, start=1)
-    ]
+    named: list[tuple[str, str]] = []
+    for number, thought in enumerate(thoughts, start=1):
+        parts = (
+            thought
+            if isinstance(thought, Mapping)
+            else {"content": thought if isinstance(thought, str) else ""}
+        )
+        named.append((str(parts.get("id", f"t{number}")), str(parts.get("content", ""))))
     found = read_scores([text], named)
     return ({}, "none") if isinstance(found, Unreadable) else (found.scores, found.mode)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import pairwise
@@ -66,7 +66,7 @@ def fit_value(value: Any, schema: Schema) -> Any:
     Raises:
         Misfit: The value does not fit.
     """
-    members = {_kind_of(member): member for member in _members(schema)}
+    members = _kinds(schema)
     if "any" in members:
         return value
     if "null" in members and _is_none(value, members):
@@ -81,7 +81,7 @@ def without_misfits(value: Any, schema: Schema, at: str = "") -> tuple[Any, dict
 
     A list without a fitting entry stays unchanged.
     """
-    members, lost = {_kind_of(member): member for member in _members(schema)}, dict[str, str]()
+    members, lost = _kinds(schema), dict[str, str]()
     if fields := members.get("object", _ANY).get("properties"):
         by_plain = {plain_name(name): name for name in fields}
         with suppress(Misfit):
@@ -150,20 +150,12 @@ def asked_fields(form: type[Struct]) -> dict[str, bool]:
     return {name: name in required for name, part in schema["properties"].items() if "unasked" not in part}
 
 
-def _members(schema: Schema) -> Iterator[Schema]:
-    """Yield the schemas of a value's alternative types."""
-    kinds = schema.get("type")
+def _kinds(schema: Schema) -> dict[str, Schema]:
+    """Return the schemas of a value's alternative types, by type."""
     if "anyOf" in schema:
-        for part in schema["anyOf"]:
-            yield from _members(part)
-    elif isinstance(kinds, list):
-        yield from ({**schema, "type": kind} for kind in kinds)
-    else:
-        yield schema
-
-
-def _kind_of(schema: Schema) -> str:
-    return schema.get("type") or ("enum" if "enum" in schema else "any")
+        return {kind: member for part in schema["anyOf"] for kind, member in _kinds(part).items()}
+    kinds = schema.get("type") or ("enum" if "enum" in schema else "any")
+    return {kind: {**schema, "type": kind} for kind in kinds} if isinstance(kinds, list) else {kinds: schema}
 
 
 # -- objects
@@ -191,7 +183,7 @@ def _to_struct(value: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _keeps_null(part: Schema) -> bool:
-    kinds = {_kind_of(member) for member in _members(part)}
+    kinds = _kinds(part).keys()
     return bool(kinds & {"null", "any"}) or kinds <= {"integer", "number"}
 
 
@@ -199,12 +191,11 @@ def _fit_field(name: str, value: Any, part: Schema) -> Any:
     """Coerce a field's value. The field `question` takes a single question, and an `answer` stays verbatim."""
     if plain_name(name).endswith("question") and isinstance(value, list) and len(value) > 1:
         raise Misfit("it has several questions; ask one")
-    takes_text = any(_kind_of(member) == "string" for member in _members(part))
-    if not plain_name(name).endswith(_ANSWERS) or not takes_text:
-        return fit_value(value, part)
-    if isinstance(value, str) and value.strip():
-        return value
-    return fit_value(_json(value) if isinstance(value, list | dict) else value, part)
+    if plain_name(name).endswith(_ANSWERS) and "string" in _kinds(part):
+        if isinstance(value, str) and value.strip():
+            return value
+        value = _json(value) if isinstance(value, list | dict) else value
+    return fit_value(value, part)
 
 
 def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
@@ -216,9 +207,8 @@ def _as_object(value: Any, schema: Schema) -> dict[str, Any]:
     if isinstance(inner, dict):
         return inner
     required = schema.get("required", ())
-    if len(required) != 1 or "properties" in properties[required[0]]:
-        raise Misfit(NO_OBJECT)
-    if inner is None and not _keeps_null(properties[required[0]]):
+    only = properties[required[0]] if len(required) == 1 else None
+    if only is None or "properties" in only or (inner is None and not _keeps_null(only)):
         raise Misfit(NO_OBJECT)
     return {required[0]: inner}
 
@@ -307,7 +297,6 @@ def _to_choice(value: Any, schema: Schema) -> Any:
 
 def _to_list(value: Any, schema: Schema) -> list[Any]:
     value, items = _decode(value), schema.get("items", {})
-    takes_objects = any(_kind_of(member) == "object" for member in _members(items))
     if value is None or (isinstance(value, str) and value.strip().lower() in NONE_WORDS):
         value = []
     if isinstance(value, dict):
@@ -315,7 +304,7 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
         inner = list(value.values())
         is_wrapped = len(inner) == 1 and isinstance(inner[0], list)
         value = inner if all(map(str.isdigit, value)) else inner[0] if is_wrapped else [value]
-    elif isinstance(value, str) and not takes_objects:
+    elif isinstance(value, str) and "object" not in _kinds(items):
         value = list_items(value) or [line.strip() for line in value.splitlines()]
     elif not isinstance(value, list):
         value = [value]
@@ -330,7 +319,7 @@ def _to_list(value: Any, schema: Schema) -> list[Any]:
 
 
 def _are_texts(items: Schema) -> bool:
-    kinds = {_kind_of(member) for member in _members(items)}
+    kinds = _kinds(items)
     return "string" in kinds and "object" not in kinds
 
 

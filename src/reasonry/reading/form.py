@@ -63,7 +63,8 @@ def _read_answer(
         return marked
     if (call := calls_a_tool(text)) is not None:
         return call
-    is_data = text.lstrip().startswith("{") or text.rstrip().endswith("```")
+    begins = text.lstrip().startswith("{")
+    is_data = begins or text.rstrip().endswith("```")
     found = [(value, rung) for value, rung in json_values(text) if _holds(value, field)]
     own = [
         (value, rung)
@@ -72,7 +73,7 @@ def _read_answer(
     ]
     if own:
         # Consecutive objects are rival answers; objects within a text are a part of it.
-        return _read_one(found if text.lstrip().startswith("{") else own, form, field)
+        return _read_one(found if begins else own, form, field)
     value = _yaml_value(text, form)
     if value is not None and len(value) > 1 and _holds(value, field):
         return _read_one([(value, "yaml")], form, field)
@@ -130,14 +131,11 @@ def _read_data(text: str, form: type[Struct]) -> tuple[Any, str] | Unreadable:
             return fitted, rung
         elif fitted not in (each for each, _ in found):
             found.append((fitted, rung))
-    if len(found) > 1:
-        return Unreadable(_TWO)
-    if not found and (value := _yaml_value(text, form)) is not None:
-        fitted = fit(value, form)
-        reason = fitted if isinstance(fitted, Unreadable) else reason
-        found = [] if isinstance(fitted, Unreadable) else [(fitted, "yaml")]
     if found:
-        return found[0]
+        return found[0] if len(found) == 1 else Unreadable(_TWO)
+    if (value := _yaml_value(text, form)) is not None:
+        fitted = fit(value, form)
+        return fitted if isinstance(fitted, Unreadable) else (fitted, "yaml")
     return reason or Unreadable(
         f"no JSON object was found in it; the fields wanted are: {', '.join(asked_fields(form))}"
     )

@@ -51,7 +51,9 @@ def json_values(text: str, *, whole: bool = False) -> Iterator[tuple[Any, str]]:
 
     The rung is `json` (the whole text), `fenced`, `embedded` (in prose) or `repaired`.
     """
-    text = _plain_escapes(text)
+    if "\\" in text:
+        # The backslash of a LaTeX command is escaped, so that `\frac` does not begin with a form feed.
+        text = _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
     fence = WHOLE_FENCE.fullmatch(text.strip())
     strict = _whole_values(fence["inside"] if fence else text)
     yield from ((value, "fenced" if fence else "json") for value in strict)
@@ -85,13 +87,6 @@ def breaks_off(text: str) -> bool:
     """Whether a reply's object, alone or in a fence, breaks off before its end."""
     starts = [match.start("start") for match in _START_OF_REPLY.finditer(text[-MAX_SEARCHED:])]
     return bool(starts) and not _decode_at(text, starts[-1]) and _is_cut(text[starts[-1] :])
-
-
-def _plain_escapes(text: str) -> str:
-    r"""Escape the backslashes of LaTeX commands in JSON, so that `\frac` does not begin with a form feed."""
-    if "\\" not in text:
-        return text
-    return _ESCAPE.sub(lambda match: f"\\\\{match['command']}" if match["command"] else match[0], text)
 
 
 def _whole_values(text: str) -> list[Any]:

@@ -101,9 +101,8 @@ def read_quantity(text: str) -> Quantity | None:
 
 def read_date(text: str) -> str:
     """Return a date in lower case as `1969-07-20`. Empty for other texts."""
-    match = (
-        next(filter(None, (pattern.fullmatch(text) for pattern in _DATES)), None) if len(text) < 40 else None
-    )
+    matches = (pattern.fullmatch(text) for pattern in _DATES if len(text) < 40)
+    match = next(filter(None, matches), None)
     if match is None:
         return ""
     names = [number for number, name in enumerate(MONTHS, 1) if name.startswith(match["month"])]
@@ -126,10 +125,9 @@ def numbers_in(text: str) -> list[Fraction]:
 
 def _number(match: re.Match[str]) -> Fraction | None:
     try:
+        plain = match["plain"]
         value = (
-            Fraction(match["plain"].replace(",", ""))
-            if match["plain"]
-            else Fraction(int(match["top"]), int(match["bottom"]))
+            Fraction(plain.replace(",", "")) if plain else Fraction(int(match["top"]), int(match["bottom"]))
         )
         value += int(match["whole"] or 0)
     except (ValueError, ZeroDivisionError):

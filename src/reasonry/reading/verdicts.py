@@ -189,9 +189,8 @@ def scores_in(value: Any, names: Names, scale: Scale = (0, 1)) -> dict[str, floa
 
 def _by_name(written: Mapping[str, Any], names: Names, scale: Scale) -> dict[str, float]:
     owners = {normal(text): name for name, text in names if text}
-    owners |= {str(place): name for place, (name, _) in enumerate(names, 1)} | {
-        normal(name): name for name, _ in names
-    }
+    owners |= {str(place): name for place, (name, _) in enumerate(names, 1)}
+    owners |= {normal(name): name for name, _ in names}
     owners |= dict.fromkeys(SCORE | SCORES, names[0][0]) if len(names) == 1 else {}
     scores: dict[str, float] = {}
     for key, value in written.items():

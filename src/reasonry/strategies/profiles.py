@@ -128,16 +128,15 @@ class Profile(Struct, frozen=True):
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
-        task = self._task(-2)
-        asks = [s.ask(task, *shown, f"{self.entry}: {entry}", mark=self.mark) for entry in entries]
+        prompts = ((self._task(-2), *shown, f"{self.entry}: {entry}") for entry in entries)
+        asks = [s.ask(*prompt, mark=self.mark) for prompt in prompts]
         answers = yield request(s, *asks, give_failures=True)
         raise_if_all_failed(answers)
-        worked = tuple(
-            answer.value.text if isinstance(answer, Reply) else f"{LOST}{answer.message})"
-            for answer in answers
-        )
+        worked = [
+            each.value.text if isinstance(each, Reply) else f"{LOST}{each.message})" for each in answers
+        ]
         s = replace(s, worked=(*s.worked, *worked))
-        thought = Thought(pair_up(entries, worked), data={"worked": list(worked)})
+        thought = Thought(pair_up(entries, worked), data={"worked": worked})
         is_over = len(s.worked) == len(s.entries)
         return go(s, self._names[-2], thought) if is_over else stay(s, thought)
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
@@ -58,6 +59,7 @@ READ = (
     "Now answer the question about the text, briefly and from the text alone; say so where it does not say."
 )
 
+LOST = "(no answer: {})"
 PIECE_CHARS = 20_000
 SHOWN_CHARS = 4_000
 """The characters shown of the problem (beginning and end of a longer one), and of a program's output."""
@@ -138,7 +140,7 @@ def explore(s: State) -> Body:
     return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
 
 
-def _question(s: State, task: str) -> Ask:
+def _question(s: State, task: str, mark: str = "") -> Ask:
     problem, limit = s.problem, SHOWN_AGAIN_CHARS if s.outputs else SHOWN_CHARS
     if len(problem) > limit:
         half = limit // 2
@@ -148,7 +150,7 @@ def _question(s: State, task: str) -> Ask:
     shown = [f"Program:\n{program}\n\nIt printed:\n{output}" for program, output in rounds]
     facts = {"kind": "recursive", "problem": s.problem, "programs": len(s.programs)}
     prompt = "\n\n".join([f"Problem: {problem}", *shown, *s.final.objections])
-    return Ask(prompt, SYSTEM, task=task, wants_value=s.options.verify, facts=facts)
+    return Ask(prompt, SYSTEM, mark, task, wants_value=s.options.verify, facts=facts)
 
 
 def read_step(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ProgramReply, str] | Unreadable:
@@ -170,10 +172,10 @@ def execute(s: State) -> Body:
             return go(replace(s, waiting=waiting), "sub_questions")
         case ("final", str(answer)) if answer.strip():
             s, shown = replace(s, final=s.final.propose(answer.strip())), printed
+        case _ if output.fault:
+            shown = f"{output.printed}\n{output.fault}"
         case _:
-            shown = (
-                f"{output.printed}\n{output.fault}" if output.fault else output.printed.strip() or output.text
-            )
+            shown = output.printed.strip() or output.text
     shown = cut(shown.strip(), SHOWN_CHARS)
     s = replace(s, outputs=(*s.outputs, shown))
     is_over = s.final.text is not None or len(s.programs) >= s.options.programs
@@ -203,14 +205,12 @@ def answer_sub_questions(s: State) -> Body:
     allowed = s.waiting[: s.options.questions - s.asked]
     asks: list[Ask] = []
     for number, (question, piece) in enumerate(allowed, s.asked + 1):
-        prompt = "\n\n".join([*([f"Text:\n{piece}"] if piece else []), f"Question: {question}"])
+        prompt = f"Text:\n{piece}\n\nQuestion: {question}" if piece else f"Question: {question}"
         facts = {"kind": "sub_question", "question": question, "text": piece}
         asks.append(Ask(prompt, task=READ, facts=facts, about=f"question-{number}"))
     replies = yield request(s, *asks, give_failures=True)
-    answers = [
-        str(reply.value) if isinstance(reply, Reply) else f"(no answer: {reply.message})" for reply in replies
-    ]
-    missing = ["(no answer: the questions are used up)"] * (len(s.waiting) - len(allowed))
+    answers = [str(each.value) if isinstance(each, Reply) else LOST.format(each.message) for each in replies]
+    missing = [LOST.format("the questions are used up")] * (len(s.waiting) - len(allowed))
     s = replace(s, known=(*s.known, *answers, *missing), asked=s.asked + len(allowed), waiting=())
     lines = [f"{question} → {text}" for (question, _), text in zip(allowed, answers, strict=True)]
     return go(s, "execution", *([Thought("\n".join(lines))] if lines else []))
@@ -220,9 +220,7 @@ def formulate(s: State) -> Body:
     """Y, verified. If no program returned an answer, ask for it over the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
 
-    def question(s: State) -> Ask:
-        return replace(_question(s, FORMULATE), mark=MARKED)
-
+    question = partial(_question, task=FORMULATE, mark=MARKED)
     return (yield from s.settle_answer(question, s.outputs, best=best))
 
 

@@ -142,25 +142,16 @@ def read_plan(
         fault = f"plan at most {state.options.max_calls} calls"
     if fault is None:
         return tuple(calls), reading[1]
-    kept = _calls_that_can_run(calls, cards)
+    # Without the faulty calls, and the calls that refer to dropped calls.
+    kept, left = list[PlannedCall](), [call for call in calls if call_fault(call, cards) is None]
+    while left != kept:
+        kept, ids = left, {call.id for call in left}
+        left = [call for call in kept if ids.issuperset(references(call.input))]
     if not kept or len(kept) > state.options.max_calls or plan_fault(kept, cards):
         return Unreadable(fault)
-    lost = (call.id for call in calls if call not in kept and not fault.startswith(f"{call.id}: "))
-    more = ", ".join(lost)
-    return Unreadable(
-        f"{fault}{more and f'; nor can be carried out: {more}'}", in_part=(tuple(kept), reading[1])
-    )
-
-
-def _calls_that_can_run(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> list[PlannedCall]:
-    """Drop the faulty calls, and the calls that refer to dropped calls."""
-    kept = [call for call in calls if call_fault(call, cards) is None]
-    while True:
-        ids = {call.id for call in kept}
-        left = [call for call in kept if ids.issuperset(references(call.input))]
-        if left == kept:
-            return kept
-        kept = left
+    lost = [call.id for call in calls if call not in kept and not fault.startswith(f"{call.id}: ")]
+    more = f"; nor can be carried out: {', '.join(lost)}" if lost else ""
+    return Unreadable(f"{fault}{more}", in_part=(tuple(kept), reading[1]))
 
 
 def ready(state: State) -> tuple[PlannedCall, ...]:
@@ -201,12 +192,9 @@ def solve(s: State) -> Body:
     evidence: list[str] = []
     for call in s.calls:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
-    steps = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
-
-    def question(s: State) -> Ask:
-        return s.build_question(SYSTEM, "rewoo_solve", steps, SOLVE, mark=MARKED)
-
-    return (yield from s.settle_answer(question, evidence))
+    known = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
+    parts: dict[str, Any] = {"known": known, "task": SOLVE, "mark": MARKED}
+    return (yield from s.settle_answer(lambda s: s.build_question(SYSTEM, "rewoo_solve", **parts), evidence))
 
 
 class RewooDetails(Details):

@@ -33,7 +33,7 @@ from ..blocks.answers import (
     read_check,
     read_reasoning,
 )
-from ..core.bodies import Body, Conclusion, Move, Thought, go, replies, request
+from ..core.bodies import Body, Conclusion, Move, Thought, go, replies
 from ..core.effects import Ask
 from ..core.strategy import (
     SHORT_REPLY,
@@ -101,27 +101,26 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def abstract(s: State) -> Body:
     """q', P ~ p(q', P | x)."""
-    (reply,) = yield request(s, _question(s, "abstraction", ABSTRACT))
-    question: str = reply.value.step_back_question
-    s = replace(s, question=question, principle=reply.value.general_principle.strip())
+    (reply,) = yield from replies(s, Abstraction, _question(s, "abstraction", ABSTRACT))
+    question = reply.step_back_question
+    s = replace(s, question=question, principle=reply.general_principle.strip())
     return go(s, "principle_identification", Thought(question, data={"stepBackQuestion": question}))
 
 
 def identify(s: State) -> Body:
     """P ~ p(P | x, q'), unless it came with q'."""
     if not s.principle:
-        (reply,) = yield request(s, _question(s, "principle", PRINCIPLE))
-        s = replace(s, principle=reply.value.general_principle)
+        (reply,) = yield from replies(s, Principle, _question(s, "principle", PRINCIPLE))
+        s = replace(s, principle=reply.general_principle)
     return go(s, "approach_selection", Thought(s.principle, data={"generalPrinciple": s.principle}))
 
 
 def solve(s: State) -> Body:
     """Y ~ p(y | x, q', P)."""
-    question = replace(_question(s, "solution", SOLVE), mark=MARKED)
-    (reply,) = yield from replies(s, ReasonedAnswer, question)
+    (reply,) = yield from replies(s, ReasonedAnswer, replace(_question(s, "solution", SOLVE), mark=MARKED))
     s = replace(s, steps=reply.steps, final=s.final.propose(reply.text))
-    solution = Thought(reply.reasoning.strip() or reply.text, data={"answer": reply.text})
-    return go(s, "solution_verification", solution)
+    text = reply.reasoning.strip() or reply.text
+    return go(s, "solution_verification", Thought(text, data={"answer": reply.text}))
 
 
 def check(s: State) -> Body:
