@@ -113,9 +113,8 @@ def update(
                 why = f"the machine is {machine.status}; `new` makes another"
                 return machine, [("request_error", call_id, reason, why)]
             if not call_id:
-                raise UsageError(
-                    "the call id of a start is empty; `generate_call_id` makes one", field="call_id"
-                )
+                why = "the call id of a start is empty; `generate_call_id` makes one"
+                raise UsageError(why, field="call_id")
             prompts = {name: env[name] for name in ("generation_prompt", "evaluation_prompt") if name in env}
             options = {name: getattr(machine, name) for name in OPTIONS} | prompts | _ONE_CALL_AT_A_TIME
             machine = replace(machine, call_id=call_id, started_at=at_ms)

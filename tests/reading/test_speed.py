@@ -44,30 +44,10 @@ SHAPES = [
     '1. a\n', '1: 0.7\n', '1', '1 ', '1,', '1/', '1.', '.', ':', '#', 'a', 'a ', 'a\n', '\n', ' ', 'a: b\n',
     '- a: ', '&a ', '|', '!', '%', '½', '一', '\xa0', '\ud800', '20 July ',
 ]
-# fmt: on
-CALLS = [
-    "<tool_call>",
-    "<function=f><parameter=a>",
-    "[TOOL_CALLS]",
-    "a",
-    "Action: a[",
-    "<arg_key>",
-    "a[ARGS]",
-]
+CALLS = ['<tool_call>', '<function=f><parameter=a>', '[TOOL_CALLS]', 'a', 'Action: a[', '<arg_key>', 'a[ARGS]']
 VERDICTS_LIKE = ['x {"', "A: 9, ", "A: 9\n", '"{', "`", "```\n", "[[A]] ", "> A: 9\n", "verdict ", "{", "* "]
-PUZZLES_LIKE = [
-    "(",
-    "1/",
-    "9",
-    "= ",
-    "1-1=",
-    "left: ",
-    "1 + ",
-    "3 * 8 = 25 apples and ",
-    "a1=",
-    "1, ",
-    "make ",
-]
+PUZZLES_LIKE = ['(', '1/', '9', '= ', '1-1=', 'left: ', '1 + ', '3 * 8 = 25 apples and ', 'a1=', '1, ', 'make ']
+# fmt: on
 SHAPES_OF = {
     "read_turn": CALLS,
     **dict.fromkeys(("read_scores", "read_choice"), VERDICTS_LIKE),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry import UsageError, machine, solve_sync, tree_machine
@@ -295,10 +295,8 @@ def test_on_threshold_the_node_that_qualified_is_the_best_even_beside_a_better_o
 
 
 def test_a_score_equal_to_the_threshold_is_enough() -> None:
-    assert (
-        search_as_seed(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1).conclusion.reason
-        == "threshold"
-    )
+    walked = search_as_seed(World({"a": 0.7}), early_success_threshold=0.7, min_depth=1)
+    assert walked.conclusion.reason == "threshold"
 
 
 # "convergence_window", "min_score_improvement - Minimum best-score improvement required across convergence window"
@@ -400,7 +398,6 @@ ANYTHING = st.recursive(
 
 
 @given(ANYTHING, st.lists(ANYTHING, max_size=3))
-@settings(max_examples=200, deadline=None)
 def test_the_parsers_never_raise(said: Any, thoughts: list[Any]) -> None:
     found, mode = parse_thoughts(said)
     assert isinstance(found, list)
@@ -436,14 +433,6 @@ def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) ->
     assert by_text == {"a": 0.5, "b": 0.3, "c": 0.3}
     assert diagnostics(walked)["unscored"] == ["node_2"]
     assert diagnostics(walked)["parser_errors"] == ["evaluation_parse_retry", "scores_parse_failed"]
-
-
-def test_garbage_counts_as_a_parse_failure_for_scores_too() -> None:
-    walked = search_as_seed(
-        World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1
-    )
-    assert diagnostics(walked)["unscored"] == ["node_2", "node_3", "node_4"]
-    assert {one["score"] for one in walked.conclusion.document["candidates"]} == {0.5}
 
 
 def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:

@@ -41,7 +41,6 @@ def judged(said: str) -> Walked:
     ("said", "calls"),
     [
         ('{"reason": "One subtracts.", "ratings": {"<R>": 9, "<W>": 2}}', 2),
-        ("One subtracts.\n\n<W>: 2/10\n<R>: 9/10", 2),
         ("One subtracts. My final verdict is: [[<R>]]", 2),
         # One of the two is rated: it is asked for the other one, and then it has to do.
         ('{"ratings": {"<R>": 9}}', 4),
@@ -55,11 +54,8 @@ def test_a_verdict_decides_in_each_form_that_can_be_read(said: str, calls: int) 
     assert len([ask for ask in walked.asks if ask.facts["kind"] == "judge"]) == calls
 
 
-@pytest.mark.parametrize(
-    "said", ["Candidate <R> is better.", "| | rating |\n|---|---|\n| <R> | 9 |", "> <R>: 9\n> <W>: 2"]
-)
-def test_where_no_verdict_can_be_read_the_run_goes_on_and_says_so(said: str) -> None:
-    walked = judged(said)
+def test_where_no_verdict_can_be_read_the_run_goes_on_and_says_so() -> None:
+    walked = judged("Candidate <R> is better.")
     assert walked.conclusion.answer == WRONG
     assert "no reply of the judge could be read" in walked.conclusion.document["unchecked"]
     assert [each["ratings"] for each in walked.conclusion.document["comparisons"]] == [[], []]
@@ -71,7 +67,6 @@ def test_where_no_verdict_can_be_read_the_run_goes_on_and_says_so(said: str) -> 
         '{"reason": "traced", "ratings": {"<R>": 9, "<W>": 2}, "winner": "<W>"}',
         "<R>: 9\n<W>: 2\nWinner: <W>",
         "<R>: 9\n<W>: 2\nWinner: <W>\nWinner: <R>",
-        "<R>: 9\n<W>: 2\n<R>: 3",
     ],
 )
 def test_a_judge_that_gives_two_different_verdicts_is_asked_again(said: str) -> None:

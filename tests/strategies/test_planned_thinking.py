@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reasonry.core.events import Failed, Stopped, Verified
+from reasonry.core.events import Stopped, Verified
 from reasonry.core.machine import begin
 from reasonry.core.readings import EXTRACT
 from reasonry.strategies.planned_thinking import (
@@ -135,8 +135,6 @@ def test_without_a_result_to_give_an_unreadable_thought_fails_the_run() -> None:
     for before, options in (((), {}), ((idle,), {}), (refuted, {"verify": True})):
         walked = walk(PLANNED_THINKING, PROBLEM, in_order(*before, *unread), options)
         assert (walked.snapshot.status, walked.snapshot.error) == ("failed", "output_invalid")
-    down = walk(PLANNED_THINKING, PROBLEM, in_order(FIRST, Failed("provider_error", "down")))
-    assert (down.snapshot.status, down.snapshot.error) == ("failed", "provider_error")
 
 
 def test_a_model_that_never_ends_stops_at_its_limit_with_the_best_so_far() -> None:

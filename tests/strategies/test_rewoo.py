@@ -34,14 +34,8 @@ def plan(*calls: tuple[str, str, Any]) -> dict:
 
 
 def test_independent_calls_go_out_together_and_dependent_ones_as_soon_as_they_can() -> None:
-    given = plan(
-        ("#E1", "Wikipedia", "a"),
-        ("#E2", "Wikipedia", "b"),
-        ("#E3", "Wikipedia", "c"),
-        ("#E4", "Wikipedia", "d"),
-        ("#E5", "Wikipedia", "#E1 #E2"),
-        ("#E6", "Wikipedia", "#E5"),
-    )
+    inputs = ["a", "b", "c", "d", "#E1 #E2", "#E5"]
+    given = plan(*((f"#E{number}", "Wikipedia", each) for number, each in enumerate(inputs, 1)))
     step = begin(REWOO, "p", Options(tools=CARDS))
     step = advance(REWOO, step.snapshot, "e1", reply(given))
     waves: list[int] = []
@@ -106,30 +100,19 @@ def test_ids_are_read_however_they_are_written(ids: tuple[Any, Any]) -> None:
 
 def test_failed_evidence_is_recorded_and_the_rest_is_solved_with() -> None:
     given = plan(("#E1", "Wikipedia", "a"), ("#E2", "Wikipedia", "b"), ("#E3", "Wikipedia", "about #E1"))
-    walked = walk(
-        REWOO,
-        "p",
-        in_order(given, Failed("tool_error", "page is gone"), ToolReturned("B"), {"answer": "from B"}),
-        TOOLS,
-    )
+    gone = Failed("tool_error", "page is gone")
+    walked = walk(REWOO, "p", in_order(given, gone, ToolReturned("B"), {"answer": "from B"}), TOOLS)
     assert walked.conclusion.answer == "from B"
     assert "Evidence #E1: none (page is gone)" in walked.asks[-1].text
     assert "Evidence #E3: none (not run: there is no #E1)" in walked.asks[-1].text
-    assert [call["failed"] for call in walked.conclusion.document["plan"]] == [
-        "page is gone",
-        None,
-        "not run: there is no #E1",
-    ]
+    failed = [call["failed"] for call in walked.conclusion.document["plan"]]
+    assert failed == ["page is gone", None, "not run: there is no #E1"]
 
 
 def test_evidence_is_not_looked_into_for_further_references() -> None:
     given = plan(("#E1", "Wikipedia", "a"), ("#E2", "Wikipedia", "b"), ("#E3", "Wikipedia", "on #E1"))
-    walked = walk(
-        REWOO,
-        "p",
-        in_order(given, ToolReturned("see #E2"), ToolReturned("B"), ToolReturned("C"), {"answer": "x"}),
-        TOOLS,
-    )
+    returned = map(ToolReturned, ("see #E2", "B", "C"))
+    walked = walk(REWOO, "p", in_order(given, *returned, {"answer": "x"}), TOOLS)
     assert walked.performed[3].effect == CallTool("Wikipedia", {"query": "on see #E2"})
 
 
@@ -144,13 +127,8 @@ def test_a_tool_of_the_catalog_named_llm_goes_before_the_models_own() -> None:
 def test_a_plan_loses_at_the_last_try_the_calls_that_cannot_be_carried_out_and_those_that_build_on_them() -> (
     None
 ):
-    calls = (
-        ("#E1", "Google", "a"),
-        ("#E2", "Wikipedia", "#E1"),
-        ("#E3", "Wikipedia", "b"),
-        ("#E4", "LLM", "of #E3"),
-    )
-    broken = plan(*calls)
+    lost, kept = [("#E1", "Google", "a"), ("#E2", "Wikipedia", "#E1")], [("#E3", "Wikipedia", "b")]
+    broken = plan(*lost, *kept, ("#E4", "LLM", "of #E3"))
     found = in_order(broken, broken, ToolReturned("B"), "<answer>b</answer>", {"answer": "y"})
     walked = walk(REWOO, "p", found, TOOLS)
     assert walked.performed[2].effect == CallTool("Wikipedia", {"query": "b"})

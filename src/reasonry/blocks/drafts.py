@@ -164,14 +164,11 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             return any(isinstance(each, Finished) and each.certainty == "proved" for each in brought)
 
         brought = yield request(self, *effects, enough=has_proof)
-        is_checked = [
-            bool(drawn_with.get("verify")) and not getattr(each, "document", {}).get("unchecked")
-            for each in brought
-        ]
-        drawn = [
-            replace(read_draft(number, each), checked=checked, repairs=draft.number if draft else 0)
-            for number, each, checked, (draft, _) in zip(numbers, brought, is_checked, earlier, strict=True)
-        ]
+        drawn: list[Draft] = []
+        for number, each, (draft, _) in zip(numbers, brought, earlier, strict=True):
+            is_left = bool(getattr(each, "document", {}).get("unchecked"))
+            checked, repairs = bool(drawn_with.get("verify")) and not is_left, draft.number if draft else 0
+            drawn.append(replace(read_draft(number, each), checked=checked, repairs=repairs))
         return replace(self, drafts=(*self.drafts, *drawn)), list_drafts(drawn)
 
     def verify(self) -> Generator[Request, Any, Self]:

@@ -63,18 +63,11 @@ def quoted_thoughts(problem: str) -> list[QuotedThought]:
     parts = _THOUGHT.split(problem)
     found: list[QuotedThought] = []
     for number, about, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        about = about or ""
-        revises = _REVISES.search(about)
-        evidence = about.rpartition(", ")[2]
-        found.append(
-            QuotedThought(
-                int(number),
-                text.replace(f"\n{MARK}", "\n").strip(),
-                evidence if evidence in ("ran", "read", "reasoned", "assumed") else "",
-                tuple(_BRANCH.findall(about)),
-                int(revises[1]) if revises else None,
-            )
-        )
+        about, text = about or "", text.replace(f"\n{MARK}", "\n").strip()
+        last, revises = about.rpartition(", ")[2], _REVISES.search(about)
+        evidence = last if last in ("ran", "read", "reasoned", "assumed") else ""
+        branches, revised = tuple(_BRANCH.findall(about)), int(revises[1]) if revises else None
+        found.append(QuotedThought(int(number), text, evidence, branches, revised))
     return found
 
 
@@ -141,9 +134,8 @@ def _figures(text: str) -> dict[str, tuple[float, str]]:
     """Return the figures with units in a text, each with its upper value and its unit."""
     found: dict[str, tuple[float, str]] = {}
     for match in _FIGURE.finditer(text):
-        digits = re.sub(r"[^\d.]", "", match["upper"] or re.split(r"\s?(?:-|–|to)\s?", match[0])[0]).strip(
-            "."
-        )
+        number = match["upper"] or re.split(r"\s?(?:-|–|to)\s?", match[0])[0]
+        digits = re.sub(r"[^\d.]", "", number).strip(".")
         unit = (match["unit"] or match[0][0]).lower()
         name = re.sub(r"\s", "", match[0].lower())
         found[name] = (float(digits) if digits.count(".") < 2 and digits else 0.0, unit)

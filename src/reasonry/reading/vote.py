@@ -57,7 +57,6 @@ class Key(Struct, frozen=True):
 
     text: str
     quantity: Quantity | None = None
-    """The quantity, if the answer is one."""
     is_plain: bool = False
     """Whether it is a date, yes or no, or a letter, so that the rules decide its agreement."""
 
@@ -115,11 +114,8 @@ def normalise(answer: str) -> Key:
     if match := _YES_OR_NO.fullmatch(text):
         text = match[1]
     date = read_date(text)
-    return Key(
-        date or text,
-        read_quantity(_OUT_OF.sub(r"\1/\2", text)),
-        bool(date) or len(text) == 1 or text in TRUTHS,
-    )
+    is_plain = bool(date) or len(text) == 1 or text in TRUTHS
+    return Key(date or text, read_quantity(_OUT_OF.sub(r"\1/\2", text)), is_plain)
 
 
 def agree(first: Key, other: Key) -> bool:

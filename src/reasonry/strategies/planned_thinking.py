@@ -136,12 +136,8 @@ def _read_solution(
         return fault if any(True for _ in json_values(texts[-1])) else found
     solution: ReasonedAnswer = found[0]
     plan = (*state.plan[:-1], PlanStep("Conclusion", DONE, solution.text))
-    thought = PlannedThought(
-        current_thinking=solution.reasoning.strip() or solution.text,
-        planning=plan,
-        next_thought_needed=False,
-    )
-    return thought, found[1]
+    work = solution.reasoning.strip() or solution.text
+    return PlannedThought(current_thinking=work, planning=plan, next_thought_needed=False), found[1]
 
 
 def think(s: State) -> Body:

@@ -287,11 +287,10 @@ def group(s: State) -> Body:
     unsettled = [claim for claim in claims if not claim.verdict]
     if len(unsettled) < GROUPED_FROM:
         return go(s, "claim_attack")
-    shown = "\n".join(
-        f"{at}. {first_words(claim.text, _CLAIM_CHARS)}" for at, claim in enumerate(unsettled, 1)
-    )
+    texts = [f"{at}. {first_words(claim.text, _CLAIM_CHARS)}" for at, claim in enumerate(unsettled, 1)]
     facts = {"kind": "group", "count": len(unsettled)}
-    (reply,) = yield request(s, Ask(shown, SYSTEM, task=GROUP, facts=facts, by="judge"), give_failures=True)
+    ask = Ask("\n".join(texts), SYSTEM, task=GROUP, facts=facts, by="judge")
+    (reply,) = yield request(s, ask, give_failures=True)
     if isinstance(reply, Reply):
         grouped = ([unsettled[at - 1] for at in sorted(numbers)] for numbers in reply.value.groups)
         merged = (
@@ -347,8 +346,8 @@ def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
     if faults := false_equations(claim.text):
-        why = {"verdict": "refuted", "reason": faults[0], "quote": claim.text}
-        return replace(claim, settled_by="arithmetic", **why)
+        claim = replace(claim, settled_by="arithmetic", quote=claim.text)
+        return replace(claim, verdict="refuted", reason=faults[0])
     if is_true_equation(claim.text, about=problem):
         return replace(claim, settled_by="arithmetic", verdict="confirmed", reason="the equation holds")
     if not isinstance(ruled, Verified) or ruled.verdict == "unknown":

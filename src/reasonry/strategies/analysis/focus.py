@@ -23,7 +23,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "good/neutral/bad": ("Good", "Neutral", "Bad"),
     "high/medium/low": ("High", "Medium", "Low"),
 }
-"""The allowed words of each type."""
 
 TYPES = ("none", "number", *WORDS, "choice: A | B | …")
 """The legal values of `focused_answer_type`."""

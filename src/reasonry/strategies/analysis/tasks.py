@@ -100,13 +100,10 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
-    if "quality_evaluation" in stages and "task_execution" not in stages:
-        to = "quality_evaluation"
-    elif "query_conversion" in stages:
-        to = "query_conversion"
-    elif "task_execution" in stages:
-        to = "task_execution"
-    else:
+    judges = "quality_evaluation" in stages and "task_execution" not in stages
+    order = ("quality_evaluation",) if judges else ("query_conversion", "task_execution")
+    to = next((stage for stage in order if stage in stages), None)
+    if to is None:
         return go(state, "iteration_decision", *thoughts)
     is_free = to == "quality_evaluation" and any(task.judgement for task in _tasks_at(state, to))
     if not (is_free or state.affordable(1)):
@@ -123,11 +120,8 @@ def _open_next(state: State) -> State:
     opening = ready[: state.affordable(2 * len(ready)) // 2]
     if ready and not opening:
         return state.end_work()
-    begun = [
-        replace(task, at="task_execution" if task.resource_name in BUILT_IN else "query_conversion")
-        for task in opening
-    ]
-    return state.with_tasks(*begun)
+    begun = ("task_execution" if task.resource_name in BUILT_IN else "query_conversion" for task in opening)
+    return state.with_tasks(*(replace(task, at=at) for task, at in zip(opening, begun, strict=True)))
 
 
 def _tasks_at(state: State, stage: str) -> list[Task]:
@@ -202,10 +196,8 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     reading = read_form(replies[-1], forms.ConversionReply)
     if isinstance(reading, Unreadable):
         return reading
-    tool_input = reading[0].tool_input
-    arguments = (
-        arguments_for(card, tool_input) if isinstance(tool_input, str) else convert_types(card, tool_input)
-    )
+    given = reading[0].tool_input
+    arguments = arguments_for(card, given) if isinstance(given, str) else convert_types(card, given)
     if isinstance(arguments, Unreadable):
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
@@ -384,11 +376,8 @@ def judge(s: State) -> Body:
 
 
 def _judgement(state: State, task: Task) -> Ask:
-    material = DONE_TASK.format(
-        resource=task.resource_name,
-        query=task.task_query,
-        result=_result_text(state, task, with_passages=True),
-    )
+    result = _result_text(state, task, with_passages=True)
+    material = DONE_TASK.format(resource=task.resource_name, query=task.task_query, result=result)
     return _question(state, task, "quality", QUALITY, material, by="judge")
 
 

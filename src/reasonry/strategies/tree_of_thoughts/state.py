@@ -123,7 +123,6 @@ class Node(Struct, frozen=True, omit_defaults=True):
     parent: str | None = None
     depth: int = 0
     score: float | None = None
-    """The score from 0 to 1, or None before it is valued."""
     children: tuple[str, ...] = ()
     guessed: bool = False
     """Whether the score was unreadable and set to the middle."""
@@ -167,7 +166,6 @@ class State(Struct, frozen=True, omit_defaults=True):
     """The node that ended the search, if any."""
     answer: str | None = None
     proved: bool = False
-    """Whether a verifier proved the answer."""
     unchecked: str = ""
     """The reason why the answer is only the text of the best path's last step."""
     rejected: Literal["", "unsolved", "refuted"] = ""
