@@ -22,30 +22,20 @@ from reasonry.blocks.actions import (
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.readings import Unreadable
 
-SEARCH = ToolCard(
-    "search",
-    "Finds pages.",
-    {
-        "type": "object",
-        "properties": {"words": {"type": "string"}, "limit": {"type": "integer"}},
-        "required": ["words"],
-    },
+
+def card(name: str, *required: str, **types: str) -> ToolCard:
+    """Return a tool whose arguments have these types."""
+    properties = {argument: {"type": kind} for argument, kind in types.items()}
+    return ToolCard(name, "", {"type": "object", "properties": properties, "required": [*required]})
+
+
+SEARCH, PYTHON = (
+    card("search", "words", words="string", limit="integer"),
+    card("python", "code", code="string"),
 )
-PYTHON = ToolCard(
-    "python", "", {"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]}
-)
-WEATHER = ToolCard(
-    "weather",
-    "",
-    {
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days_ahead": {"type": "integer"}},
-        "required": ["city", "days_ahead"],
-    },
-)
-NOW = ToolCard("now", "The time.", {"type": "object", "properties": {}})
-PAIR = ToolCard("pair", "", {"properties": {"a": {}, "b": {}}, "required": ["a", "b"]})
-CARDS = (SEARCH, PYTHON, WEATHER, NOW, PAIR)
+WEATHER = card("weather", "city", "days_ahead", city="string", days_ahead="integer")
+PAIR = card("pair", "a", "b", a="string", b="string")
+CARDS = (SEARCH, PYTHON, WEATHER, card("now"), PAIR)
 THOUGHT = "I need it first."
 
 
@@ -89,10 +79,10 @@ def _data_forms(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
 def test_a_call_is_the_same_call_in_every_form_of_data(
     tool: tuple[ToolCard, str], given_: str, form: str
 ) -> None:
-    card, name = tool
-    data = json.dumps(_data_forms(card.name, {name: given_})[form])
+    called, name = tool
+    data = json.dumps(_data_forms(called.name, {name: given_})[form])
     for text in (data, f"```json\n{data}\n```", f"{THOUGHT}\n{data}"):
-        assert calls(text) == [(card.name, {name: given_})]
+        assert calls(text) == [(called.name, {name: given_})]
     assert turn(f"{THOUGHT}\n{data}").thought == THOUGHT
 
 

@@ -62,18 +62,6 @@ FLOWS = {
         continuation_decision > solution_formulation > path_justification > final_response""",
 }
 
-COUNTS = {
-    "linear": (12, 15),
-    "chain_of_thought": (6, 5),
-    "react": (9, 9),
-    "rewoo": (7, 6),
-    "scratchpad": (7, 7),
-    "self_ask": (8, 8),
-    "self_consistency": (7, 6),
-    "step_back": (8, 7),
-    "tree_of_thoughts": (10, 11),
-}
-
 
 def drawn(flow: str) -> set[tuple[str, str]]:
     chains = [line.strip().split(" > ") for line in flow.strip().splitlines()]
@@ -84,7 +72,6 @@ def drawn(flow: str) -> set[tuple[str, str]]:
 def test_each_strategy_has_its_own_flow_pattern_to_the_letter(name: str) -> None:
     strategy = STRATEGIES[name]
     assert set(strategy.edges) == drawn(FLOWS[name])
-    assert (len(strategy.stages), len(strategy.edges)) == COUNTS[name]
     assert len(set(strategy.edges)) == len(strategy.edges)
 
 
@@ -296,13 +283,31 @@ def test_an_invalid_transition_is_an_error_and_the_stage_stays() -> None:
 # -- the program of its page: "The StageManager class", "the stageTransitions object … in strategy-stages-mapping.json"
 
 
+LINEAR = """{"stageTransitions": {
+"linear": {
+"problem_reception": ["initial_thought_planning"],
+"initial_thought_planning": ["thought_generation"],
+"thought_generation": ["thought_evaluation"],
+"thought_evaluation": ["thought_revision", "continuation_decision"],
+"thought_revision": ["continuation_decision"],
+"continuation_decision": ["thought_adjustment", "branch_creation", "hypothesis_generation"],
+"thought_adjustment": ["thought_generation"],
+"branch_creation": ["thought_generation"],
+"hypothesis_generation": ["hypothesis_verification"],
+"hypothesis_verification": ["solution_finalization", "continuation_decision"],
+"solution_finalization": ["final_response"],
+"final_response": []
+}
+}}"""
+
+
 def test_its_stage_transitions_are_ours_to_the_letter_and_are_read_as_a_strategy() -> None:
-    ours = json.loads(json.dumps(to_mapping()))
-    read = from_mapping({"stageTransitions": ours["stageTransitions"]})
+    written, ours = json.loads(LINEAR), to_mapping()
+    assert ours["stageTransitions"]["linear"] == written["stageTransitions"]["linear"]
+    assert from_mapping(written)["linear"].edges == STRATEGIES["linear"].edges
     for name, flow in FLOWS.items():
         edges = ours["stageTransitions"][name]
         assert {(stage, to) for stage, following in edges.items() for to in following} == drawn(flow)
-        assert read[name].edges == STRATEGIES[name].edges
         assert ours["strategyStages"][name] == [*edges]
         assert {stage for stage in edges if not ours["stageDescriptions"][stage]} == set()
 
