@@ -179,7 +179,7 @@ def test_a_window_is_the_least_number_that_could_settle_the_vote(answers: list[s
         for number in range(1, width + 1):
             more = drafts([*answers[:drawn], *[leader] * number])
             later = State(problem="p", options=options, drafts=more)
-            assert later.is_over == (number == width)
+            assert (later.width == 0) == (number == width)
         drawn += width
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -97,22 +98,18 @@ def _closes(tag: re.Match[str]) -> bool:
 
 def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
     """Return the index of the tag that closes the tag at `place`; a single closing tag closes all open tags."""
-    depth = 0
-    for end in range(place, len(tags)):
-        depth += -1 if _closes(tags[end]) else 1
-        if depth == 0:
-            return end
     closings = [end for end in range(place, len(tags)) if _closes(tags[end])]
-    return closings[0] if len(closings) == 1 else None
+    ends = (end for end, depth in enumerate(_depths(tags[place:]), place) if depth == 0)
+    return next(ends, closings[0] if len(closings) == 1 else None)
 
 
 def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
-    depth = 0
-    for tag in tags:
-        depth += -1 if _closes(tag) else 1
-        if depth < 0:
-            return tag
-    return None
+    return next((tag for tag, depth in zip(tags, _depths(tags), strict=True) if depth < 0), None)
+
+
+def _depths(tags: Sequence[re.Match[str]]) -> Iterator[int]:
+    """Yield the number of open tags after each tag."""
+    return accumulate(-1 if _closes(tag) else 1 for tag in tags)
 
 
 def _final_message(text: str) -> str:

@@ -389,10 +389,8 @@ def _is_quoted(text: str, quote: str) -> bool:
 
 def record(s: State) -> Move:
     """V_1 … V_n, each recorded as a thought."""
-    thoughts = [
-        Thought(claim.line, data={"verdict": claim.verdict, "node_id": f"claim-{at}"})
-        for at, claim in enumerate(s.claims, 1)
-    ]
+    about = ({"verdict": claim.verdict, "node_id": f"claim-{at}"} for at, claim in enumerate(s.claims, 1))
+    thoughts = (Thought(claim.line, data=data) for claim, data in zip(s.claims, about, strict=True))
     return go(s, "final_response", *thoughts)
 
 
@@ -441,8 +439,8 @@ def attack_proof(s: State) -> Body:
     s = replace(s, drafts=tuple(proof if each.number == proof.number else each for each in s.drafts))
     if proof.status == "open":
         return stay(s)
-    found = "\n- ".join([f"Proof {proof.number}: {proof.status}", *proof.holes])
-    return stay(s, Thought(found, data={"verdict": proof.status}))
+    found = [f"Proof {proof.number}: {proof.status}", *proof.holes]
+    return stay(s, Thought("\n- ".join(found), data={"verdict": proof.status}))
 
 
 def count_votes(problem: str, proof: Proof) -> Proof:

@@ -178,13 +178,11 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
         return self.options.samples - len(self.drafts) + drawn_anew
 
     @property
-    def is_over(self) -> bool:
-        """Whether sampling is over."""
-        return self.width == 0
-
-    @property
     def width(self) -> int:
-        """The number of samples to draw now: the wanted number per round, else the fewest that can settle the vote."""
+        """The number of samples to draw now: the wanted number per round, else the fewest that can settle the vote.
+
+        0 once sampling is over.
+        """
         options, votes, remaining = self.options, self.votes, self.remaining
         answered = sum(bool(each.answer) for each in self.drafts)
         is_full = options.first is not None and answered >= options.first
@@ -234,7 +232,7 @@ def sample_paths(s: State) -> Body:
     numbers = range(len(s.drafts), len(s.drafts) + s.width)
 
     def is_decided(paths: Sequence[Any]) -> bool:
-        return _add_samples(s, paths)[0].is_over
+        return _add_samples(s, paths)[0].width == 0
 
     enough = is_decided if s.options.draws_all else None
     paths = yield request(s, *(_path(s, number) for number in numbers), give_failures=True, enough=enough)
@@ -245,7 +243,7 @@ def sample_paths(s: State) -> Body:
     is_open = len(found) > 1 and any(vote.is_open for vote in found)
     if s.options.group and s.groups is None and is_open and confidence(found) < s.options.confidence:
         s = yield from _group(s, found)
-    if not s.is_over:
+    if s.width:
         return stay(s)
     return go(s, "answer_collection") if s.votes else s.fail()
 
@@ -352,7 +350,7 @@ def conclude(state: State) -> Conclusion:
     groups = [Group(valid[vote.voters[0]], tuple(valid[at].number for at in vote.voters)) for vote in votes]
     document: dict[str, Any] = drafts_document(state.drafts, groups, "sample") | {
         "confidence": 1.0 if proved else round(confidence(votes), 6),
-        "samples_saved": max(0, state.options.samples - len(state.drafts)) if state.is_over else 0,
+        "samples_saved": 0 if state.width else max(0, state.options.samples - len(state.drafts)),
         "samples_failed": len(lost),
     }
     if state.options.weigh:
