@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +11,8 @@ from hypothesis import strategies as st
 from reasonry.puzzles.equations import false_equations
 from reasonry.puzzles.expression import read_expression
 
-READING = Path(__file__).parents[1] / "reading"
+from ..reading import lines_of
+
 SIGNS = {"+": "+", "-": "-", "*": "×", "/": "/"}
 FRAMES = [
     "{}",
@@ -192,8 +191,7 @@ def replies_of(row: dict) -> list[str]:
 
 @pytest.mark.parametrize("corpus", ["minds", "never_wrong"])
 def test_no_reply_is_called_false_but_the_one_that_is(corpus: str) -> None:
-    rows = [json.loads(line) for line in (READING / f"{corpus}.jsonl").read_text("utf-8").splitlines()]
-    read = [(row["problem"], text) for row in rows for text in replies_of(row)]
+    read = [(row["problem"], text) for row in lines_of(corpus) for text in replies_of(row)]
     assert len(read) >= 60
     found = {text: false_equations(text, about=problem) for problem, text in read}
     # One mind of the runs added wrongly.

@@ -52,11 +52,8 @@ def renamed(value: Any, schema: Schema, rename: Callable[[str], str]) -> Any:
             rename(key) if key in properties else key: renamed(item, properties.get(key, {}), rename)
             for key, item in value.items()
         }
-    return (
-        [renamed(item, shape.get("items", {}), rename) for item in value]
-        if isinstance(value, list)
-        else value
-    )
+    items = shape.get("items", {})
+    return [renamed(item, items, rename) for item in value] if isinstance(value, list) else value
 
 
 def words(key: str) -> list[str]:
@@ -104,10 +101,6 @@ def null_as(word: str) -> Callable[[Any, Schema], Any]:
     return lambda value, _: word if value is None else value
 
 
-def python(data: Any, _: Schema) -> str:
-    return repr(data)
-
-
 def as_yaml(data: Any, _: Schema) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)
 
@@ -123,7 +116,7 @@ SAME_MEANING: dict[str, Change] = {
     "in a list": lambda data, _: json.dumps([data]),
     "with a comma too many": lambda data, _: f"{json.dumps(data)[:-1]},}}",
     "with a remark beside": lambda data, _: json.dumps({**data, "remark_of_mine": "none"}),
-    "as Python": python,
+    "as Python": lambda data, _: repr(data),
     "as YAML": as_yaml,
     "as YAML in a fence": lambda data, schema: f"```yaml\n{as_yaml(data, schema)}```",
     "snake_case": keys(lambda key: "_".join(words(key))),

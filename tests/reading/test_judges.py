@@ -7,7 +7,6 @@ person takes no judgement from the reply.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from reasonry.core.machine import Pending
 from reasonry.strategies import STRATEGIES
 
 from ..strategies.walking import Walked, reply, walk
+from . import lines_of
 
 PROBLEM = "How many sheep are left of 17 if all but 9 die?"
 JUDGES: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -27,9 +27,7 @@ JUDGES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 """A strategy with the judge, its options, and the stage that asks."""
 PROPOSED = '{"thoughts": ["8 die", "9 die", "17 die"]}'
-LINES = [
-    json.loads(line) for line in Path(__file__).with_name("judges.jsonl").read_text("utf-8").splitlines()
-]
+LINES = lines_of("judges")
 
 
 class AskedAgain(Exception):

@@ -6,13 +6,9 @@ import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import ALL, UNMARKED, Unreadable
-from reasonry.reading.form import read_form
 from reasonry.reading.mark import CALLS, EMPTY, closes_mark
-from reasonry.reading.thinking import without_thinking
 
-
-def read(*texts: str) -> tuple[ReasonedAnswer, str] | Unreadable:
-    return read_form([without_thinking(text) for text in texts], ReasonedAnswer)
+from . import read_answer as read
 
 
 @pytest.mark.parametrize(

@@ -7,35 +7,26 @@ of it came as reasoning; one came as calls of tools in the form of OpenAI.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import ALL, Unreadable
-from reasonry.reading.form import read_form
 from reasonry.reading.thinking import without_thinking
 
-RUNS: list[dict[str, Any]] = [
-    msgspec.json.decode(line)
-    for line in Path(__file__).with_name("minds.jsonl").read_text("utf-8").splitlines()
-]
+from . import lines_of, read_answer
 
-
-def read(*texts: str) -> tuple[ReasonedAnswer, str] | Unreadable:
-    return read_form([without_thinking(text) for text in texts], ReasonedAnswer)
+RUNS = lines_of("minds")
 
 
 @pytest.mark.parametrize("run", RUNS, ids=[f"{number}-{run['strategy']}" for number, run in enumerate(RUNS)])
 def test_a_run_ends_with_the_answer_its_mind_gave(run: dict[str, Any]) -> None:
     (*_, work) = (reply["text"] for reply in run["replies"])
-    first = read(work)
+    first = read_answer(work)
     if not isinstance(first, Unreadable):
         assert all(part in first[0].text for part in run["answer"])
     answer = "; ".join(run["answer"]) or "There is none."
-    second = read(work, f"<answer>{answer}</answer>")
+    second = read_answer(work, f"<answer>{answer}</answer>")
     assert not isinstance(second, Unreadable), second.reason
     assert second[0].text == answer
     assert second[0].reasoning == without_thinking(work).strip()
@@ -44,10 +35,10 @@ def test_a_run_ends_with_the_answer_its_mind_gave(run: dict[str, Any]) -> None:
 def test_an_essay_comes_back_word_for_word() -> None:
     (run,) = (run for run in RUNS if run["answer"] == ["Why Bridges Fail"])
     (reply,) = run["replies"]
-    asked = read(reply["text"])
+    asked = read_answer(reply["text"])
     assert isinstance(asked, Unreadable)
     assert asked.is_unmarked
-    found = read(reply["text"], f"<answer>{ALL}</answer>")
+    found = read_answer(reply["text"], f"<answer>{ALL}</answer>")
     assert not isinstance(found, Unreadable)
     assert found[0].text == reply["text"].strip()
     assert len(found[0].text.split()) == 1_886

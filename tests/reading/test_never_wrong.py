@@ -7,20 +7,12 @@ none where a person takes no answer from the reply.
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from reasonry.blocks.answers import ReasonedAnswer
 from reasonry.core.readings import Unreadable
-from reasonry.reading.form import read_form
-from reasonry.reading.thinking import without_thinking
 
-LINES: list[dict[str, Any]] = [
-    msgspec.json.decode(line)
-    for line in Path(__file__).with_name("never_wrong.jsonl").read_text("utf-8").splitlines()
-]
+from . import lines_of, read_answer
+
+LINES = lines_of("never_wrong")
 
 
 def letters(text: str) -> str:
@@ -32,7 +24,7 @@ def is_among(answer: str, answers: list[str]) -> bool:
 
 
 def test_a_natural_reply_is_read_right_or_asked_again() -> None:
-    read = [(line, read_form(without_thinking(line["reply"]), ReasonedAnswer)) for line in LINES]
+    read = [(line, read_answer(line["reply"])) for line in LINES]
     found = [(line, reading[0].text) for line, reading in read if not isinstance(reading, Unreadable)]
     assert {line["id"]: answer for line, answer in found if not is_among(answer, line["answers"])} == {}
     assert len(LINES) == 100
@@ -42,7 +34,6 @@ def test_a_natural_reply_is_read_right_or_asked_again() -> None:
 def test_asked_again_each_gives_the_answer_that_it_marks() -> None:
     for line in LINES:
         for answer in line["answers"][:1]:
-            texts = [without_thinking(line["reply"]), f"<answer>{answer}</answer>"]
-            reading = read_form(texts, ReasonedAnswer)
+            reading = read_answer(line["reply"], f"<answer>{answer}</answer>")
             assert not isinstance(reading, Unreadable), line["id"]
             assert letters(reading[0].text) == letters(answer), line["id"]
