@@ -98,18 +98,20 @@ def _closes(tag: re.Match[str]) -> bool:
 
 def _closing_place(tags: Sequence[re.Match[str]], place: int) -> int | None:
     """Return the index of the tag that closes the tag at `place`; a single closing tag closes all open tags."""
+    for end, depth in enumerate(_depths(tags, place), place):
+        if depth == 0:
+            return end
     closings = [end for end in range(place, len(tags)) if _closes(tags[end])]
-    ends = (end for end, depth in enumerate(_depths(tags[place:]), place) if depth == 0)
-    return next(ends, closings[0] if len(closings) == 1 else None)
+    return closings[0] if len(closings) == 1 else None
 
 
 def _find_unopened(tags: Sequence[re.Match[str]]) -> re.Match[str] | None:
     return next((tag for tag, depth in zip(tags, _depths(tags), strict=True) if depth < 0), None)
 
 
-def _depths(tags: Sequence[re.Match[str]]) -> Iterator[int]:
-    """Yield the number of open tags after each tag."""
-    return accumulate(-1 if _closes(tag) else 1 for tag in tags)
+def _depths(tags: Sequence[re.Match[str]], start: int = 0) -> Iterator[int]:
+    """Yield the number of open tags after each tag, from the tag at `start` on."""
+    return accumulate(-1 if _closes(tags[place]) else 1 for place in range(start, len(tags)))
 
 
 def _final_message(text: str) -> str:

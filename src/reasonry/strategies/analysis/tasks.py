@@ -196,8 +196,8 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
     reading = read_form(replies[-1], forms.ConversionReply)
     if isinstance(reading, Unreadable):
         return reading
-    given = reading[0].tool_input
-    arguments = arguments_for(card, given) if isinstance(given, str) else convert_types(card, given)
+    found = reading[0].tool_input
+    arguments = arguments_for(card, found) if isinstance(found, str) else convert_types(card, found)
     if isinstance(arguments, Unreadable):
         return arguments
     fault = next(faults(arguments, card.parameters, "tool_input"), None)
