@@ -83,10 +83,8 @@ def key_claims(thoughts: Sequence[QuotedThought], count: int) -> list[tuple[str,
     # On a branch that the last thought neither belongs to nor merges.
     own = {*thoughts[last].branches} if thoughts else set[str]()
     beside = [bool(own and each.branches) and own.isdisjoint(each.branches) for each in thoughts]
-    named = [
-        frozenset[str]() if is_beside else frozenset(_figures(each.text))
-        for each, is_beside in zip(thoughts, beside, strict=True)
-    ]
+    texts = ("" if is_beside else each.text for each, is_beside in zip(thoughts, beside, strict=True))
+    named = [frozenset(_figures(text)) for text in texts]
     # The figures that the thoughts after each one name.
     later = [*accumulate(named[:0:-1], frozenset.union, initial=frozenset[str]())][::-1]
     for place, thought in enumerate(thoughts):

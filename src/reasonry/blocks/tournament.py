@@ -189,10 +189,8 @@ class Tournament(Struct, frozen=True):
         """
         rivals, verdicts = self.contenders, self.verdicts
         if self.rules in _BRACKETS:
-            rivals, verdicts = (
-                [each for each in rivals if each.number in questions[0]],
-                self._votes(questions[0]),
-            )
+            rivals = [each for each in rivals if each.number in questions[0]]
+            verdicts = self._votes(questions[0])
         known = [*verdicts, *brought.values()]
         leader = next(iter(scores(rivals, known)))
         missing = [shown for place, shown in enumerate(questions) if place not in brought]

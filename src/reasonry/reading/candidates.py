@@ -101,11 +101,8 @@ def parse_scores(text: object, thoughts: Sequence[object]) -> tuple[dict[str, fl
         return {}, "none"
     named: list[tuple[str, str]] = []
     for number, thought in enumerate(thoughts, start=1):
-        parts = (
-            thought
-            if isinstance(thought, Mapping)
-            else {"content": thought if isinstance(thought, str) else ""}
-        )
+        content = thought if isinstance(thought, str) else ""
+        parts = thought if isinstance(thought, Mapping) else {"content": content}
         named.append((str(parts.get("id", f"t{number}")), str(parts.get("content", ""))))
     found = read_scores([text], named)
     return ({}, "none") if isinstance(found, Unreadable) else (found.scores, found.mode)

@@ -325,11 +325,8 @@ def _propose(s: State) -> State:
 
 def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
-    path, question = (
-        [each.text for each in s.log],
-        partial(_question, kind="finalize", task=FINALIZE, mark=MARKED),
-    )
-    return (yield from s.settle_answer(question, path, best=s.answer))
+    question = partial(_question, kind="finalize", task=FINALIZE, mark=MARKED)
+    return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
 
 def close(s: State) -> Move:

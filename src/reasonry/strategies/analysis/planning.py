@@ -137,11 +137,8 @@ def draft_plans(s: State) -> Body:
         s, answers = yield from s.ask(*thoughts, *(_plan_question(s, number) for number in numbers))
         asked, thoughts = asked + due, []
         failures = [answer for answer in answers if isinstance(answer, Failed)]
-        plans = [
-            Plan(plan_letter(number), answer.value.tasks)
-            for number, answer in zip(numbers, answers, strict=True)
-            if isinstance(answer, Reply)
-        ]
+        found = zip(map(plan_letter, numbers), answers, strict=True)
+        plans = [Plan(name, each.value.tasks) for name, each in found if isinstance(each, Reply)]
         for plan in plans:
             text, data = f"Plan {plan.name}:\n{plan.text}", {"node_id": plan_id(s.number, plan.name)}
             thoughts.append(Thought(text, branch=plan_branch(s, plan), data=data))

@@ -96,10 +96,8 @@ def _unread(s: State, replies: Sequence[Reply | Failed]) -> list[str]:
     """Return the codes of unreadable proposals, and of proposals without a score."""
     lost = [reply for reply in replies if isinstance(reply, Failed) and reply.code == UNREADABLE]
     partial = [reply for reply in replies if any(each.score is None for each in _proposals_in(reply))]
-    return [
-        *["thoughts_parse_failed"] * len(lost),
-        *["scores_parse_failed"] * (len(partial) if s.options.proposes_scores else 0),
-    ]
+    without = len(partial) if s.options.proposes_scores else 0
+    return ["thoughts_parse_failed"] * len(lost) + ["scores_parse_failed"] * without
 
 
 def _new_children(
@@ -126,10 +124,8 @@ def _proposals_in(reply: Reply | Failed) -> list[ScoredThought]:
 
 def evaluate(s: State) -> Body:
     """V_t = V(p, S'_t). Refuted thoughts are pruned, a proved thought ends the search, and the rest are valued."""
-    claims = [
-        Verify(s.problem, (*s.texts(child.parent or ROOT), child.content), about=child.id)
-        for child in (s.fresh if s.options.verify else ())
-    ]
+    new = ((child, s.texts(child.parent or ROOT)) for child in (s.fresh if s.options.verify else ()))
+    claims = [Verify(s.problem, (*path, child.content), about=child.id) for child, path in new]
     verdicts = (yield request(s, *claims, give_failures=True)) if claims else ()
     s = _note_verdicts(s, verdicts)
     if s.proved:

@@ -28,15 +28,10 @@ def conclude(state: State) -> Conclusion:
         answer = state.chosen.content
     rival = next((each for each in state.candidates if each.id not in path and each.score), None)
     second = f"; second: {quote(rival.content, 60, before='')} ({rival.score:.2f})" if rival else ""
-    conclusion = Conclusion(
-        # The root has no text, which is no answer.
-        answer or None,
-        state.reason or "unfinished",
-        _detail(state),
-        _document(state),
-        certainty=certainty,
-    )
-    return conclusion.because(_detail(state) + second, *path)
+    reason, detail = state.reason or "unfinished", _detail(state)
+    # The root has no text, which is no answer.
+    end = Conclusion(answer or None, reason, detail, _document(state), certainty=certainty)
+    return end.because(detail + second, *path)
 
 
 def _detail(state: State) -> str:
