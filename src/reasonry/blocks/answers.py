@@ -177,11 +177,6 @@ def quotation(answer: str) -> str:
     return f'"{answer}"' if is_line else f"\n<<<\n{answer}\n>>>\n"
 
 
-def claim(problem: str, thoughts: Iterable[str], answer: str) -> Verify:
-    """Build the `Verify` effect for an answer."""
-    return Verify(problem, (*thoughts, answer), final=True)
-
-
 class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The state of a strategy that settles on an answer. Subclasses add their options and their own state."""
 
@@ -321,7 +316,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         """
         if not self.options.verify or self.final.verification == "proved":
             return self, thoughts
-        effect = claim(self.problem, path, short or self.final.text or "")
+        effect = Verify(self.problem, (*path, short or self.final.text or ""), final=True)
         (verdict,) = yield request(self, *thoughts, effect, give_failures=give_failures)
         return replace(self, final=self.final.apply_verdict(verdict)), ()
 

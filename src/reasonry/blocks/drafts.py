@@ -14,13 +14,13 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..core.bodies import Body, Conclusion, Move, Request, Thought, fail, go, request
-from ..core.effects import RunStrategy
+from ..core.effects import RunStrategy, Verify
 from ..core.events import STOPPED, Delivered, Failed, Finished
 from ..core.problem import IMPROVE, with_quoted
 from ..core.strategy import Field, Stage
 from ..reading.vote import tally, tidy
 from ..text import cut, first_words
-from .answers import FinalAnswer, claim
+from .answers import FinalAnswer
 from .programs import code_in, code_key
 
 SHOWN_CHARS: Final = 12_000
@@ -178,7 +178,7 @@ class DraftState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         written = [draft for draft in self.drafts if draft.is_candidate or draft.checked]
         groups = [[written[at] for at in vote.voters] for vote in tally(_voices(written))]
         new = [group[0] for group in groups if not any(draft.checked for draft in group)]
-        claims = [claim(self.problem, draft.steps, draft.answer) for draft in new]
+        claims = [Verify(self.problem, (*draft.steps, draft.answer), final=True) for draft in new]
         verdicts = yield request(self, *claims, give_failures=True)
         ruled = {draft.number: _rule_on(draft, each) for draft, each in zip(new, verdicts, strict=True)}
         for group in groups:

@@ -184,7 +184,6 @@ class Tournament(Struct, frozen=True):
         """Whether no missing verdict can change the leader.
 
         Args:
-            questions: The questions of this round.
             brought: The verdicts so far, by the position of their question.
         """
         rivals, verdicts = self.contenders, self.verdicts

@@ -86,7 +86,6 @@ class Taking:
     """Builds terms from a pool of terms, each used once.
 
     Args:
-        pool: The available terms.
         reuse: Whether a part such as `(10 - 4)` may use the 6 in the pool that came from it.
     """
 

@@ -279,6 +279,7 @@ _EXAMPLE = {
     "planning": [_WORKED_OFF, {"description": "Conclusion", "status": DONE, "result": "42"}],
     "next_thought_needed": False,
 }
+_THOUGHT: dict[str, Any] = {"reply": PlannedThought, "example": _EXAMPLE, "read": read_thought}
 
 PLANNED_THINKING: Strategy[State, Options] = Strategy(
     name="planned_thinking",
@@ -304,9 +305,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             fields=(Field("planning", _PLANNING, check=broken_rules),),
             repeats=True,
             body=think,
-            reply=PlannedThought,
-            example=_EXAMPLE,
-            read=read_thought,
+            **_THOUGHT,
         ),
         Stage(
             "conclude",
@@ -316,9 +315,7 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             "stay here with the plan put right, and conclude anew.",
             fields=(Field("planning", _PLANNING, required=False, check=broken_rules),),
             body=conclude,
-            reply=PlannedThought,
-            example=_EXAMPLE,
-            read=read_thought,
+            **_THOUGHT,
         ),
         final_response(),
     ),
