@@ -538,6 +538,8 @@ def _conclude_claims(state: State) -> Conclusion:
     return end.because(why, f"claim-{state.claims.index(first) + 1}")
 
 
+_ATTACKING: dict[str, Any] = {"reply": Attack, "read": read_attack, "max_output_tokens": SHORT_REPLY}
+
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
     version=2,
@@ -588,9 +590,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             guidance="Compute it again, look for a counterexample, for a step that does not follow, and for what is "
             "missing. Quote the place that decides.",
             body=attack,
-            reply=Attack,
-            read=read_attack,
-            max_output_tokens=SHORT_REPLY,
+            **_ATTACKING,
             example={
                 "quote": "count(*) on the five hot tables, 20 s",
                 "reason": "A count reads the whole table; at 100 GB that takes minutes.",
@@ -623,9 +623,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Have fresh readers try to refute a proof, blind to one another.",
             guidance="See the proof alone. Four of five readers confirm it, two refute it; stay for the next proof.",
             body=attack_proof,
-            reply=Attack,
-            read=read_attack,
-            max_output_tokens=SHORT_REPLY,
+            **_ATTACKING,
             example={"quote": "so n is even", "reason": "n = 3 is a counterexample.", "verdict": "fails"},
         ),
         Stage(
