@@ -14,7 +14,7 @@ from reasonry.core.effects import Ask
 from reasonry.core.events import NOTHING, Usage
 from reasonry.engine.budget_guard import LOOK_EVERY_MS, Allowance, BudgetExhausted, Pause
 from reasonry.engine.ports import Question
-from reasonry.records import DAY_MS
+from reasonry.records import DAY_MS, UsageTotal
 
 pytestmark = pytest.mark.anyio
 
@@ -25,12 +25,12 @@ class World:
     now_ms = 5 * DAY_MS
     recorded = 0.0
 
-    async def spent_since(self, at_ms: int) -> float:
+    async def usage_since(self, at_ms: int) -> UsageTotal:
         assert at_ms == self.now_ms // DAY_MS * DAY_MS
-        return self.recorded
+        return UsageTotal(usd=self.recorded)
 
     def allowance(self, usd: float) -> Allowance:
-        return Allowance(usd, lambda: self.now_ms, self.spent_since)
+        return Allowance(usd, self.usage_since, lambda: self.now_ms)
 
 
 async def pause(waiting: Awaitable[bool]) -> bool:

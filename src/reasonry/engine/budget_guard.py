@@ -63,18 +63,15 @@ def limits_calls(budget: Budget) -> bool:
     return (budget.calls, budget.tokens, budget.usd) != (None, None, None)
 
 
-def node_count(run: Run) -> int:
-    """Return the number of nodes in the tree of a run."""
-    return run.strategy.conclude(run.snapshot.state).document.get("tree", {}).get("node_count", 0)
-
-
 def limit_reached(run: Run) -> Refusal | None:
     """Return the limit on thoughts or nodes that a run has reached, if any."""
     budget = run.budget
     if budget.thoughts is not None and run.counts.thoughts >= budget.thoughts:
         return Refusal("max_thoughts", f"reached the limit of {budget.thoughts} thoughts")
-    if budget.nodes is not None and node_count(run) >= budget.nodes:
-        return Refusal("max_nodes", f"reached the limit of {budget.nodes} nodes")
+    if budget.nodes is not None:
+        tree = run.strategy.conclude(run.snapshot.state).document.get("tree", {})
+        if tree.get("node_count", 0) >= budget.nodes:
+            return Refusal("max_nodes", f"reached the limit of {budget.nodes} nodes")
     return None
 
 
@@ -151,11 +148,7 @@ class BudgetGuard:
             await pause(self.changed.wait())
 
     def with_room(self, question: Question, reserved: Usage, samples: int) -> Question:
-        """Return a question whose replies are limited to the tokens that the budget leaves after the prompt.
-
-        Args:
-            reserved: The reserved estimate of the question.
-        """
+        """Return a question whose replies are limited to the tokens that the budget leaves after the prompt."""
         wanted = question.ask.max_output_tokens
         room = self._room(question, samples, UNMEASURED, reserved.tokens)
         if wanted is None or wanted <= room:
@@ -201,15 +194,18 @@ class Allowance(BudgetGuard):
     """Guards the dollars of one owner's day in this process.
 
     Args:
-        now_ms: Reads the clock: milliseconds since 1970, UTC.
-        spent_since: Reads from the store the dollars that the owner's runs have spent since an instant.
+        usage_since: Reads from the store the usage of the owner's runs since an instant.
+        clock_ms: Milliseconds since 1970, UTC.
     """
 
     def __init__(
-        self, usd: float, now_ms: Callable[[], int], spent_since: Callable[[int], Awaitable[float]]
+        self,
+        usd: float,
+        usage_since: Callable[[int], Awaitable[UsageTotal]],
+        clock_ms: Callable[[], int] = now_ms,
     ) -> None:
         super().__init__(Ledger(Budget(usd=usd)))
-        self._now_ms, self._spent_since = now_ms, spent_since
+        self._usage_since, self._clock_ms = usage_since, clock_ms
         self._day, self._looked_at_ms = 0, 0
 
     async def catch_up(self) -> None:
@@ -218,7 +214,7 @@ class Allowance(BudgetGuard):
         Raises:
             StoreError: The first reading of the store fails.
         """
-        now_ms = self._now_ms()
+        now_ms = self._clock_ms()
         if now_ms // DAY_MS > self._day:
             self._day, self._looked_at_ms = now_ms // DAY_MS, 0
             self.ledger = replace(self.ledger, spent=NOTHING)
@@ -226,13 +222,13 @@ class Allowance(BudgetGuard):
             return
         is_first, self._looked_at_ms = not self._looked_at_ms, now_ms
         try:
-            recorded = await self._spent_since(self._day * DAY_MS)
+            recorded = await self._usage_since(self._day * DAY_MS)
         except StoreError:
             if is_first:
                 self._looked_at_ms = 0
                 raise
         else:
-            usd = max(self.ledger.spent.usd or 0.0, recorded)
+            usd = max(self.ledger.spent.usd or 0.0, recorded.usd)
             self.ledger = replace(self.ledger, spent=replace(self.ledger.spent, usd=usd))
 
     def refusal(self) -> Refusal | None:
@@ -244,31 +240,3 @@ class Allowance(BudgetGuard):
         """See `BudgetGuard`."""
         detail = refusal.detail.replace("US dollars", "US dollars a day")
         return replace(refusal, reason=ALLOWANCE_SPENT, detail=detail)
-
-
-class Allowances:
-    """The allowances of the owners whose runs this process accepts or drives.
-
-    Args:
-        usd_a_day: Returns the daily limit of an owner. None for no limit.
-    """
-
-    def __init__(self, usd_a_day: Callable[[str], float | None]) -> None:
-        self._usd_a_day = usd_a_day
-        self._known: dict[str, Allowance] = {}
-
-    async def today(
-        self, owner: str, usage_since: Callable[[int, str], Awaitable[UsageTotal]]
-    ) -> Allowance | None:
-        """Read the store and return an owner's allowance; None for an owner without a limit."""
-        usd = self._usd_a_day(owner)
-        if usd is None:
-            return None
-        if owner not in self._known:
-
-            async def spent_since(at_ms: int) -> float:
-                return (await usage_since(at_ms, owner)).usd or 0.0
-
-            self._known[owner] = Allowance(usd, now_ms, spent_since)
-        await self._known[owner].catch_up()
-        return self._known[owner]

@@ -77,8 +77,8 @@ class Sent(Struct, frozen=True):
     spent: Sequence[Usage]
 
 
-Draw = Callable[[int], Awaitable[Sequence[Answered] | Failed]]
-"""Requests a number of samples of a question, and returns that number or fewer."""
+Drawn = Sequence[Answered | Failed]
+"""The answers to one request, at most as many as the samples asked for, or its failure alone."""
 
 
 class Halted(Exception):
@@ -204,13 +204,11 @@ class Calls:
         """Draw a sample; the samples of one question go out as one request, if the model supports that."""
         draw = functools.partial(self._warm_cache, model, question)
         if not takes_samples(model):
-            return _first(await draw(1))
+            return (await draw(1))[0]
         key = model.name, msgspec.json.encode(replace(question.ask, sample=0, about=""))
         return await self._batch.ask(key, model, draw)
 
-    async def _warm_cache(
-        self, model: Model, question: Question, samples: int
-    ) -> Sequence[Answered] | Failed:
+    async def _warm_cache(self, model: Model, question: Question, samples: int) -> Drawn:
         """Send the first call of a fan-out alone; the others then find their common prefix in the provider's cache."""
         head = question.prompt[:WARM_PREFIX_CHARS]
         wanted = self.policy.cache_warmup
@@ -228,7 +226,7 @@ class Calls:
         finally:
             warming.set()
 
-    async def _retry(self, model: Model, question: Question, samples: int) -> Sequence[Answered] | Failed:
+    async def _retry(self, model: Model, question: Question, samples: int) -> Drawn:
         """Retry a request that may succeed later, after a pause; return `Failed` for a request that is lost."""
         attempt, forms, tried, lost = 1, 0, list[str](), NOTHING
         gate, until_s = gate_of(model.name), None
@@ -258,7 +256,7 @@ class Calls:
             is_limited = is_rate_limit(came)
             degraded = bool(came.details.get("degraded")) and forms < MAX_FALLBACKS
             if not (is_limited or (came.retryable and (degraded or attempt < self.policy.max_attempts))):
-                return Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))
+                return [Failed(came.code, came.message, self.at_ms(), lost, tried=tuple(tried))]
             tried.append(f"{came.code}: {came.message}"[:MAX_TRIED_CHARS])
             if is_limited:
                 continue
@@ -324,7 +322,11 @@ class Calls:
                 async with AsyncExitStack() as held:
                     counted = await self._wait_for_rate(model, question, estimates[0].tokens, held)
                     check_gate()
-                    before, began = await self._write_down(question.id), time.monotonic()
+                    before = self.in_flight.get(question.id, NOTHING)
+                    self.halt.check()
+                    if self._writes_down:
+                        await self.intend(question.id, False)
+                    self.in_flight[question.id], began = before + Usage(), time.monotonic()
                     sent = await self._request(model, question, samples)
                     self.slowest_s = max(self.slowest_s, time.monotonic() - began)
                 spent = sent.spent
@@ -354,15 +356,6 @@ class Calls:
             place = rates.shared(provider, self.policy.call_timeout_s, pausing)
             await self.halt.cut_short(held.enter_async_context(place))
         return counted
-
-    async def _write_down(self, effect_id: str) -> Usage:
-        """Note a request, durably where a limit must survive a crash; return the effect's usage so far."""
-        before = self.in_flight.get(effect_id, NOTHING)
-        self.halt.check()
-        if self._writes_down:
-            await self.intend(effect_id, False)
-        self.in_flight[effect_id] = before + Usage()
-        return before
 
     # -- the request
 
@@ -473,7 +466,7 @@ class Calls:
 
     @property
     def _writes_down(self) -> bool:
-        """Whether calls are recorded before they go out."""
+        """Whether calls are recorded before they go out, since a limit must survive a crash."""
         return limits_calls(self.guard.ledger.budget) or self.allowance is not None
 
     @property
@@ -536,9 +529,12 @@ class Batch:
     """Merges the questions of one turn of the event loop into a request; the tasks of a round start in one turn."""
 
     def __init__(self) -> None:
-        self._open: dict[object, list[asyncio.Future[Answered | bool]]] = {}
+        self._open: dict[object, list[asyncio.Future[Answered | Failed | bool]]] = {}
+        """The waiting callers of each question: each gets an answer, or the news whether the request had one."""
 
-    async def ask(self, key: object, model: Model, draw: Draw) -> Answered | Failed:
+    async def ask(
+        self, key: object, model: Model, draw: Callable[[int], Awaitable[Drawn]]
+    ) -> Answered | Failed:
         """Return one sample; questions with equal keys differ only in their sample.
 
         The first caller sends a request for all callers of the same turn. Callers that get no answer share the next
@@ -551,9 +547,9 @@ class Batch:
             if isinstance(answer, Answered):
                 return answer
             if not (answer and takes_samples(model)):
-                return _first(await draw(1))
+                return (await draw(1))[0]
         waiting = self._open[key] = []
-        answers: Sequence[Answered] | Failed = ()
+        answers: Drawn = list[Answered | Failed]()
         try:
             try:
                 await asyncio.sleep(0)
@@ -561,26 +557,11 @@ class Batch:
                 del self._open[key]
             answers = await draw(1 + len(waiting))
         finally:
-            _hand_out(answers, waiting)
+            answered = bool(answers) and isinstance(answers[0], Answered)
+            for number, mine in enumerate(waiting, 1):
+                if not mine.done():
+                    mine.set_result(answers[number] if number < len(answers) else answered)
         if waiting:
             # All callers continue in the next turn, so that the answers of one request are written down together.
             await asyncio.sleep(0)
-        return _first(answers)
-
-
-def _hand_out(
-    answers: Sequence[Answered] | Failed, waiting: Sequence[asyncio.Future[Answered | bool]]
-) -> None:
-    """Give each waiting caller one of the later answers, or else the news whether the request had an answer.
-
-    Plain futures make all callers continue in one turn.
-    """
-    others = () if isinstance(answers, Failed) else answers[1:]
-    answered = not isinstance(answers, Failed) and bool(answers)
-    for number, mine in enumerate(waiting):
-        if not mine.done():
-            mine.set_result(others[number] if number < len(others) else answered)
-
-
-def _first(answers: Sequence[Answered] | Failed) -> Answered | Failed:
-    return answers if isinstance(answers, Failed) else answers[0]
+        return answers[0]

@@ -23,7 +23,7 @@ from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
 from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
-from ..engine.budget_guard import Allowance, Allowances
+from ..engine.budget_guard import Allowance
 from ..engine.control import Control
 from ..engine.drive import OpenRun
 from ..engine.engine import BY_USER, Accepted
@@ -108,7 +108,7 @@ class Supervisor:
     ) -> None:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
         self.has_job = asyncio.Event()
-        self._queued, self._allowances = queued, Allowances(usd_a_day)
+        self._queued, self._allowance_of = queued, partial(_allowance_of, {}, usd_a_day)
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
@@ -159,7 +159,7 @@ class Supervisor:
         """
         try:
             with self._room(job):
-                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
+                allowance = await self._allowance_of(app)
                 if allowance is not None:
                     check_priced("max_usd_a_day", performers.models, performers.prices)
                     if refusal := allowance.refusal():
@@ -211,7 +211,7 @@ class Supervisor:
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
+                allowance = await self._allowance_of(app)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
                 if job is None and opened.run.snapshot.status == "active":
@@ -246,7 +246,7 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                allowance = await self._allowances.today(_owner_of(app), app.store.usage_since)
+                allowance = await self._allowance_of(app)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._news.tell()
@@ -476,6 +476,15 @@ class Supervisor:
         return await app.engine.result(run_id)
 
 
-def _owner_of(app: App) -> str:
-    """Return the owner of an app. Empty for the operator, who sees all runs."""
-    return getattr(app.store, "owner", "")
+async def _allowance_of(
+    known: dict[str, Allowance], usd_a_day: Callable[[str], float | None], app: App
+) -> Allowance | None:
+    """Return the allowance of an app's owner after a look at the store; None for no daily limit."""
+    owner = getattr(app.store, "owner", "")
+    usd = usd_a_day(owner)
+    if usd is None:
+        return None
+    if owner not in known:
+        known[owner] = Allowance(usd, partial(app.store.usage_since, owner=owner))
+    await known[owner].catch_up()
+    return known[owner]
