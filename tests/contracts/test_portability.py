@@ -133,13 +133,8 @@ def test_the_command_line_works_over_a_sqlite_store(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "store.db"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    done = subprocess.run(
-        [sys.executable, "-c", COMMANDS, PUZZLE],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", COMMANDS, PUZZLE]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["solved"]["answer"] == told["shown"]["answer"] == ANSWER
@@ -180,31 +175,15 @@ def test_ctrl_c_cancels_a_driven_run_cleanly(tmp_path: Path, monkeypatch: pytest
         document = json.loads(out)
         assert (document["status"], document["termination"]["reason"]) == ("cancelled", "cancelled")
         server.reset(latency_ms=0)
-        done = subprocess.run(
-            without_posix("reasonry", "runs", "resume", document["run_id"], "--json"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = without_posix("reasonry", "runs", "resume", document["run_id"], "--json")
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["answer"] == ANSWER
 
 
 def test_what_an_output_cannot_write_is_escaped(tmp_path: Path) -> None:
+    words = "reasonry think 日本 --number 1 --total 2 --next --strategy linear"
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "reasonry",
-            "think",
-            "日本",
-            "--number",
-            "1",
-            "--total",
-            "2",
-            "--next",
-            "--strategy",
-            "linear",
-        ],
+        [sys.executable, "-m", *words.split()],
         env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "REASONRY_STORE": str(tmp_path / "store.db")},
         capture_output=True,
         check=False,

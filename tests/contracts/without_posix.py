@@ -14,22 +14,10 @@ import signal
 import sys
 from typing import Any
 
-MODULES = frozenset(
-    {
-        "crypt",
-        "fcntl",
-        "grp",
-        "nis",
-        "posixshmem",
-        "pty",
-        "pwd",
-        "resource",
-        "spwd",
-        "syslog",
-        "termios",
-        "tty",
-    }
-)
+MODULES = {
+    *("crypt", "fcntl", "grp", "nis", "posixshmem", "pty", "pwd", "resource", "spwd", "syslog", "termios"),
+    *("tty"),
+}
 NAMES: dict[Any, tuple[str, ...]] = {
     select: ("poll", "epoll"),
     signal: ("SIGKILL", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCHLD", "alarm", "pthread_kill"),

@@ -55,29 +55,19 @@ def test_what_a_newer_version_wrote_is_refused_as_newer() -> None:
     assert "update" in error.value.message
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        b"",
-        b"{}",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b'{"schema": 1, "body": 3}',
-        data(body={"state": {"options": 7}}),
-        data(body={"strategy": "no_such_strategy"}),
-        data(body={"pending": [{"id": 1}]}),
-    ],
-    ids=[
-        "empty",
-        "no envelope",
-        "no text",
-        "nested",
-        "no snapshot",
-        "foreign state",
-        "unknown strategy",
-        "no effect",
-    ],
-)
+BROKEN = {
+    "empty": b"",
+    "no envelope": b"{}",
+    "no text": b"\xff\xfe",
+    "nested": b"[" * 100_000,
+    "no snapshot": b'{"schema": 1, "body": 3}',
+    "foreign state": data(body={"state": {"options": 7}}),
+    "unknown strategy": data(body={"strategy": "no_such_strategy"}),
+    "no effect": data(body={"pending": [{"id": 1}]}),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=[*BROKEN])
 def test_what_is_no_snapshot_is_refused_as_corrupt(broken: bytes) -> None:
     with pytest.raises(StoreError) as error:
         load_snapshot(broken, STRATEGIES)

@@ -35,6 +35,10 @@ from .playing import by
 from .running import order_of, take_over, trace_of
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
+UNLIKE = {
+    *("usage", "duration_ms", "events", "model", "crew", "run_id", "session_id", "created_at_ms", "origins"),
+}
+"""Members of a trace that differ from run to run, or with who performs it."""
 
 
 class WorldModel:
@@ -184,38 +188,9 @@ async def record(engine: Engine, run_id: str) -> dict[str, Any]:
     trace = await trace_of(engine, run_id)
     trace["questions"].sort(key=lambda question: numbers_of(question["id"]))
     trace["thoughts"] = in_order_of_lines(trace["thoughts"])
-    same = (
-        "status",
-        "answer",
-        "termination",
-        "rounds",
-        "path",
-        "questions",
-        "thoughts",
-        "best",
-        "candidates",
-        "tree",
-    )
-    left = at_any_pace({name: trace[name] for name in same})
     wanted = {effect["id"]: {**effect, "at_ms": None} for effect in trace["effects"]}
-    known = {
-        *same,
-        "usage",
-        "duration_ms",
-        "events",
-        "model",
-        "crew",
-        "run_id",
-        "session_id",
-        "created_at_ms",
-        "effects",
-        "origins",
-    }
-    return (
-        left
-        | {"effects": wanted, "cut": await _cut_off(engine, run_id, trace)}
-        | {"details": {key: value for key, value in trace.items() if key not in known}}
-    )
+    whole = trace | {"effects": wanted, "cut": await _cut_off(engine, run_id, trace)}
+    return at_any_pace({name: part for name, part in whole.items() if name not in UNLIKE})
 
 
 def numbers_of(effect_id: str) -> list[int]:

@@ -17,7 +17,6 @@ from reasonry.engine.budget_guard import LEAST_ROOM, BudgetExhausted
 from reasonry.engine.calls import Calls
 from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.journal import ParticipantNames
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import Question
@@ -95,13 +94,6 @@ async def test_runs_inside_the_run_draw_samples_of_an_equal_question_from_one_re
     assert (model.sizes, [one.usage.calls for one in answers]) == ([3], [1, 0, 0])
 
 
-async def test_equal_samples_are_still_one() -> None:
-    model = Sampler()
-    answers = await draw(calls(model), *samples(2), *samples(2))
-    assert model.sizes == [2]
-    assert sum(one.usage.calls for one in answers) == 1
-
-
 async def test_a_single_question_waits_one_turn_of_the_loop_at_most() -> None:
     model = Sampler()
     task = asyncio.create_task(calls(model).ask(Pending("e1", "stage", Ask("?"), 1), Ask("?")))
@@ -111,22 +103,48 @@ async def test_a_single_question_waits_one_turn_of_the_loop_at_most() -> None:
     await task
 
 
-async def test_what_is_missing_is_asked_for_together_once_more() -> None:
-    model = Sampler(gives=2)
-    answers = await draw(calls(model), *samples(5))
-    assert model.sizes == [5, 3, 1]
-    assert sum(one.usage.calls for one in answers) == model.calls == 3
+class Learning(Sampler):
+    """Is found to give one answer at a time."""
+
+    async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+        self.takes_n = False
+        return (await super().answer_many(question, samples))[:1]
 
 
-async def test_a_model_found_to_give_one_at_a_time_is_asked_for_the_rest_side_by_side() -> None:
-    class Learning(Sampler):
-        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-            self.takes_n = False
-            return (await super().answer_many(question, samples))[:1]
+class Mute(Sampler):
+    """Gives no answer at all to a request for several, which is a failed attempt."""
 
-    model = Learning(latency_s=0.01)
-    await draw(calls(model), *samples(5))
-    assert (model.sizes, model.most_in_flight) == ([5, 1, 1, 1, 1], 4)
+    async def answer_many(self, question: Question, samples: int) -> list[Answered]:
+        await super().answer_many(question, samples)
+        return []
+
+
+def failing(error: ModelError) -> Sampler:
+    return Sampler(fault={1: error}.get)
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "sizes", "failed"),
+    [
+        (Sampler(), [*samples(2), *samples(2)], [2], 0),
+        (Sampler(gives=2), samples(5), [5, 3, 1], 0),
+        (Learning(latency_s=0.01), samples(5), [5, 1, 1, 1, 1], 0),
+        (Sampler(takes_n=False, latency_s=0.01), samples(4), [1] * 4, 0),
+        (failing(ModelError("busy", retryable=True)), samples(3), [3, 3], 0),
+        (failing(ModelError("no", code="provider_error")), samples(3), [3, 1, 1], 1),
+        (Mute(), samples(2), [2, 2, 1], 1),
+    ],
+    ids=["equal", "missing", "learning", "single", "again", "for good", "mute"],
+)
+async def test_what_a_request_does_not_bring_is_asked_for_again_and_each_request_counts_once(
+    model: Sampler, asked: list[Ask], sizes: list[int], failed: int
+) -> None:
+    answers = await draw(calls(model), *asked)
+    assert model.sizes == sizes
+    assert [type(one) for one in answers] == [Failed] * failed + [Answered] * (len(asked) - failed)
+    assert sum(one.usage.calls for one in answers) == model.calls == len(sizes)
+    # Single questions go out side by side.
+    assert model.most_in_flight == max(1, sizes.count(1))
 
 
 @pytest.mark.parametrize("budget", [Budget(tokens=10**9), Budget(usd=10**6)])
@@ -137,39 +155,6 @@ async def test_under_a_limit_the_first_sample_is_the_measure_and_the_others_shar
     model = Sampler(usage=Usage(input_tokens=10, output_tokens=5, usd=usd))
     await draw(calls(model, budget), *samples(6))
     assert model.sizes == [1, 5]
-
-
-async def test_a_model_that_does_not_take_several_gets_single_questions() -> None:
-    model = Sampler(takes_n=False, latency_s=0.01)
-    await draw(calls(model), *samples(4))
-    assert (model.sizes, model.most_in_flight) == ([1] * 4, 4)
-
-
-async def test_a_request_that_fails_is_made_again_and_counted() -> None:
-    model = Sampler(fault={1: ModelError("busy", retryable=True)}.get)
-    answers = await draw(calls(model), *samples(3))
-    assert model.sizes == [3, 3]
-    assert [one.usage.calls for one in answers] == [2, 0, 0]
-
-
-async def test_a_request_that_fails_for_good_fails_one_sample_and_the_others_try_alone() -> None:
-    model = Sampler(fault={1: ModelError("no", code="provider_error")}.get)
-    answers = await draw(calls(model), *samples(3))
-    assert model.sizes == [3, 1, 1]
-    assert [type(one) for one in answers] == [Failed, Answered, Answered]
-    assert sum(one.usage.calls for one in answers) == model.calls
-
-
-async def test_no_answer_at_all_is_a_failed_attempt() -> None:
-    class Mute(Sampler):
-        async def answer_many(self, question: Question, samples: int) -> list[Answered]:
-            self.sizes.append(samples)
-            return []
-
-    model = Mute()
-    answers = await draw(calls(model), *samples(2))
-    assert model.sizes == [2, 2, 1]
-    assert [type(one) for one in answers] == [Failed, Answered]
 
 
 async def test_a_limit_of_calls_is_hard_and_a_request_is_one_call() -> None:
@@ -195,15 +180,11 @@ async def test_a_limit_of_tokens_is_passed_by_one_sample_at_most(limit: int) -> 
 async def test_cutting_off_a_round_leaves_one_call_in_flight() -> None:
     model = Sampler(latency_s=60)
     desk = calls(model)
-    tasks = [
-        asyncio.create_task(desk.ask(Pending(f"e{n}", "stage", one, 1), one))
-        for n, one in enumerate(samples(4))
-    ]
+    asking = asyncio.create_task(draw(desk, *samples(4)))
     await asyncio.sleep(0.01)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert all(task.cancelled() for task in tasks)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert asking.cancelled()
     in_flight = sum(desk.in_flight.values(), NOTHING)
     assert (model.sizes, in_flight.calls, desk.guard.ledger.spent.calls) == ([4], 1, 1)
 
@@ -215,13 +196,7 @@ async def run_with(
     model: CountingModel, budget: Budget, policy: Policy | None = None
 ) -> tuple[Any, Any, Any]:
     engine = Engine(MemoryStore(), STRATEGIES, policy)
-    order = order_of(
-        LOOP,
-        "p",
-        Loops(steps=3, width=6),
-        budget=budget,
-        participants=ParticipantNames("counting"),
-    )
+    order = order_of(LOOP, "p", Loops(steps=3, width=6), budget=budget)
     run_id = await accept(engine, order)
     result = await drive(engine, run_id, Performers(model))
     return result, await trace_of(engine, run_id), await engine.replay(run_id)

@@ -166,22 +166,9 @@ async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended
 async def test_procrastinates_own_command_sees_the_queue(postgres_url: str) -> None:
     async with App(postgres_url, environ={}) as app:
         await accept(app, "offline", 2)
-    command = [
-        sys.executable,
-        "-m",
-        "procrastinate",
-        "--app",
-        "reasonry.queues.shell.app",
-        "shell",
-        "list_queues",
-    ]
-    done = await asyncio.to_thread(
-        subprocess.run,
-        command,
-        env={**os.environ, "REASONRY_STORE": postgres_url},
-        capture_output=True,
-        text=True,
-    )
+    words = "procrastinate --app reasonry.queues.shell.app shell list_queues"
+    command, environ = [sys.executable, "-m", *words.split()], {**os.environ, "REASONRY_STORE": postgres_url}
+    done = await asyncio.to_thread(subprocess.run, command, env=environ, capture_output=True, text=True)
     assert "default: 2 jobs" in done.stdout, done
 
 

@@ -41,17 +41,8 @@ def test_a_file_is_solved_once_however_often_it_is_submitted(
     file, store = folder / "problems.jsonl", str(folder / "runs.db")
     file.write_text("\n".join(json.dumps(line) for line in LINES), encoding="utf-8")
     found = list[list[str]]()
-    command = [
-        "submit",
-        str(file),
-        "--store",
-        store,
-        "--model",
-        "offline",
-        "--strategy",
-        "tree_of_thoughts",
-        "--json",
-    ]
+    command = ["submit", str(file), "--store", store, "--json"]
+    command += ["--model", "offline", "--strategy", "tree_of_thoughts"]
     # The command drives them itself at first, and then there is nothing left to drive.
     for name, who in (
         ("first.jsonl", "this command drives the runs itself"),

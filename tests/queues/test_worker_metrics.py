@@ -28,9 +28,11 @@ from .working import accept, until_ended, worker_process, working
 
 pytestmark = pytest.mark.anyio
 
+WORKER = [sys.executable, "-m", "reasonry", "worker"]
+
 
 async def test_a_worker_serves_its_metrics(postgres_url: str) -> None:
-    command = [sys.executable, "-m", "reasonry", "worker", "--store", postgres_url, "--metrics-port", "0"]
+    command = [*WORKER, "--store", postgres_url, "--metrics-port", "0"]
     async with App(postgres_url, environ={}) as app:
         (run_id,) = await accept(app, "offline", 1)
         with ForkedProcess(
@@ -79,16 +81,7 @@ async def test_the_list_of_workers_says_which_runs_each_drives(
                 (worker,) = await postgres_store(app.store).workers()
                 assert worker.process.startswith(f"{process.pid}@")
                 assert worker.runs == [run_id]
-                command = [
-                    sys.executable,
-                    "-m",
-                    "reasonry",
-                    "worker",
-                    "--list",
-                    "--json",
-                    "--store",
-                    postgres_url,
-                ]
+                command = [*WORKER, "--list", "--json", "--store", postgres_url]
                 listed = await asyncio.to_thread(subprocess.run, command, capture_output=True, check=True)
                 assert json.loads(listed.stdout)["workers"][0]["runs"] == [run_id]
 
