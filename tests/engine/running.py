@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from msgspec import to_builtins
@@ -14,10 +16,12 @@ from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.strategy import Strategy
 from reasonry.engine.coach import Coach
+from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
 from reasonry.engine.journal import CALLER, Begun, ParticipantNames
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers
+from reasonry.engine.ports import Model
 from reasonry.engine.result import Result
 
 
@@ -68,6 +72,16 @@ async def drive(
     """Perform a run until it ends."""
     async with engine.open(run_id) as opened:
         return await opened.drive(performers, observer)
+
+
+@asynccontextmanager
+async def driven(
+    engine: Engine, run_id: str, model: Model
+) -> AsyncGenerator[tuple[Control, asyncio.Task[Result]]]:
+    """Drive a run in the background; yield what steers it, and its result to come."""
+    control = Control()
+    async with asyncio.timeout(60), engine.open(run_id) as opened:
+        yield control, asyncio.create_task(opened.drive(Performers(model), control=control))
 
 
 async def resume(

@@ -25,7 +25,7 @@ from reasonry.records import Line
 from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
-from .running import accept, drive, order_of, trace_of
+from .running import accept, drive, driven, order_of, trace_of
 from .test_calls import ask as draw
 from .test_calls import calls as calls_of
 
@@ -233,11 +233,11 @@ async def test_the_answers_of_one_request_are_written_together_whenever_the_driv
             control.wake()
             await asyncio.sleep(0)
 
-    commits, control, engine = list[int](), Control(), Engine(NotedStore(), STRATEGIES)
+    commits, engine = list[int](), Engine(NotedStore(), STRATEGIES)
     run_id = await accept(engine, order_of(LOOP, "p", Loops(steps=3, width=6)))
-    waking = asyncio.create_task(keep_waking(control))
-    async with engine.open(run_id) as opened:
-        await opened.drive(Performers(Slow()), control=control)
+    async with driven(engine, run_id, Slow()) as (control, driving):
+        waking = asyncio.create_task(keep_waking(control))
+        await driving
     waking.cancel()
     # The last one has the end of the run too.
     assert commits == [6, 6, 7]

@@ -32,6 +32,8 @@ from .crashing import ALL, Job, perform
 from .playing import LOOP, STRATEGIES, CountingModel, by
 from .running import accept, drive, order_and_solve, resume, trace_of
 
+pytestmark = pytest.mark.anyio
+
 
 async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: int = 1) -> Result:
     # Each sample is a request of its own here.
@@ -44,7 +46,6 @@ async def solved(server: ModelServer, budget: Budget, width: int = 30, steps: in
     return result
 
 
-@pytest.mark.anyio
 async def test_of_thirty_calls_wanted_at_once_ten_are_sent_and_answered() -> None:
     with ModelServer(latency_ms=500) as server:
         result = await solved(server, Budget(calls=10))
@@ -54,7 +55,6 @@ async def test_of_thirty_calls_wanted_at_once_ten_are_sent_and_answered() -> Non
     assert (result.status, result.termination.reason) == ("failed", "max_calls")
 
 
-@pytest.mark.anyio
 async def test_a_limit_between_two_rounds_ends_with_the_best_so_far() -> None:
     with ModelServer() as server:
         result = await solved(server, Budget(calls=10), width=4, steps=5)
@@ -64,7 +64,6 @@ async def test_a_limit_between_two_rounds_ends_with_the_best_so_far() -> None:
     assert result.best_answer
 
 
-@pytest.mark.anyio
 async def test_tokens_over_http_are_used_up_and_never_passed() -> None:
     with ModelServer(latency_ms=5) as server:
         one = await solved(server, Budget(), width=1)
@@ -157,7 +156,6 @@ async def went_on(engines: Engine, run_id: str, seconds: float, model: CountingM
         await task
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("announced", [False, True])
 async def test_every_call_is_counted_once_however_often_a_run_is_interrupted(announced: bool) -> None:
     """With a limit, a call that was written down and interrupted before it went out counts all the same."""
@@ -172,7 +170,6 @@ async def test_every_call_is_counted_once_however_often_a_run_is_interrupted(ann
     assert (result.status, result.usage.calls) == ("done", model.calls + unsent)
 
 
-@pytest.mark.anyio
 async def test_calls_cut_without_a_limit_count_when_there_is_one() -> None:
     engines, slow, model = engine(), CountingModel(latency_s=60), CountingModel()
     run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=30)))
@@ -182,7 +179,6 @@ async def test_calls_cut_without_a_limit_count_when_there_is_one() -> None:
     assert (model.calls, result.usage.calls, result.termination.reason) == (2, 10, "max_calls")
 
 
-@pytest.mark.anyio
 async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
     engines, model = engine(), CountingModel(latency_s=60)
     run_id = await accept(engines, order(LOOP, LOOP.options(steps=1, width=5), Budget(calls=100)))
@@ -201,7 +197,6 @@ async def test_calls_lost_in_a_crash_count_when_the_limit_changes() -> None:
     assert (without.status, without.usage.calls) == ("done", 10)
 
 
-@pytest.mark.anyio
 async def test_run_time_up_to_a_stop_counts_when_a_run_goes_on() -> None:
     engines, slow = engine(), CountingModel(latency_s=60)
     run_id = await accept(engines, order(LOOP, LOOP.options(steps=2), Budget(seconds=0.1)))
@@ -213,7 +208,6 @@ async def test_run_time_up_to_a_stop_counts_when_a_run_goes_on() -> None:
     assert 150 <= longer.duration_ms < 1000
 
 
-@pytest.mark.anyio
 async def test_an_answer_that_has_come_in_is_kept_when_the_run_is_stopped() -> None:
     # The second answer comes in while the first one is being written down, and the interruption comes then too.
     class SlowStore(MemoryStore):
@@ -250,7 +244,6 @@ class Staggered(CountingModel):
         return answer
 
 
-@pytest.mark.anyio
 async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
     price = Usage(usd=0.1)
     engines, model = engine(), CountingModel(latency_s=0.002, usage=price)
@@ -270,7 +263,6 @@ async def test_dollars_of_lost_answers_count_through_a_crash() -> None:
         assert result.termination.reason == "max_usd"
 
 
-@pytest.mark.anyio
 async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
     model = CountingModel(
         latency_s=0.002,
@@ -283,7 +275,6 @@ async def test_a_failed_call_is_no_measure_of_what_the_next_ones_cost() -> None:
     assert (model.calls, result.usage.calls, result.usage.tokens) == (2, 2, 30)
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize(("calls", "stop"), [(1, "beta"), (3, "beta"), (9, "exact"), (19, "full")])
 @pytest.mark.parametrize("coached", [False, True])
 async def test_every_sample_that_was_paid_for_votes_at_a_limit_and_none_twice_afterwards(

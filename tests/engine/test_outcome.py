@@ -28,6 +28,8 @@ from ..test_every_strategy import each_driven, options, seeds, world
 from .playing import CountingModel
 from .running import accept, drive, order_of
 
+pytestmark = pytest.mark.anyio
+
 few = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -93,7 +95,6 @@ async def answered_in_prose(**options: Any) -> Result:
     return result
 
 
-@pytest.mark.anyio
 async def test_a_text_without_its_mark_is_taken_whole_at_the_last_try_and_said_to_be_so_first() -> None:
     result = await answered_in_prose()
     assert (result.outcome, result.answer) == ("answered", PROSE[-1])
@@ -103,7 +104,6 @@ async def test_a_text_without_its_mark_is_taken_whole_at_the_last_try_and_said_t
     )
 
 
-@pytest.mark.anyio
 async def test_where_a_verifier_wants_a_value_the_last_whole_reply_is_only_the_best_so_far() -> None:
     result = await answered_in_prose(verify=True)
     assert (result.outcome, result.termination.code) == ("error", "output_invalid")

@@ -28,7 +28,7 @@ from reasonry.strategies import STRATEGIES as ALL
 from ..playing import World
 from .answering import WorldModel, order
 from .playing import LOOP, STRATEGIES, CountingModel, GatedModel, turns
-from .running import accept, drive, resume, trace_of
+from .running import accept, drive, driven, resume, trace_of
 
 pytestmark = pytest.mark.anyio
 
@@ -72,6 +72,15 @@ class Steersman(Observer):
         if lines[-1].seq >= self.at and not self.done:
             self.done.append(asyncio.ensure_future(self.control.submit(self.wanted)))
 
+    async def drive(self, engine: Engine, run_id: str, model: Any) -> Result:
+        async with engine.open(run_id) as opened:
+            return await opened.drive(Performers(model), self, control=self.control)
+
+
+async def looping(steps: int, width: int, budget: Budget | None = None, most: int = 2) -> tuple[Engine, str]:
+    engine = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=most))
+    return engine, await accept(engine, order(LOOP, LOOP.options(steps=steps, width=width), budget))
+
 
 @pytest.mark.parametrize(("strategy", "options"), [SEARCH, VOTE], ids=[SEARCH[0], VOTE[0]])
 async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
@@ -85,8 +94,7 @@ async def test_pausing_at_every_event_and_going_on_gives_what_not_pausing_gives(
     for at in range(2, last):
         engine, run_id = await begin(strategy, options)
         answering, steersman = model(), Steersman(at, Steered(paused=True))
-        async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(answering), steersman, control=steersman.control)
+        result = await steersman.drive(engine, run_id, answering)
         if result.status == "active":
             paused += 1
             assert result.termination.reason == "paused"
@@ -110,14 +118,12 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
         # Raised before it is met: as if there were none.
         engine, run_id = await begin(strategy, options, Budget(calls=at))
         raised = Steersman(2, Steered(Budget(calls=1_000)))
-        async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(model()), raised, control=raised.control)
+        result = await raised.drive(engine, run_id, model())
         assert await raised.done[0] is False or (result.answer, result.status) == (whole.answer, whole.status)
         # Lowered: no call goes out beyond it, but for those that are in flight.
         engine, run_id = await begin(strategy, options)
         answering, lowered = model(), Steersman(at, Steered(Budget(calls=2)))
-        async with engine.open(run_id) as opened:
-            result = await opened.drive(Performers(answering), lowered, control=lowered.control)
+        result = await lowered.drive(engine, run_id, answering)
         assert result.usage.calls == sum(answering.asked.values())
         assert result.status != "active"
         if result.usage.calls < whole.usage.calls:
@@ -125,13 +131,10 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
 
 
 async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
-    engine, run_id = await begin(*VOTE)
-    control = Control()
-    async with engine.open(run_id) as opened:
-        driving = asyncio.create_task(opened.drive(Performers(CountingModel(latency_s=60)), control=control))
+    async with driven(*await begin(*VOTE), CountingModel(latency_s=60)) as (control, driving):
         await asyncio.sleep(0.02)
         assert await control.submit(Steered(Budget(seconds=0.05)))
-        result = await asyncio.wait_for(driving, 5)
+        result = await driving
     assert result.termination.reason == "max_seconds"
 
 
@@ -142,12 +145,10 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
     busy = CountingModel(latency_s=0.01 if fault else 1, fault=faults)
     engine = Engine(MemoryStore(), ALL, Policy(max_concurrency=2))
     run_id = await accept(engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
-    control = Control()
-    async with engine.open(run_id) as opened:
-        driving = asyncio.create_task(opened.drive(Performers(busy), control=control))
+    async with driven(engine, run_id, busy) as (control, driving):
         await asyncio.sleep(0.015 if fault else 0.005)
         assert await control.submit(Steered(paused=True))
-        result = await asyncio.wait_for(driving, 5)
+        result = await driving
         assert (result.status, result.usage.calls) == ("active", busy.calls)
         assert busy.calls <= (6 if fault else 2)
         with pytest.raises(ConflictError):
@@ -160,11 +161,8 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
 ) -> None:
     """However many turns of the loop lie between the end of the first calls and the resume."""
     held = GatedModel()
-    engine = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=2))
-    run_id = await accept(engine, order(LOOP, LOOP.options(steps=1, width=6)))
-    control = Control()
-    async with engine.open(run_id) as opened, asyncio.timeout(30):
-        driving = asyncio.create_task(opened.drive(Performers(held), control=control))
+    engine, run_id = await looping(1, 6)
+    async with driven(engine, run_id, held) as (control, driving):
         while held.calls < 2:
             await asyncio.sleep(0)
         assert await control.submit(Steered(paused=True))
@@ -181,11 +179,7 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
 @pytest.mark.parametrize("after", range(24))
 async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after: int) -> None:
     held = GatedModel(usage=Usage(input_tokens=5_000, output_tokens=5_000))
-    engine = Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=2))
-    run_id = await accept(engine, order(LOOP, LOOP.options(steps=1, width=6), Budget(tokens=9_000)))
-    control = Control()
-    async with engine.open(run_id) as opened, asyncio.timeout(30):
-        driving = asyncio.create_task(opened.drive(Performers(held), control=control))
+    async with driven(*await looping(1, 6, Budget(tokens=9_000)), held) as (control, driving):
         while held.calls < 1:
             await asyncio.sleep(0)
         held.gate.set()
@@ -208,25 +202,19 @@ async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(see
             await turns(chance.randrange(30))
             return await super().answer(question, on_text)
 
-    uneven, engine = UnevenModel(), Engine(MemoryStore(), STRATEGIES, Policy(max_concurrency=3))
-    run_id = await accept(engine, order(LOOP, LOOP.options(steps=4, width=10)))
-    result = None
-    async with asyncio.timeout(60):
-        while result is None or result.status == "active":
-            async with engine.open(run_id) as opened:
-                await opened.reopen()
-                control = Control()
-                driving = asyncio.create_task(opened.drive(Performers(uneven), control=control))
-                while not driving.done():
-                    await turns(chance.randrange(40))
-                    steered = chance.choice(
-                        [Steered(Budget(calls=chance.randrange(100, 200))), Steered(paused=True)]
-                    )
-                    await control.submit(steered)
-                    await turns(chance.randrange(10))
-                    if chance.random() < 0.8:
-                        await control.submit(Steered(paused=False))
-                result = await driving
+    uneven, (engine, run_id), result = UnevenModel(), await looping(4, 10, most=3), None
+    while result is None or result.status == "active":
+        async with engine.open(run_id) as opened:
+            await opened.reopen()
+        async with driven(engine, run_id, uneven) as (control, driving):
+            while not driving.done():
+                await turns(chance.randrange(40))
+                limits = Steered(Budget(calls=chance.randrange(100, 200)))
+                await control.submit(chance.choice([limits, Steered(paused=True)]))
+                await turns(chance.randrange(10))
+                if chance.random() < 0.8:
+                    await control.submit(Steered(paused=False))
+            result = await driving
     assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
 
 

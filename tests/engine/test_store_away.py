@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from reasonry.core.budget import Budget
 from reasonry.engine import drive as driving_room
-from reasonry.engine.control import Control
 from reasonry.engine.engine import Engine
-from reasonry.engine.policy import Performers
-from reasonry.engine.result import Result
 from reasonry.errors import ConflictError, StoreError
 from reasonry.records import Line
 from reasonry.stores.sqlite import MemoryStore
 
 from .playing import LOOP, STRATEGIES, CountingModel, Loops
-from .running import accept, order_of
+from .running import accept, driven, order_of
 
 pytestmark = pytest.mark.anyio
 
@@ -57,22 +53,17 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driving_room, "RETRY_S", 0.001)
 
 
-@asynccontextmanager
-async def driven(
-    store: AwayStore, model: CountingModel, budget: Budget | None = None
-) -> AsyncGenerator[tuple[Control, asyncio.Task[Result]]]:
+async def begun(store: AwayStore, budget: Budget | None = None) -> tuple[Engine, str]:
     engine = Engine(store, STRATEGIES)
-    run_id = await accept(engine, order_of(LOOP, "p", Loops(steps=3, width=4), budget=budget or Budget()))
-    control = Control()
-    async with asyncio.timeout(60), engine.open(run_id) as opened:
-        yield control, asyncio.create_task(opened.drive(Performers(model), control=control))
+    order = order_of(LOOP, "p", Loops(steps=3, width=4), budget=budget or Budget())
+    return engine, await accept(engine, order)
 
 
 @pytest.mark.parametrize("budget", [Budget(), Budget(calls=50)], ids=["no limit", "each call written down"])
 @pytest.mark.parametrize(("fault", "times"), [("away", 9), ("unacknowledged", 3)])
 async def test_no_call_is_made_again(fault: str, times: int, budget: Budget) -> None:
     store, model = AwayStore(), CountingModel()
-    async with driven(store, model, budget) as (_, driving):
+    async with driven(*await begun(store, budget), model) as (_, driving):
         setattr(store, fault, times)
         result = await driving
     assert (result.outcome, result.usage.calls, model.calls) == ("answered", 12, 12)
@@ -81,7 +72,7 @@ async def test_no_call_is_made_again(fault: str, times: int, budget: Budget) -> 
 
 async def test_a_limit_of_seconds_that_passes_meanwhile_ends_the_run_with_what_came_in() -> None:
     store, model = AwayStore(), CountingModel()
-    async with driven(store, model, Budget(seconds=0.2)) as (_, driving):
+    async with driven(*await begun(store, Budget(seconds=0.2)), model) as (_, driving):
         store.away = 1_000_000
         # Long after the limit it is not given up.
         assert await asyncio.wait([driving], timeout=0.5) == (set(), {driving})
@@ -93,7 +84,7 @@ async def test_a_limit_of_seconds_that_passes_meanwhile_ends_the_run_with_what_c
 @pytest.mark.parametrize("how", ["cancelled", "cut"])
 async def test_a_process_that_ends_does_not_wait_for_it(how: str) -> None:
     store = AwayStore()
-    async with driven(store, CountingModel()) as (control, driving):
+    async with driven(*await begun(store), CountingModel()) as (control, driving):
         store.away = 1_000_000
         while not store.refused:
             await asyncio.sleep(0)
@@ -113,7 +104,7 @@ async def test_where_another_has_taken_the_run_over_its_answers_count() -> None:
             raise ConflictError("taken over", code="lease_lost", run_id=run_id)
 
     store = LostStore()
-    async with driven(store, CountingModel()) as (_, driving):
+    async with driven(*await begun(store), CountingModel()) as (_, driving):
         store.away = 3
         (ended,) = await asyncio.gather(driving, return_exceptions=True)
     assert isinstance(ended, ConflictError)
