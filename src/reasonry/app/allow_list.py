@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -118,11 +118,8 @@ class AllowList(Struct, frozen=True):
         """Whether a verifier in a run's record is allowed."""
         return spec.startswith(ARITHMETIC) or spec in self.verifiers.values()
 
-    def all_of(self, argument: str, names: Sequence[str]) -> tuple[str, ...]:
+    def all_of(self, argument: Literal["tools", "documents"], names: Sequence[str]) -> tuple[str, ...]:
         """Return the values of names.
-
-        Args:
-            argument: `tools` or `documents`.
 
         Raises:
             UsageError: A name is not listed; `choices` lists the names.

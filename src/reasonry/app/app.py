@@ -79,11 +79,7 @@ class App:
         self._is_one_owners = False
 
     def for_owner(self, owner: str) -> App:
-        """Return this app limited to the runs and sessions of one owner.
-
-        Args:
-            owner: Empty for the operator.
-        """
+        """Return this app limited to the runs and sessions of one owner; an empty name is the operator's."""
         scoped = copy.copy(self)
         scoped.store = self.store.of_owner(owner)
         scoped.engine = _engine(scoped, self.strategies, self.engine.policy)

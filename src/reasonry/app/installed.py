@@ -29,9 +29,6 @@ MAX_TABLES = 500
 def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
     """Return the registry with the strategies of installed packages, which load on first use.
 
-    Args:
-        environ: The source of `REASONRY_PLUGINS`. Defaults to the environment of the process.
-
     Raises:
         UsageError: The setting is invalid.
     """

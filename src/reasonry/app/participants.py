@@ -309,11 +309,7 @@ class PerformerPool:
     def reopen(
         self, participants: Participants, recorded: ParticipantNames, *, coached: bool = False
     ) -> Participants:
-        """Complete participants from a run's record, including the tools that the run's caller performs.
-
-        Args:
-            coached: Whether the run's caller answers, so that no model is opened.
-        """
+        """Complete participants from a run's record; in a coached run the caller replaces the models."""
         from ..tools.catalog import CallersTool
         from ..tools.verifiers import reopen_verifier
 

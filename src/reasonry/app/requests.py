@@ -74,11 +74,7 @@ class RunRequest:
 
 
 class _Reading(NamedTuple):
-    """A request with its parsed and opened parts.
-
-    Attributes:
-        strategies: The levels of the composition, outermost first; `options` likewise.
-    """
+    """A request with its parsed and opened parts, and the levels of its composition, outermost first."""
 
     problem: str
     strategies: list[Strategy[Any, Any]]
@@ -91,10 +87,7 @@ class _Reading(NamedTuple):
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
 ) -> tuple[Begun, Performers]:
-    """Check a request and open its performers.
-
-    Args:
-        request: A request with its complete problem and admitted participants.
+    """Check a request with its complete problem and admitted participants, and open its performers.
 
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.

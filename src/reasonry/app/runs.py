@@ -64,9 +64,6 @@ async def continue_paused(
 ) -> bool:
     """Continue a paused run in its process if calls are still in flight there. The model stays the same.
 
-    Args:
-        steer: Defaults to `Engine.steer`.
-
     Returns:
         Whether the run continues there. Otherwise the caller must open it.
     """

@@ -59,11 +59,7 @@ def stay(state: Any, *thoughts: Thought | str) -> Move:
 
 
 def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> Move:
-    """End the run as failed, with the best result so far.
-
-    Args:
-        code: The code of the failure behind the end.
-    """
+    """End the run as failed, with the best result so far."""
     return Move(state, failure=(reason, detail, code))
 
 
@@ -121,12 +117,7 @@ def request(
 
 
 def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Request, Any, list[T]]:
-    """Ask concurrently: `yield from` returns the typed replies in the order asked and raises a failure.
-
-    Args:
-        reply: The type of the stage's replies.
-        items: Questions, and thoughts to record.
-    """
+    """Ask concurrently: `yield from` returns the typed replies in the order asked and raises a failure."""
     values = [answer.value for answer in (yield request(state, *items))]
     if other := next((value for value in values if not isinstance(value, reply)), None):
         raise TypeError(f"the stage's replies are {type(other).__name__}, not {reply.__name__}")
@@ -134,11 +125,7 @@ def replies(state: Any, reply: type[T], *items: Ask | Thought) -> Generator[Requ
 
 
 class EffectFailed(Exception):
-    """Raised at the yield of a failed effect. Uncaught, it ends the run with the failure's code.
-
-    Attributes:
-        failure: The first failure in the order asked.
-    """
+    """The first failure in the order asked, raised at the yield. Uncaught, it ends the run with the failure's code."""
 
     def __init__(self, failure: Failed) -> None:
         super().__init__(failure.message)

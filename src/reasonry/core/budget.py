@@ -97,7 +97,6 @@ class Ledger(Struct, frozen=True):
 
         Args:
             tokens: A lower bound from the length of the prompt.
-            samples: The number of answers requested.
         """
         usd = self.largest.usd
         return Usage(

@@ -242,7 +242,6 @@ def begin(
 
     Args:
         options: An instance of the strategy's options struct. Defaults to that struct's defaults.
-        strategies: The strategies available as children.
         by: The role that answers the writer's questions.
         prompts: Replacements for the questions of stages; see `prompts`.
         rounds: Dependent rounds of model calls of the parent so far.
@@ -546,11 +545,7 @@ class _Execution:
     # -- closing
 
     def close(self, event: Closing) -> Step | None:
-        """Close the child runs, or the run itself if no child can close.
-
-        Returns:
-            None if nothing can close.
-        """
+        """Close the child runs, or the run itself if no child can close. Return None if nothing can close."""
         self.closing, self.at_ms = event, max(self.at_ms, event.at_ms)
         open_before = self.pending
         for place, waiting in enumerate(open_before):

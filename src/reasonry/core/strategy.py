@@ -257,11 +257,7 @@ class Strategy(Generic[S, O]):
         return self.state is not None
 
     def phase(self, stage: str, status: str) -> str:
-        """Return the phase of a run: of its stage, or `completed` or `error`. Empty for a table without phases.
-
-        Args:
-            status: The run's status: `active`, `done`, `failed` or `cancelled`.
-        """
+        """Return the phase of a run: of its stage, or `completed` or `error`. Empty for a table without phases."""
         phase = self.by_name[stage].phase
         if status == "active" or not phase:
             return phase

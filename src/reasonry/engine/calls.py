@@ -67,11 +67,7 @@ LAST_S = 0.1
 
 
 class Sent(Struct, frozen=True):
-    """The answers to one request, or its error.
-
-    Attributes:
-        spent: The usage of each sample.
-    """
+    """The answers to one request, or its error, with the usage of each sample."""
 
     came: Sequence[Answered] | BaseException
     spent: Sequence[Usage]
@@ -341,11 +337,7 @@ class Calls:
     async def _wait_for_rate(
         self, model: Model, question: Question, tokens: int, held: AsyncExitStack
     ) -> CountedCall:
-        """Wait until the provider's rate limits let the call out.
-
-        Args:
-            held: Releases the call's place under the limits that all processes of the store share.
-        """
+        """Wait until the rate limits let the call out; `held` releases its place under limits that processes share."""
         provider, rates, counted = provider_of(model.name), self.policy.rates, CountedCall(0, tokens)
         reason = f"the rate limit of {provider} is reached"
         pausing = functools.partial(self.observer.retrying, question.id, reason)

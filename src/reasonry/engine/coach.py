@@ -148,11 +148,7 @@ class Coach(Struct, frozen=True):
         return self._document(opened, known)
 
     def _document(self, read: OpenRun, known: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the state of a run.
-
-        Args:
-            known: Ids of texts that the caller has seen. None if it may have seen none.
-        """
+        """Return the state of a run; `known` has the ids of texts that the caller has seen, None if perhaps none."""
         if not self.brief:
             return document(read)
         asked, texts = compact_questions(equal_questions(handed_out(read.run)))

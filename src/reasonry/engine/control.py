@@ -10,11 +10,7 @@ from .journal import Steered
 
 
 class Control:
-    """Sends commands to one drive on the same event loop.
-
-    Args:
-        allowance: The daily limit of the run's owner over all runs. None for no limit.
-    """
+    """Sends commands to one drive on the same event loop, and holds the daily limit of the run's owner, if any."""
 
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance

@@ -301,12 +301,7 @@ class OpenRun:
 
 
 class Drive:
-    """Drives an open run, with the state of the drive alone: effects in flight, the clock and the ledger.
-
-    Args:
-        opened: The run, which this task has the right to drive.
-        coached: As in `OpenRun.drive`.
-    """
+    """Drives an open run, with the state of the drive alone: effects in flight, the clock and the ledger."""
 
     def __init__(
         self,

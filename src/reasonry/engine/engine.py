@@ -32,7 +32,6 @@ from .run import Run, check_steering, fold, fold_from
 from .telemetry import trace_context
 
 Steer = Callable[[str, Steered], Awaitable[None]]
-"""Steers an active run, by its id."""
 
 LET_GO_S: Final = 3
 """Seconds that a cancellation waits for the drive to end."""
@@ -41,16 +40,10 @@ QUEUE_S: Final = 10
 """Seconds that answers to a coached run wait for other answers in work."""
 
 BY_USER: Final = "cancelled by its user"
-"""The default reason of a cancellation."""
 
 
 class Engine:
-    """Runs strategies over one store.
-
-    Args:
-        strategies: The registry, by canonical name.
-        rows: See `OpenRun`, also for `on_end`.
-    """
+    """Runs strategies over one store; for `rows` and `on_end` see `OpenRun`."""
 
     def __init__(
         self,
@@ -234,9 +227,6 @@ class Engine:
     async def cancel(self, run_id: str, detail: str = BY_USER) -> Result:
         """Record a run as cancelled, and wait up to `LET_GO_S` for its drive to stop.
 
-        Args:
-            detail: The reason that its record gives.
-
         Raises:
             ConflictError: The run has ended already.
         """
@@ -291,12 +281,7 @@ class Engine:
 
 
 class RecordedRun(NamedTuple):
-    """A run as read from its journal, not folded.
-
-    Attributes:
-        budget: The latest limits.
-        participants: The latest participants.
-    """
+    """A run as read from its journal, not folded, with its latest limits and participants."""
 
     row: RunRow
     lines: Sequence[Line]
@@ -331,11 +316,7 @@ class RecordedRun(NamedTuple):
 
 
 class Accepted(NamedTuple):
-    """An accepted run.
-
-    Attributes:
-        written: The run as just written. None if the same request began it before.
-    """
+    """An accepted run, as just written. `written` is None if the same request began it before."""
 
     run_id: str
     written: OpenRun | None = None

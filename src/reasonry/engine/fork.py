@@ -25,11 +25,9 @@ MAX_QUESTION_CHARS: Final = 400_000
 
 
 class Fork(NamedTuple):
-    """The part of the run `run_id` that a new run copies.
+    """The part of the run `run_id` that a new run copies, and that run's participants.
 
     Attributes:
-        participants: The participants of that run.
-        taken: The copied events.
         reworded: New texts of questions by id, those of the other run included.
         new_questions: Reworded questions that must be open after the events.
     """

@@ -21,7 +21,6 @@ class InFlight:
         self._calls = calls
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
-        """Events that are not yet written down."""
         self.cancelled: set[str] = set()
         """Effects that the run no longer needs, because it has enough answers."""
         self.intended: Counter[str] = Counter()

@@ -71,7 +71,6 @@ class Begun(Struct, frozen=True, tag="begun", array_like=True, omit_defaults=Tru
     why: str = ""
     """The reason for the strategy, if the user did not name it."""
     version: int = 0
-    """The strategy's version."""
     warnings: tuple[str, ...] = ()
     """Problems known from the start that may matter to the result."""
     from_session: str | None = None

@@ -45,12 +45,7 @@ def is_rate_limit(error: BaseException) -> bool:
 
 
 class BrokenReplyError(ModelError):
-    """An unusable reply, or part of a reply, that still has its cost.
-
-    Args:
-        error: The fault of the reply.
-        usage: The usage of the reply.
-    """
+    """The fault of an unusable reply, or of part of a reply, that still has its cost."""
 
     def __init__(self, error: ModelError, usage: Usage) -> None:
         super().__init__(

@@ -111,11 +111,7 @@ def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str,
 
 
 def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
-    """Return the name of a limit on dollars, if one is set.
-
-    Args:
-        options: The options of a run and of its inner strategies.
-    """
+    """Return the name of a limit on dollars, if a budget or the options of a run and its inner strategies set one."""
     if budget.usd is not None:
         return "max_usd"
     return "cost_limit" if any(named.get("cost_limit") for named in nested_options(options)) else None
@@ -124,10 +120,7 @@ def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
     """Check that every model has a price if dollars are limited. Otherwise the limit would have no effect.
 
-    A program's own model without `price` states its dollars with each answer.
-
-    Args:
-        limit: The user's name for the limit. None for no limit.
+    A program's own model without `price` states its dollars with each answer. `limit` is the user's name for the limit.
 
     Raises:
         UsageError: `price_unknown`.

@@ -81,7 +81,6 @@ class RateLimit:
         """Wait until a call may go out; calls go out in the order they came.
 
         Args:
-            tokens: The estimated tokens of the call.
             pausing: Called with the seconds to wait.
         """
         async with self._turn:
@@ -136,7 +135,6 @@ class Gate:
         """Wait until a call may go out. Each call has to `leave`, even if its wait was cancelled.
 
         Args:
-            call: Identifies the call.
             until_s: The end of the wait, by the monotonic clock.
             pausing: Called with the seconds to wait.
 

@@ -55,7 +55,6 @@ class Performed(Struct, frozen=True, omit_defaults=True):
     text: str = ""
     """The name of the tool, or the verified text."""
     arguments: dict[str, Any] = {}
-    """The arguments of the tool."""
 
 
 class Counts(Struct, frozen=True, omit_defaults=True):
@@ -228,10 +227,7 @@ class Run:
             self.budgets.append((self.snapshot.at_ms, budget))
 
     def take(self, settled: Settled, step: Step | None = None) -> Step:
-        """Fold an event. `events[-1]` is then the entry to write.
-
-        Args:
-            step: Defaults to `step_after(settled)`.
+        """Fold an event, with its step if known. `events[-1]` is then the entry to write.
 
         Raises:
             ConflictError: The event does not fit the run, which is unchanged.

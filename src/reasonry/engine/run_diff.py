@@ -23,16 +23,10 @@ Document = dict[str, Any]
 
 NO_DIFFERENCE: Final = frozenset({"at_ms", "usage", "model", "lost", "native", "value"})
 """Members of an event that hold its time, its usage and its reading rather than its content."""
-_DESCRIBED: Final = [
-    "run_id",
-    "session_id",
-    "strategy",
-    "model",
-    "outcome",
-    "status",
-    "created_at_ms",
-    "warnings",
-]
+_DESCRIBED: Final = (
+    *("run_id", "session_id", "strategy", "model", "outcome", "status", "created_at_ms", "warnings"),
+)
+_SPENT: Final = ("calls", "samples", "rounds", "input_tokens", "output_tokens", "usd", "seconds", "thoughts")
 
 
 def diff_runs(first: Record, second: Record) -> Document:
@@ -57,19 +51,13 @@ def diff_runs(first: Record, second: Record) -> Document:
         if run.head["forked_from"] == other.result.run_id:
             at: int = run.head.get("forked_at") or 0
             # The effects whose answers the fork copied.
-            fork, shared = (
-                {"of": side, "at": at},
-                {event["id"] for event in islice(run.entries("events"), at)},
-            )
+            shared = {event["id"] for event in islice(run.entries("events"), at)}
+            fork = {"of": side, "at": at}
     alike, parting = _part(traces, asked, shared)
+    ends = [{name: trace["termination"][name] for name in ("reason", "detail")} for trace in traces]
+    described = [{name: trace[name] for name in _DESCRIBED} for trace in traces]
     return {
-        "runs": _sides(
-            [
-                {name: trace[name] for name in _DESCRIBED}
-                | {name: trace["termination"][name] for name in ("reason", "detail")}
-                for trace in traces
-            ]
-        ),
+        "runs": _sides([start | end for start, end in zip(described, ends, strict=True)]),
         "fork": fork,
         **{
             name: {"same": traces[0][name] == traces[1][name], **_sides([trace[name] for trace in traces])}
@@ -158,15 +146,9 @@ def _side(effect: Document | None, difference: str) -> Any:
 
 
 def _spend(trace: Document, run: Record) -> Document:
-    usage = {name: trace["usage"][name] for name in ("input_tokens", "output_tokens", "usd")}
-    return {
-        "calls": trace["usage"]["calls"],
-        "samples": trace["usage"]["samples"],
-        "rounds": trace["rounds"],
-        **usage,
-        "seconds": trace["duration_ms"] / 1000,
-        "thoughts": sum(1 for _ in run.entries("thoughts")),
-    }
+    times = {"seconds": trace["duration_ms"] / 1000, "thoughts": sum(1 for _ in run.entries("thoughts"))}
+    spent = {**trace["usage"], "rounds": trace["rounds"], **times}
+    return {name: spent[name] for name in _SPENT}
 
 
 def _terms(trace: Document) -> Document:

@@ -44,11 +44,7 @@ class TracedWork:
 
 
 class Meter:
-    """Counts the work of an app's runs, if there is a listener.
-
-    Attributes:
-        listener: Keeps the counts, such as `calls` or `deaths`, by their labels.
-    """
+    """Counts the work of an app's runs, if a listener keeps the counts, such as `calls` or `deaths`, by labels."""
 
     def __init__(self) -> None:
         self.listener: Meter | None = None

@@ -76,7 +76,6 @@ def meter(
     Args:
         replies: All samples, used or not.
         reasoning: Text besides the replies, which some providers count.
-        price: The price of calls to this model.
     """
     taken, guessed = _count_or_guess(stated.input_tokens, prompt)
     parts = max(1, len(replies))

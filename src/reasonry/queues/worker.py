@@ -65,7 +65,6 @@ async def drive_run(
     """Drive a run until its job is done.
 
     Args:
-        queue: The queue of the job.
         carried: The trace context of the caller that began the run.
 
     Raises:
@@ -97,12 +96,7 @@ async def drive_run(
 
 
 class Worker:
-    """Takes jobs from queues of a store in the background.
-
-    Args:
-        queues: The names of the queues.
-        concurrency: The number of jobs at a time.
-    """
+    """Takes jobs from queues of a store in the background, `concurrency` at a time."""
 
     def __init__(
         self, store: PostgresStore, supervisor: Supervisor, queues: Sequence[str], concurrency: int
@@ -174,11 +168,7 @@ class Worker:
 
 
 def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate.App:
-    """Return procrastinate's app for the queue of a store, without tasks.
-
-    Args:
-        application: The name of its connections in the database.
-    """
+    """Return procrastinate's app for the queue of a store, without tasks; `application` names its connections."""
     address = store.address
     timeouts = "-c statement_timeout=5000 -c idle_in_transaction_session_timeout=5000"
     connector = procrastinate.PsycopgConnector(

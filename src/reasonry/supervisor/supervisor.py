@@ -56,13 +56,10 @@ _log = logging.getLogger("reasonry")
 
 
 class _Drive:
-    """A run that this process drives.
-
-    Attributes:
-        ended: Returns the run's result at the end of the drive; raises if the journal could not be written.
-    """
+    """A run that this process drives."""
 
     ended: asyncio.Task[Result]
+    """Returns the run's result at the end of the drive; raises if the journal could not be written."""
 
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
@@ -322,9 +319,6 @@ class Supervisor:
 
     async def cancel(self, app: App, run_id: str, detail: str = BY_USER) -> Result:
         """End a run as cancelled; the answers so far are kept.
-
-        Args:
-            detail: The reason for the run's record.
 
         Raises:
             ConflictError: The run has already ended.
