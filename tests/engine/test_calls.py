@@ -183,65 +183,51 @@ async def test_retry_after_is_waited_for_and_bounded() -> None:
     await ask(calls(CountingModel(fault=waits.get), Policy(max_backoff_s=0.05)), Ask("?"))
 
 
-async def test_attempts_are_bounded_and_all_counted() -> None:
-    model = CountingModel(fault=lambda n: ModelError("busy", code="provider_timeout", retryable=True))
-    (answer,) = await ask(calls(model, Policy(max_attempts=3, backoff_s=0.001)), Ask("?"))
-    assert isinstance(answer, Failed)
-    assert (answer.code, answer.usage.calls, model.calls, answer.at_ms) == ("provider_timeout", 3, 3, 7)
+def picky(number: int) -> ModelError | None:
+    """Take no request as it is, but for the fourth, which fails, and from the eighth on."""
+    refusal = ModelError("not that", retryable=True, retry_after_s=0.0, degraded=number != 4)
+    return refusal if number < 8 else None
 
 
-async def test_what_a_server_does_not_take_uses_up_no_attempt_but_counts_as_a_call() -> None:
-    def picky(number: int) -> ModelError | None:
-        if number > 7:
-            return None
-        return ModelError("not that", retryable=True, retry_after_s=0.0, degraded=number != 4)
-
-    model = CountingModel(fault=picky)
-    (answer,) = await ask(calls(model, Policy(max_attempts=2)), Ask("?"))
-    assert isinstance(answer, Answered)
-    assert answer.usage.calls == model.calls == 8
+def conceding(number: int) -> ModelError:
+    return ModelError("no", retryable=True, retry_after_s=0.0, degraded=True)
 
 
-async def test_a_model_that_never_stops_conceding_fails_all_the_same() -> None:
-    model = CountingModel(
-        fault=lambda number: ModelError("no", retryable=True, retry_after_s=0.0, degraded=True)
-    )
-    (answer,) = await ask(calls(model, Policy(max_attempts=3)), Ask("?"))
-    assert isinstance(answer, Failed)
-    assert answer.usage.calls == model.calls == MAX_FALLBACKS + 3
+def busy(number: int) -> ModelError:
+    return ModelError("busy", code="provider_timeout", retryable=True)
 
 
-async def test_a_call_that_takes_too_long_is_cut_off() -> None:
-    model = CountingModel(latency_s=60)
-    (answer,) = await ask(
-        calls(model, Policy(call_timeout_s=0.02, max_attempts=2, backoff_s=0.001)), Ask("?")
-    )
-    assert isinstance(answer, Failed)
-    assert (answer.code, model.calls, model.in_flight) == ("provider_timeout", 2, 0)
+@pytest.mark.parametrize(
+    ("model", "attempts", "code", "sent"),
+    [
+        (CountingModel(fault=busy), 3, "provider_timeout", 3),
+        (CountingModel(latency_s=60), 2, "provider_timeout", 2),
+        (CountingModel(fault=picky), 2, None, 8),
+        (CountingModel(fault=conceding), 3, "provider_error", MAX_FALLBACKS + 3),
+    ],
+    ids=["busy", "late", "what a server does not take is no attempt", "never content"],
+)
+async def test_attempts_are_bounded_and_all_counted(
+    model: CountingModel, attempts: int, code: str | None, sent: int
+) -> None:
+    policy = Policy(call_timeout_s=0.02, max_attempts=attempts, backoff_s=0.001)
+    (answer,) = await ask(calls(model, policy), Ask("?"))
+    assert getattr(answer, "code", None) == code
+    assert (answer.usage.calls, model.calls, model.in_flight, answer.at_ms) == (sent, sent, 0, 7)
 
 
-async def test_a_call_that_waits_for_its_rate_limit_has_not_been_made() -> None:
-    model = CountingModel()
-    desk = calls(model, Policy(rates=RateLimits(1)))
+@pytest.mark.parametrize("rates", [RateLimits(1), RateLimits(tokens=1000)], ids=["calls", "its own tokens"])
+async def test_a_call_that_waits_for_its_rate_limit_has_not_been_made(rates: RateLimits) -> None:
+    model = CountingModel(usage=Usage(input_tokens=900, output_tokens=100))
+    desk = calls(model, Policy(rates=rates))
     await ask(desk, Ask("1"))
-    waiting = asyncio.create_task(desk.ask(Pending("e2", "stage", Ask("2"), 1), Ask("2")))
+    waiting = asyncio.create_task(ask(desk, Ask("2")))
     await asyncio.sleep(0.02)
     assert (model.calls, dict(desk.in_flight)) == (1, {})
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert desk.guard.ledger.spent.calls == 1
     assert desk.guard.ledger.reserved.calls == 0
-
-
-async def test_once_a_call_has_come_back_its_own_tokens_count_against_the_rate_limit() -> None:
-    model = CountingModel(usage=Usage(input_tokens=900, output_tokens=100))
-    desk = calls(model, Policy(rates=RateLimits(tokens=1000)))
-    await ask(desk, Ask("1"))
-    waiting = asyncio.create_task(desk.ask(Pending("e2", "stage", Ask("2"), 1), Ask("2")))
-    await asyncio.sleep(0.02)
-    assert model.calls == 1
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
 
 
 async def test_half_a_character_in_an_answer_is_replaced_so_that_it_can_be_kept() -> None:

@@ -20,6 +20,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.machine import Pending
 from reasonry.core.strategy import Strategy
+from reasonry.engine.run import Run
 from tests.servers import Fault, ServerProcess
 
 from ..test_every_strategy import DRIVEN
@@ -72,46 +73,26 @@ async def look(app: App, run_id: str) -> dict[str, Any]:
     }
 
 
-async def trace_at(job: Job, run_id: str) -> dict[str, Any]:
-    async with open_app(job) as app:
-        return await trace_of(app.engine, run_id)
-
-
-class Left(NamedTuple):
-    """What a killed process left of its only run."""
-
-    run_id: str
-    status: str
-    open_effects: tuple[Pending, ...]
-    lines: list[list[Any]]
-
-
-async def look_for_run(app: App) -> Left | None:
-    rows, sessions = await app.store.runs(), await app.store.sessions()
-    assert [one.run_id for one in sessions] == [one.run_id for one in rows]
-    if not rows:
-        return None
-    run_id = rows[0].run_id
-    run = (await app.engine.read(run_id)).run
-    return Left(run_id, run.snapshot.status, run.open_effects, await digests(app, run_id))
-
-
 class Resumed(NamedTuple):
     """A run of a killed process that this process resumed: what was left, its result, and what its store says now."""
 
-    left: Left
+    left: Run
+    lines: list[list[Any]]
     result: dict[str, Any]
     after: dict[str, Any]
 
 
 async def resume_here(job: Job) -> Resumed | None:
-    """Resume the run of a killed process; return None if it left none."""
+    """Resume the only run of a killed process; return None if it left none."""
     async with open_app(job) as app:
-        left = await look_for_run(app)
-        if left is None:
+        rows, sessions = await app.store.runs(), await app.store.sessions()
+        assert [one.run_id for one in sessions] == [one.run_id for one in rows]
+        if not rows:
             return None
-        result = await solve_or_resume(app, replace(job, run_id=left.run_id))
-        return Resumed(left, result.document(), await look(app, left.run_id))
+        run_id = rows[0].run_id
+        left, lines = (await app.engine.read(run_id)).run, await digests(app, run_id)
+        result = await solve_or_resume(app, replace(job, run_id=run_id))
+        return Resumed(left, lines, result.document(), await look(app, run_id))
 
 
 async def digests(app: App, run_id: str) -> list[list[Any]]:
@@ -147,16 +128,14 @@ def killed(server: ServerProcess, job: Job, whole: dict[str, Any], serves_n: boo
         assert told["acknowledged"] == []
         assert server.stats()["requests"] == 0
         return 0
-    left, result, after = resumed
-    assert left.lines[: len(told["acknowledged"])] == told["acknowledged"]
-    if left.open_effects:
-        assert left.status == "active"
+    left, lines, result, after = resumed
+    assert lines[: len(told["acknowledged"])] == told["acknowledged"]
     is_cut = any(
         question["reply"] is None for trace in (whole, after["trace"]) for question in trace["questions"]
     )
     assert record(after["trace"], is_cut=is_cut) == record(whole, is_cut=is_cut)
     assert result["answer"] == whole["answer"]
-    assert after["lines"][: len(left.lines)] == left.lines
+    assert after["lines"][: len(lines)] == lines
     assert after["replay"]["identical"] is True
     assert after["session"] == [one["text"] for one in after["trace"]["thoughts"]]
     questions = after["trace"]["questions"]
@@ -180,22 +159,23 @@ def everywhere(
     undisturbed = replace(job, path=str(folder / "whole.db"))
     result = perform(undisturbed)["result"]
     assert server.stats()["requests"] == result["usage"]["calls"]
-    whole = asyncio.run(trace_at(undisturbed, result["run_id"]))
+
+    async def trace() -> dict[str, Any]:
+        async with open_app(undisturbed) as app:
+            return await trace_of(app.engine, result["run_id"])
+
+    whole = asyncio.run(trace())
     kills: list[int] = []
     for when in ("before", "after"):
-        number = 1
-        while True:
-            waiting = killed(server, at(job, folder, number, when), whole, serves_n)
+        for number in range(1, 200):
+            mortal = replace(job, path=str(folder / f"{when}{number}.db"), kill=(number, when))
+            waiting = killed(server, mortal, whole, serves_n)
             if waiting is None:
                 break
             kills.append(waiting)
-            number += 1
-            assert number < 200
+        else:
+            raise AssertionError("the run does not end")
     return whole, kills
-
-
-def at(job: Job, folder: Path, number: int, when: str) -> Job:
-    return replace(job, path=str(folder / f"{when}{number}.db"), kill=(number, when))
 
 
 def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(server: ServerProcess, folder: Path) -> None:

@@ -42,10 +42,7 @@ PICK = Strategy(
     summary="Asks for data.",
     state=State,
     conclude=lambda s: Conclusion(s.choice or None),
-    stages=(
-        Stage("picking", ("final_response",), body=pick, reply=Pick),
-        Stage("final_response"),
-    ),
+    stages=(Stage("picking", ("final_response",), body=pick, reply=Pick), Stage("final_response")),
 )
 DATA = '{"choice": "7", "reason": "It is odd."}'
 
@@ -64,21 +61,12 @@ async def recorded(server: ModelServer) -> list[dict[str, Any]]:
     return trace["questions"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        ("rate_limit", "rate_limited: "),
-        ("server_error", "provider_error: "),
-        ("reset", "provider_error: "),
-        ("invalid_body", "provider_error: "),
-        ("no_json_schema", "provider_error: "),
-    ],
-)
-async def test_what_came_of_the_requests_before_is_told(kind: Any, code: str) -> None:
+@pytest.mark.parametrize("kind", ["rate_limit", "server_error", "reset", "invalid_body", "no_json_schema"])
+async def test_what_came_of_the_requests_before_is_told(kind: Any) -> None:
     with ModelServer(reply=lambda _: DATA, faults=[Fault(kind=kind, first=1)]) as server:
         (question,) = await recorded(server)
     (tried,) = question["tried"]
-    assert tried.startswith(code)
+    assert tried.startswith("rate_limited: " if kind == "rate_limit" else "provider_error: ")
     assert question["reply"]
 
 

@@ -41,7 +41,10 @@ def test_limits_are_read_as_users_write_them() -> None:
     read = read_provider_limits(["openai=120/min,16", "openai-compatible:http://h/v1=7/min"])
     assert read == {"openai": (120, 16), "openai-compatible:http://h/v1": (7, None)}
     assert [*map(str, read.values())] == ["120/min,16", "7/min"]
-    for wrong in ("=1/min", *(f"openai{limit}" for limit in ("", "=", "=0/min", "=120", "=120/s", "=1/min,0"))):
+    for wrong in (
+        "=1/min",
+        *(f"openai{limit}" for limit in ("", "=", "=0/min", "=120", "=120/s", "=1/min,0")),
+    ):
         with pytest.raises(UsageError, match="such as openai=120/min,16"):
             read_provider_limits([wrong])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from msgspec import structs, to_builtins
 
@@ -73,17 +73,6 @@ class RunRequest:
                 raise UsageError(f"{name} must be {wanted}, got {type(value).__name__}", option=name)
 
 
-class _Reading(NamedTuple):
-    """A request with its parsed and opened parts, and the levels of its composition, outermost first."""
-
-    problem: str
-    strategies: list[Strategy[Any, Any]]
-    options: list[Any]
-    budget: Budget
-    participants: Participants
-    performers: Performers
-
-
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights
 ) -> tuple[Begun, Performers]:
@@ -92,7 +81,10 @@ def make_order(
     Raises:
         UsageError: The request is invalid; the message names the fault and the legal choices.
     """
-    _check_texts(request)
+    check_problem(request.problem or "")
+    if request.form is not None and (fault := schema_fault(request.form)):
+        raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
+    check_rewordings(request.prompts)
     asked = without_quoted(request.problem or "")
     participants = request.participants.with_caller() if request.coached else request.participants
     levels, why = _read_levels(
@@ -118,8 +110,7 @@ def make_order(
     prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inner])
     is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
     budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
-    reading = _Reading(asked, used, options, budget, participants, performers)
-    warnings = tuple(warning for check in _CHECKS if (warning := check(reading)))
+    warnings = filter(None, _warnings(asked, used, options, budget, participants, performers))
     order = Begun(
         strategy=used[0].name,
         problem=request.problem or "",
@@ -127,7 +118,7 @@ def make_order(
         budget=budget,
         participants=performers.names,
         why=why,
-        warnings=warnings,
+        warnings=tuple(warnings),
         from_session=request.session,
         form=request.form,
         prompts=prompts,
@@ -264,62 +255,45 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
     return tuple(map(rights.model, names))
 
 
-# -- checks: each raises UsageError or returns a warning, empty for none
+# -- checks
 
 
-def _check_texts(request: RunRequest) -> None:
-    check_problem(request.problem or "")
-    if request.form is not None and (fault := schema_fault(request.form)):
-        raise UsageError(f"the answer cannot be put into this form: {fault}", option="form")
-    check_rewordings(request.prompts)
-
-
-def _check_verifier(reading: _Reading) -> str:
-    verifier = reading.performers.verifier
-    if verifier is None and any(getattr(each, "verify", False) for each in reading.options):
+def _warnings(
+    asked: str,
+    used: Sequence[Strategy[Any, Any]],
+    options: Sequence[Any],
+    budget: Budget,
+    participants: Participants,
+    performers: Performers,
+) -> Iterator[str]:
+    """Yield what may matter to the result of a run, empty for nothing; raise UsageError for a run that cannot be."""
+    strategy, first, verifier, seats = used[0], options[0], performers.verifier, participants.seats
+    if verifier is None and any(getattr(each, "verify", False) for each in options):
         raise UsageError("verify needs a verifier; name it in `verifier`", option="verify")
-    is_asked = getattr(reading.options[0], "verify", False)
-    return idle_verifier_warning(verifier, reading.problem) if is_asked else ""
-
-
-def _check_judge(reading: _Reading) -> str:
-    options, verifier = reading.options[0], reading.performers.verifier
-    is_off = getattr(options, "judge", None) == "off" and getattr(options, "candidates", None)
-    if is_off and verifier is None:
+    if getattr(first, "verify", False):
+        yield idle_verifier_warning(verifier, asked)
+    candidates = getattr(first, "candidates", None)
+    if candidates and verifier is None and getattr(first, "judge", None) == "off":
         raise UsageError(
             "nothing tells the candidates apart: name a verifier, or a model that judges", option="model"
         )
-    return ""
-
-
-def _check_tools(reading: _Reading) -> str:
-    called = [card.name for each in reading.options for card in getattr(each, "tools", None) or ()]
-    reading.participants.check_tools(called)
-    is_idle = reading.participants.tools and not called
-    return f"tools: {reading.strategies[0].name} calls no tools" if is_idle else ""
-
-
-def _check_models(reading: _Reading) -> str:
-    seats, is_coached = reading.participants.seats, isinstance(reading.performers.model, Caller)
-    names = [each.name for each in reading.strategies if each.needs_models]
-    if names and not is_coached and len({*seats}) < max(2, len(seats)):
+    called = [card.name for each in options for card in getattr(each, "tools", None) or ()]
+    participants.check_tools(called)
+    if participants.tools and not called:
+        yield f"tools: {strategy.name} calls no tools"
+    names = [each.name for each in used if each.needs_models]
+    if names and not isinstance(performers.model, Caller) and len({*seats}) < max(2, len(seats)):
         message = (
             f"{names[0]} needs two models or more, each once, cheapest first: name them in the option models, "
             'such as models=["ollama:small", "openai:large"]'
         )
         raise UsageError(message, option="models")
-    return ""
+    check_priced(dollar_limit(budget, to_builtins(first)), performers.models, performers.prices)
+    yield "" if candidates else _check_calls(strategy, budget.calls)
 
 
-def _check_prices(reading: _Reading) -> str:
-    limit = dollar_limit(reading.budget, to_builtins(reading.options[0]))
-    check_priced(limit, reading.performers.models, reading.performers.prices)
-    return ""
-
-
-def _check_calls(reading: _Reading) -> str:
-    strategy, calls = reading.strategies[0], reading.budget.calls
-    if calls is None or calls >= strategy.least_calls or getattr(reading.options[0], "candidates", None):
+def _check_calls(strategy: Strategy[Any, Any], calls: int | None) -> str:
+    if calls is None or calls >= strategy.least_calls:
         return ""
     needed = f"{strategy.name} needs {strategy.least_calls} calls; with {calls}"
     if strategy.needs_least:
@@ -327,13 +301,3 @@ def _check_calls(reading: _Reading) -> str:
             f"{needed} it has no result: allow more calls, or choose another strategy", option="budget"
         )
     return f"{needed} this is one direct question"
-
-
-_CHECKS: Final[tuple[Callable[[_Reading], str], ...]] = (
-    _check_verifier,
-    _check_judge,
-    _check_tools,
-    _check_models,
-    _check_prices,
-    _check_calls,
-)
