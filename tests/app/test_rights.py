@@ -18,20 +18,15 @@ import pytest
 from reasonry.app.agent_calls import SolveCall
 from reasonry.app.app import App
 from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_answer, coach_start
-from reasonry.core.budget import Budget
 from reasonry.engine.coach import Caller
 from reasonry.errors import UsageError
 from reasonry.strategies import STRATEGIES
 from tests.servers import ModelServer
 
-from ..engine.running import accept
+from ..engine.running import accept, request_of
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes"),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")]
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 _watched: list[tuple[str, list[str]]] = []
@@ -89,18 +84,17 @@ def hostile(folder: Path, url: str) -> list[str]:
     forms = ("scripted:{}", "recorded:{}", "json-schema:{}", "python:{}", "{}.py:x", "{}", "file://{}")
     bad = [form.format(file) for form in forms for file in files]
     return [
-        *bad,
-        f"openai-compatible:{url}#m",
-        "openai-compatible:http://127.0.0.1:9/v1#m",
-        url,
-        "openai:gpt-6-luna",
-        "ollama:llama",
-        "test:x",
-        "caller",
-        " ",
-        "OFFLINE",
-        "listed ",
-        "openai:listed",
+        *(*bad, url, f"openai-compatible:{url}#m", "openai-compatible:http://127.0.0.1:9/v1#m"),
+        *(
+            "openai:gpt-6-luna",
+            "ollama:llama",
+            "test:x",
+            "caller",
+            " ",
+            "OFFLINE",
+            "listed ",
+            "openai:listed",
+        ),
         f"python3 {folder}/there",
     ]
 
@@ -293,14 +287,7 @@ async def begun_by_the_operator(
 ) -> AsyncIterator[Any]:
     """A run of the operator, and what an agent may do over the same store."""
     async with App(str(tmp_path / "s.db")) as app:
-        order, _ = app.order(
-            RunRequest(
-                problem="Why?",
-                strategy="chain_of_thought",
-                budget=Budget(),
-                participants=participants,
-            )
-        )
+        order, _ = app.order(request_of("Why?", "chain_of_thought", participants=participants))
         run_id = await accept(app.engine, order)
     async with App(str(tmp_path / "s.db"), environ=environ) as app:
         yield run_id, app.for_agents()
@@ -320,19 +307,13 @@ async def test_a_run_goes_on_with_its_verifier_only_where_that_is_listed(tmp_pat
 
 
 async def test_answers_to_a_run_open_none_of_the_models_in_its_record(tmp_path: Path) -> None:
+    (tmp_path / "recorded").mkdir()
     for name in ("model", "judge", "draft"):
-        (tmp_path / name).write_text('{"stage": "*", "reply": "x"}')
-    participants = Participants(
-        model=f"scripted:{tmp_path}/model",
-        judge_model=f"scripted:{tmp_path}/judge",
-        draft_model=f"scripted:{tmp_path}/draft",
-    )
+        (tmp_path / "recorded" / name).write_text('{"stage": "*", "reply": "x"}')
+    model, judge, draft = (f"scripted:{tmp_path}/recorded/{name}" for name in ("model", "judge", "draft"))
+    participants = Participants(model=model, judge_model=judge, draft_model=draft)
     async with begun_by_the_operator(tmp_path, participants) as (run_id, access):
-        with (
-            untouched(str(tmp_path / "model")),
-            untouched(str(tmp_path / "judge")),
-            untouched(str(tmp_path / "draft")),
-        ):
+        with untouched(f"{tmp_path}/recorded"):
             assert (await coach_answer(access, run_id, ()))["questions"]
 
 

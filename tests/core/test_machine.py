@@ -65,11 +65,7 @@ def strategy(
         "Small",
         "this project",
         "",
-        (
-            Stage("start", ("ask",)),
-            Stage("ask", ("end",), body=ask, reply=reply, read=read),
-            Stage("end"),
-        ),
+        (Stage("start", ("ask",)), Stage("ask", ("end",), body=ask, reply=reply, read=read), Stage("end")),
         state=Log,
         begin=lambda problem, _: Log(problem, effects),
         conclude=lambda state: Conclusion(state.answer, "success" if state.answer else "empty"),

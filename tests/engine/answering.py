@@ -36,7 +36,7 @@ from .running import order_of, take_over, trace_of
 
 PROBLEM = "Use 4, 6 and 1 to make 24"
 UNLIKE = {
-    *("usage", "duration_ms", "events", "model", "crew", "run_id", "session_id", "created_at_ms", "origins"),
+    *("usage", "duration_ms", "events", "model", "crew", "run_id", "session_id", "created_at_ms", "origins")
 }
 """Members of a trace that differ from run to run, or with who performs it."""
 
@@ -103,11 +103,7 @@ def performers_of(world: World, free: bool = False) -> Performers:
 
 def order(strategy: Strategy[Any, Any], options: Any, budget: Budget | None = None) -> Begun:
     return order_of(
-        strategy,
-        PROBLEM,
-        options,
-        budget=budget or Budget(),
-        participants=ParticipantNames("world"),
+        strategy, PROBLEM, options, budget=budget or Budget(), participants=ParticipantNames("world")
     )
 
 

@@ -132,10 +132,7 @@ async def test_refused_requests_are_calls_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "model", "reason"),
-    [
-        (Budget(tokens=150), "test-model", "max_tokens"),
-        (Budget(usd=0.0004), "gpt-5-mini", "max_usd"),
-    ],
+    [(Budget(tokens=150), "test-model", "max_tokens"), (Budget(usd=0.0004), "gpt-5-mini", "max_usd")],
 )
 async def test_a_stream_is_cut_when_its_estimate_passes_the_limit(
     budget: Budget, model: str, reason: str

@@ -40,13 +40,7 @@ def coach() -> Coach:
 
 def order(budget: Budget | None = None, strategy: Any = LOOP, **options: Any) -> Begun:
     read = read_options(strategy, options)
-    return order_of(
-        strategy,
-        "count",
-        read,
-        budget=budget or Budget(),
-        participants=ParticipantNames(CALLER),
-    )
+    return order_of(strategy, "count", read, budget=budget or Budget(), participants=ParticipantNames(CALLER))
 
 
 async def test_a_round_s_questions_come_together_and_the_answers_lead_to_the_result() -> None:

@@ -262,10 +262,7 @@ def anyone() -> Iterator[ServerProcess]:
     ("strategy", "options"), [*EVERY, SOLVING], ids=[*(one.name for one, _ in EVERY), "with solvers"]
 )
 def test_every_strategy_survives_a_kill_at_every_commit(
-    anyone: ServerProcess,
-    folder: Path,
-    strategy: Strategy[Any, Any],
-    options: dict[str, Any],
+    anyone: ServerProcess, folder: Path, strategy: Strategy[Any, Any], options: dict[str, Any]
 ) -> None:
     cards = "tools" in strategy.options.__struct_fields__
     if strategy.needs_models:

@@ -12,9 +12,10 @@ from collections import Counter
 import pytest
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
 
 from .running import order_and_solve
+
+PROBLEM = "Use 4, 9, 10 and 13 to make 24"
 
 
 @pytest.mark.anyio
@@ -23,12 +24,7 @@ async def test_a_run_that_has_ended_leaves_no_cycles_behind(strategy: str) -> No
     async with App("memory") as app:
 
         async def solve() -> str:
-            participants = Participants(model="offline")
-            return (
-                await order_and_solve(
-                    app, "Use 4, 9, 10 and 13 to make 24", strategy, participants=participants
-                )
-            ).status
+            return (await order_and_solve(app, PROBLEM, strategy, model="offline")).status
 
         await solve()
         gc.collect()

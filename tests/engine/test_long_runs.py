@@ -116,15 +116,9 @@ async def test_a_long_journal_is_read_beside_the_event_loop(app: App, ended: boo
     run_id = await finish(app, DIRECT_LINES + 10)
     if not ended:
         run_id = await interrupt(app, run_id, DIRECT_LINES + 5)
-    for look in (
-        app.engine.record,
-        app.engine.read,
-        app.engine.result,
-        app.engine.recorded_run,
-        app.engine.replay,
-    ):
+    for look in ("record", "read", "result", "recorded_run", "replay"):
         THREADS.clear()
-        await look(run_id)
+        await getattr(app.engine, look)(run_id)
         assert threading.get_ident() not in THREADS
     assert THREADS
 

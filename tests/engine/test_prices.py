@@ -71,17 +71,9 @@ def test_a_model_s_own_price_comes_before_that_of_all_others() -> None:
 def order(
     budget: Budget, environ: dict[str, str] | None = None, options: Any = None, **participants: Any
 ) -> Any:
-    app = App("memory", strategies=ALL, environ=environ or {})
-    strategy = "analysis" if options else "loop"
-    return app.order(
-        request_of(
-            "2 + 2?",
-            strategy,
-            options=options or {},
-            budget=budget,
-            participants=Participants(**participants),
-        )
-    )
+    app, strategy = App("memory", strategies=ALL, environ=environ or {}), "analysis" if options else "loop"
+    terms = {"options": options or {}, "participants": Participants(**participants)}
+    return app.order(request_of("2 + 2?", strategy, budget=budget, **terms))
 
 
 DEAR = Budget(usd=0.5)
@@ -159,14 +151,9 @@ async def test_the_price_a_user_names_is_what_is_booked_and_what_the_limit_goes_
 async def test_a_run_that_goes_on_with_a_model_of_no_price_is_refused_and_left_as_it_is() -> None:
     with ModelServer(replies=("x",) * 9) as server:
         async with App("memory", strategies=ALL) as app:
-            participants = Participants(model=server.model, price="0/0")
+            participants, budget = Participants(model=server.model, price="0/0"), Budget(usd=1, calls=2)
             result = await order_and_solve(
-                app,
-                "count",
-                "loop",
-                options={"steps": 9},
-                budget=Budget(usd=1, calls=2),
-                participants=participants,
+                app, "count", "loop", options={"steps": 9}, budget=budget, participants=participants
             )
             lines = await app.store.lines(result.run_id)
             with pytest.raises(UsageError, match=r"needs the price of .*llama"):

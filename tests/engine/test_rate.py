@@ -131,11 +131,7 @@ def test_tokens_count_as_stated_once_they_are_known(monkeypatch: pytest.MonkeyPa
         ({"openai": 5}, "anthropic:claude", None),
         ({"openai": 5, "*": 3}, "anthropic:claude", 3),
         ({"openai-compatible": 5}, "openai-compatible:http://h/v1#m", 5),
-        (
-            {"openai-compatible": 5, "openai-compatible:http://h/v1": 6},
-            "openai-compatible:http://h/v1#m",
-            6,
-        ),
+        ({"openai-compatible": 5, "openai-compatible:http://h/v1": 6}, "openai-compatible:http://h/v1#m", 6),
         ({"openai": 5}, "openai", 5),
     ],
 )

@@ -27,8 +27,8 @@ from reasonry.stores.postgres import jobs
 from reasonry.stores.row_store import RowStore
 from reasonry.supervisor import Supervisor
 from tests.engine.playing import STRATEGIES, GatedModel
+from tests.engine.test_engine import order
 from tests.servers.postgres import postgres_server
-from tests.supervisor.test_watching import order
 from tests.surfaces.http.serving import serve_in_thread
 
 from .working import PATIENCE_S, accept, until_ended, working
@@ -138,9 +138,7 @@ async def test_a_run_of_a_newer_version_is_left_to_a_worker_of_that_version(
         assert await app.store.lines(of_newer) == lines
 
 
-async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended(
-    postgres_url: str,
-) -> None:
+async def test_what_older_workers_need_of_the_tables_stays_until_they_have_ended(postgres_url: str) -> None:
     last = max(name for name in jobs.pending_scripts(frozenset()) if "_post_" in name)
 
     async def applied() -> bool:

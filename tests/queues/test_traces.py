@@ -28,9 +28,7 @@ def test_a_run_of_the_queue_is_one_trace_from_the_request_to_each_call(
     worker = worker_process(store, "offline", program=("tests.queues.traced", str(file)))
     with worker, serve_in_thread(store, concurrency=0) as server:
         begun = server.client().post(
-            "/api/runs",
-            json={"problem": PROBLEM, "strategy": "tree_of_thoughts"},
-            headers=HEADERS,
+            "/api/runs", json={"problem": PROBLEM, "strategy": "tree_of_thoughts"}, headers=HEADERS
         )
         server.client().post(
             "/v1/chat/completions",

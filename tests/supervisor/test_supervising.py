@@ -26,7 +26,8 @@ from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S
 from reasonry.supervisor.run_events import Feed, FeedReader
 
 from ..engine.playing import STRATEGIES, CountingModel, GatedModel, turns
-from .test_watching import order, read
+from ..engine.test_engine import order
+from .test_watching import read
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,26 +13,15 @@ from reasonry.app.app import App
 from reasonry.core import machine
 from reasonry.core.budget import Budget
 from reasonry.core.events import Usage
-from reasonry.core.options import read_options
-from reasonry.engine.journal import Begun, ParticipantNames
 from reasonry.engine.policy import Performers
 from reasonry.errors import NotFoundError, OverloadedError
 from reasonry.supervisor import RunEvent, Supervisor
 
-from ..engine.playing import LOOP, STRATEGIES, CountingModel
-from ..engine.running import accept, drive, order_of
+from ..engine.playing import STRATEGIES, CountingModel
+from ..engine.running import accept, drive
+from ..engine.test_engine import order
 
 pytestmark = pytest.mark.anyio
-
-
-def order(budget: Budget | None = None, **options: Any) -> Begun:
-    return order_of(
-        LOOP,
-        "count",
-        read_options(LOOP, options),
-        budget=budget or Budget(),
-        participants=ParticipantNames("counting"),
-    )
 
 
 def app(path: Path) -> App:

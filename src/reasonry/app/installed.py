@@ -16,7 +16,7 @@ from msgspec import Struct
 from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
 from ..errors import TooLargeError, UsageError
-from ..plugins import Plugins, installed_plugins, read_opener
+from ..plugins import installed_plugins, read_opener
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
 from ..system import read_regular_file
@@ -95,25 +95,18 @@ def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str,
     Raises:
         UsageError: `REASONRY_PLUGINS` is invalid.
     """
-    plugins = installed_plugins(environ)
-    rows = [(row, _fault(plugins, row["kind"], row["name"])) for row in plugins.describe()]
-    return [{**row, "loaded": not why, "why": why} for row, why in rows]
-
-
-def _fault(plugins: Plugins, kind: str, name: str) -> str:
     from ..tools.catalog import read_tools
 
-    readers: dict[str, Callable[[str, Any], Any]] = {
-        "strategies": read_strategy,
-        "tools": read_tools,
-        "verifiers": read_opener,
-        "models": read_opener,
-    }
-    try:
-        plugins.load(kind, name, readers[kind])
-    except UsageError as error:
-        return str(error.details.get("reason", error.message))
-    return ""
+    plugins, rows = installed_plugins(environ), list[dict[str, Any]]()
+    readers: dict[str, Callable[[str, Any], Any]] = {"strategies": read_strategy, "tools": read_tools}
+    for row in plugins.describe():
+        why = ""
+        try:
+            plugins.load(row["kind"], row["name"], readers.get(row["kind"], read_opener))
+        except UsageError as error:
+            why = str(error.details.get("reason", error.message))
+        rows.append({**row, "loaded": not why, "why": why})
+    return rows
 
 
 def read_strategy(name: str, value: Any) -> Strategy[Any, Any]:

@@ -169,8 +169,4 @@ def larger_usage(first: Usage, second: Usage) -> Usage:
     if second.tokens == 0 and second.usd is None:
         return first
     costs = [usd for usd in (first.usd, second.usd) if usd is not None]
-    return Usage(
-        calls=1,
-        input_tokens=max(first.tokens, second.tokens),
-        usd=max(costs) if costs else None,
-    )
+    return Usage(calls=1, input_tokens=max(first.tokens, second.tokens), usd=max(costs) if costs else None)

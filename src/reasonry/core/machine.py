@@ -59,17 +59,7 @@ from .events import (
     Verified,
 )
 from .options import read_options
-from .pending import (
-    Pending,
-    Round,
-    Snapshot,
-    Status,
-    answers_in,
-    next_try,
-    open_effects,
-    spent_on,
-    walk_open,
-)
+from .pending import Pending, Round, Snapshot, Status, answers_in, next_try, open_effects, spent_on, walk_open
 from .readings import Reading, is_last_try
 from .registry import Registry, find_strategy, resolve
 from .strategy import Stage, Strategy
@@ -431,7 +421,11 @@ class _Execution:
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
-            now = self._settle_child(waiting, inner, event, read)
+            if waiting.child is None:
+                raise ConflictError(f"effect {waiting.id!r} has no child run", effect=effect_id)
+            child = self.strategies[waiting.child.strategy]
+            step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
+            self.reading, now = step.reading, self._take_child(waiting, step)
         elif isinstance(event, Answered) and isinstance(waiting.effect, Ask):
             now = self._settle_answer(waiting, waiting.effect, event, read)
         else:
@@ -457,14 +451,6 @@ class _Execution:
         re_ask = next_try(replace(waiting, replies=replies), reading)
         self.effects += (re_ask,)
         return re_ask
-
-    def _settle_child(self, waiting: Pending, inner: str, event: Event, read: Reader) -> Pending:
-        if waiting.child is None:
-            raise ConflictError(f"effect {waiting.id!r} has no child run", effect=f"{waiting.id}/{inner}")
-        child = self.strategies[waiting.child.strategy]
-        step = advance(child, waiting.child, inner, event, read=read, strategies=self.strategies)
-        self.reading = step.reading
-        return self._take_child(waiting, step)
 
     def _take_child(self, waiting: Pending, step: Step) -> Pending:
         self.effects += tuple(replace(effect, id=f"{waiting.id}/{effect.id}") for effect in step.effects)

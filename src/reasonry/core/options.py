@@ -41,9 +41,7 @@ def read_options(strategy: Strategy[Any, Any], raw: Mapping[str, Any]) -> Struct
         if name not in fields:
             shown, near = written[:60], did_you_mean(name, fields, "Its options")
             raise UsageError(
-                f"{strategy.name} has no option {shown!r}.{near}",
-                option=shown,
-                choices=list(fields),
+                f"{strategy.name} has no option {shown!r}.{near}", option=shown, choices=list(fields)
             )
         values[name] = _read_value(strategy.name, fields[name], value)
     try:

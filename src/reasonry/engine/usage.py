@@ -64,12 +64,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def meter(
-    stated: Stated,
-    prompt: str,
-    replies: Sequence[str],
-    *,
-    reasoning: str = "",
-    price: PriceOf = no_price,
+    stated: Stated, prompt: str, replies: Sequence[str], *, reasoning: str = "", price: PriceOf = no_price
 ) -> Usage:
     """Return the usage to book for one request.
 

@@ -16,36 +16,30 @@ RESTS_S: Final = (1.0, 10.0, 60.0, 600.0)
 or continues without the run, which is then not to blame."""
 
 
-class DeadlyRuns:
-    """The runs of this process whose earlier processes died."""
+@contextmanager
+def drive_apart(driven: list[int], run_id: str, deaths: int, since_s: float) -> Generator[None]:
+    """Register a run while it is driven. Its last attempt excludes all other such runs, to identify the cause.
 
-    def __init__(self) -> None:
-        self._driven = list[int]()
-        """The deaths of each such run that this process drives now."""
+    Args:
+        driven: The deaths of each such run that this process drives now.
+        since_s: Seconds since the last death; infinite if the last process released the run.
 
-    @contextmanager
-    def drive_apart(self, run_id: str, deaths: int, since_s: float) -> Generator[None]:
-        """Register a run while it is driven. Its last attempt excludes all other such runs, to identify the cause.
-
-        Args:
-            since_s: Seconds since the last death; infinite if the last process released the run.
-
-        Raises:
-            ConflictError: The run must wait for another run, or for the end of its pause.
-        """
-        last = MAX_DEATHS - 1
-        if not deaths:
-            yield
-            return
-        if last in self._driven or (deaths == last and self._driven):
-            message = f"the process of run {run_id} has died {deaths} times; another such run goes first"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-        left_s = RESTS_S[deaths - 1] - since_s if deaths < MAX_DEATHS else 0.0
-        if left_s > 0:
-            message = f"run {run_id} is retried in {left_s:.0f} s: its process has died"
-            raise ConflictError(message, run_id=run_id, retryable=True)
-        self._driven.append(deaths)
-        try:
-            yield
-        finally:
-            self._driven.remove(deaths)
+    Raises:
+        ConflictError: The run must wait for another run, or for the end of its pause.
+    """
+    last, why = MAX_DEATHS - 1, ""
+    if not deaths:
+        yield
+        return
+    left_s = RESTS_S[deaths - 1] - since_s if deaths < MAX_DEATHS else 0.0
+    if last in driven or (deaths == last and driven):
+        why = f"the process of run {run_id} has died {deaths} times; another such run goes first"
+    elif left_s > 0:
+        why = f"run {run_id} is retried in {left_s:.0f} s: its process has died"
+    if why:
+        raise ConflictError(why, run_id=run_id, retryable=True)
+    driven.append(deaths)
+    try:
+        yield
+    finally:
+        driven.remove(deaths)

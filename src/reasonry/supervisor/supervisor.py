@@ -35,7 +35,7 @@ from ..engine.result import Result
 from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..records import JobOptions, RequestKey
-from .deaths import MAX_DEATHS, DeadlyRuns
+from .deaths import MAX_DEATHS, drive_apart
 from .run_events import Feed, FeedReader, Follower, News, RunEvent
 
 CUT_S: Final = 1.0
@@ -111,7 +111,7 @@ class Supervisor:
         self._present = Counter[str]()
         """The number of clients that wait for each run."""
         self._hanging_up = set[asyncio.Task[None]]()
-        self._deadly = DeadlyRuns()
+        self._deadly = list[int]()
         self.draining = False
         self._news = News()
         """Wakes at the start of each job's drive here, and when the process drains."""
@@ -230,7 +230,7 @@ class Supervisor:
             async with AsyncExitStack() as held:
                 # Before the lease is taken: where the process dies while it is given back, the run would be blamed.
                 deaths, since_s = await app.store.deaths_of(run_id)
-                held.enter_context(self._deadly.drive_apart(run_id, deaths, since_s))
+                held.enter_context(drive_apart(self._deadly, run_id, deaths, since_s))
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 counted = await app.store.count_deaths(run_id, len(opened.run.events)) if deaths else 0
                 if since_s < inf:
