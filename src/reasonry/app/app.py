@@ -6,7 +6,7 @@ import copy
 import math
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -148,8 +148,10 @@ class App:
 
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
         """Return the guided sessions of the store; settings default to the environment's."""
-        settings = settings or SessionSettings.from_environ(self.environ)
-        where, chooses = _working_directory(), not self._is_one_owners
+        settings, where = settings or SessionSettings.from_environ(self.environ), ""
+        chooses = not self._is_one_owners
+        with suppress(OSError):
+            where = os.getcwd()
         return Sessions(self.store, self.strategies, settings, directory=where, chooses_ids=chooses)
 
     # -- requests
@@ -326,11 +328,3 @@ class App:
 
 def _engine(app: App, strategies: Registry, policy: Policy) -> Engine:
     return Engine(app.store, strategies, policy, thought_rows, partial(tell_verdicts, sessions=app.sessions))
-
-
-def _working_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        # The directory was deleted.
-        return ""

@@ -148,10 +148,12 @@ class Performers(Struct, frozen=True):
 def rewind(performers: Performers, run: Run, known: ParticipantNames) -> None:
     """Tell the models that read from a file which questions of the run they have answered."""
     seats = {f"seat-{number}": name for number, name in enumerate(known.seats, 1)}
+    settled = {event.id for event in run.events}
     names = {"writer": known.model, "judge": known.judge_model, "drafter": known.draft_model, **seats}
     for model in {id(model): model for model in map(performers.answering, names)}.values():
         rewind = getattr(model, "rewind", None)
         asked = [by for by in names if performers.answering(by) is model]
         is_own = model.name in [names[by] or known.model for by in asked]
         if rewind is not None and (is_own or getattr(model, "rewinds_for_others", False)):
-            rewind(run.asked_stages(asked))
+            mine = (each for each in run.asked.values() if run.asked_by[each.id] in asked)
+            rewind([(each.stage, each.id in settled) for each in mine])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -137,6 +137,7 @@ class Run:
         self.events: list[Settled] = []
         self.asked: dict[str, Asked] = {}
         self.asked_by: dict[str, str] = {}
+        """The role that each question is for."""
         self.performed: dict[str, Performed] = {}
         self.branches: dict[str, int] = {}
         """The number of the first thought of each branch."""
@@ -308,12 +309,6 @@ class Run:
                 shared, rest = self._prompts.shorten(pending.id, pending.effect.text)
                 self.asked_by[pending.id] = pending.effect.by
                 self.asked[pending.id] = Asked(pending.id, pending.stage, rest, shared=shared)
-
-    def asked_stages(self, by: Container[str]) -> list[tuple[str, bool]]:
-        """Return the stage of each question to these roles in the order asked, and whether it is settled."""
-        settled = {event.id for event in self.events}
-        mine = [asked for asked in self.asked.values() if self.asked_by[asked.id] in by]
-        return [(asked.stage, asked.id in settled) for asked in mine]
 
     @property
     def last_questions(self) -> tuple[Ask, ...] | None:
