@@ -41,6 +41,7 @@ from .ports import (
     is_rate_limit,
     provider_of,
 )
+from .prices import Prices
 from .rate_limits import MOST_WAIT_S, CountedCall, Gate, GateClosed, gate_of
 from .telemetry import facts_of_answers, facts_of_request, labels_of, trace_work
 from .usage import Booking
@@ -206,21 +207,18 @@ class Calls:
 
     async def _warm_cache(self, model: Model, question: Question, samples: int) -> Drawn:
         """Send the first call of a fan-out alone; the others then find their common prefix in the provider's cache."""
-        head = question.prompt[:WARM_PREFIX_CHARS]
+        key, mine = (model.name, question.prompt[:WARM_PREFIX_CHARS]), asyncio.Event()
         wanted = self.policy.cache_warmup
         if wanted is None:
             wanted = getattr(model, "caches_prompts", False)
-        if not wanted or len(head) < WARM_PREFIX_CHARS:
-            return await self._retry(model, question, samples)
-        warming = self._warmings.get((model.name, head))
-        if warming is not None:
-            await warming.wait()
-            return await self._retry(model, question, samples)
-        warming = self._warmings[model.name, head] = asyncio.Event()
+        if wanted and len(key[1]) == WARM_PREFIX_CHARS:
+            warming = self._warmings.setdefault(key, mine)
+            if warming is not mine:
+                await warming.wait()
         try:
             return await self._retry(model, question, samples)
         finally:
-            warming.set()
+            mine.set()
 
     async def _retry(self, model: Model, question: Question, samples: int) -> Drawn:
         """Retry a request that may succeed later, after a pause; return `Failed` for a request that is lost."""
@@ -355,11 +353,16 @@ class Calls:
         """Send the request, and determine its usage even if it fails."""
         budget = self.guard.ledger.budget
         is_limited = (budget.tokens, budget.usd) != (None, None) or self.allowance is not None
-        booking = Booking(model, question, self.performers.prices, is_limited)
+
+        def find_passed(so_far: Usage) -> Refusal | None:
+            passed = [keeper.watch((id(self), question.id), so_far) for keeper in self.keepers]
+            return next(filter(None, passed), None)
+
+        reply = _Reply(model, question, self.performers.prices, find_passed if is_limited else None)
         try:
-            answers = booking.of_answers(await self._listen(model, question, samples, booking), samples)
+            answers = reply.of_answers(await self._listen(model, question, samples, reply), samples)
         except BaseException as error:
-            sent = Sent(error, (booking.of_failure(error),))
+            sent = Sent(error, (reply.of_failure(error),))
         else:
             sent = Sent(answers, [answer.usage for answer in answers])
         error = sent.came if isinstance(sent.came, BaseException) else None
@@ -367,7 +370,7 @@ class Calls:
         return sent
 
     async def _listen(
-        self, model: Model, question: Question, samples: int, booking: Booking
+        self, model: Model, question: Question, samples: int, reply: _Reply
     ) -> Sequence[Answered]:
         """Return the answers. Cut off a reply that is late, passes a limit or repeats itself endlessly.
 
@@ -375,37 +378,30 @@ class Calls:
             BudgetExhausted: The reply passed a limit as it streamed in.
             ModelError: The model gave no answer.
         """
-
-        def find_passed(so_far: Usage) -> Refusal | None:
-            passed = [keeper.watch((id(self), question.id), so_far) for keeper in self.keepers]
-            return next(filter(None, passed), None)
-
-        in_time = asyncio.timeout(question.timeout_s)
-        listener = _Listener(booking, in_time, find_passed if booking.is_limited else None)
         try:
-            async with in_time:
-                return await self._ask_model(model, question, samples, listener)
+            async with reply.in_time:
+                return await self._ask_model(model, question, samples, reply)
         except TimeoutError as error:
-            if listener.passed is not None:
-                raise BudgetExhausted(listener.passed) from None
-            if listener.is_endless:
-                text = "".join(listener.pieces)
-                return [Answered(text, usage=booking.so_far, model=model.name, truncated=True)]
+            if reply.passed is not None:
+                raise BudgetExhausted(reply.passed) from None
+            if reply.is_endless:
+                text = "".join(reply.pieces)
+                return [Answered(text, usage=reply.so_far, model=model.name, truncated=True)]
             message = f"{model.name} did not answer within {question.timeout_s or 0:g} s"
             late = ModelError(message, code="provider_timeout", retryable=True)
-            raise BrokenReplyError(late, booking.so_far) from error
+            raise BrokenReplyError(late, reply.so_far) from error
         except (ReasonryError, *NOT_FAILURES):
             raise
         except BaseException as error:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
 
     async def _ask_model(
-        self, model: Model, question: Question, samples: int, listener: _Listener
+        self, model: Model, question: Question, samples: int, reply: _Reply
     ) -> Sequence[Answered]:
         """Ask the model in a span; several samples are never streamed."""
 
         def heard(piece: str) -> None:
-            listener.hear_reply(piece)
+            reply.hear_text(piece)
             self.observer.text(question.id, piece)
 
         on_text: OnText | None = heard if self.observer.wants_text else None
@@ -414,7 +410,7 @@ class Calls:
             if samples > 1 and takes_samples(model):
                 answers: Sequence[Answered] = await model.answer_many(question, samples)
             else:
-                put = replace(question, on_hidden=listener.hear if on_text else None)
+                put = replace(question, on_hidden=reply.hear if on_text else None)
                 answers = [await model.answer(put, on_text)]
             if not answers:
                 raise ModelError(f"{model.name} gave no answer at all", retryable=True)
@@ -471,42 +467,37 @@ class Calls:
         return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
 
 
-class _Listener:
-    """Watches a streaming reply, and cuts it off if it passes a limit or never ends.
+class _Reply(Booking):
+    """Books a reply as it streams in, and cuts it off if it passes a limit or never ends.
 
     Args:
-        in_time: Expires at once to cut the reply off.
         limit_passed: Returns the limit that the reply has passed. None if no limit depends on the reply.
     """
 
     def __init__(
         self,
-        booking: Booking,
-        in_time: asyncio.Timeout,
+        model: Model,
+        question: Question,
+        prices: Prices,
         limit_passed: Callable[[Usage], Refusal | None] | None,
     ) -> None:
-        self._booking, self._in_time, self._limit_passed = booking, in_time, limit_passed
+        super().__init__(model, question, prices, limit_passed is not None)
+        self._limit_passed, self.in_time = limit_passed, asyncio.timeout(question.timeout_s)
         self.pieces, self.is_endless = list[str](), False
         self.passed: Refusal | None = None
 
     def hear(self, piece: str) -> None:
-        """Note a piece of the reply or of its hidden part."""
-        self._booking.hear(piece)
+        super().hear(piece)
         if self.passed is None and self._limit_passed is not None:
-            self.passed = self._limit_passed(self._booking.so_far)
-            if self.passed is not None:
-                self._cut()
+            self.passed = self._limit_passed(self.so_far)
+        if (self.passed is not None or self.is_endless) and not self.in_time.expired():
+            self.in_time.reschedule(asyncio.get_running_loop().time())
 
-    def hear_reply(self, piece: str) -> None:
+    def hear_text(self, piece: str) -> None:
         self.pieces.append(piece)
         if len(self.pieces) % LOOK_EVERY == 0 and not self.is_endless:
             self.is_endless = repeats_itself("".join(self.pieces[-ENDLESS_CHARS:]), ENDLESS_CHARS)
-        if self.is_endless:
-            self._cut()
         self.hear(piece)
-
-    def _cut(self) -> None:
-        self._in_time.reschedule(asyncio.get_running_loop().time())
 
 
 # -- independent samples of one question, sent as one request where the model supports that

@@ -150,7 +150,7 @@ class Booking:
     """
 
     def __init__(self, model: Model, question: Question, prices: Prices, is_limited: bool) -> None:
-        self.prompt, self.is_limited = question.prompt, is_limited
+        self.prompt = question.prompt
         self._named, self._price = prices.of(model), prices.price_of(model)
         is_free = bool(getattr(model, "is_free", False))
         self._estimates = not is_free and (is_limited or hasattr(model, "price"))
