@@ -205,8 +205,7 @@ def test_a_run_that_has_ended_takes_no_more_events() -> None:
 
 def test_a_reply_that_cannot_be_read_is_asked_for_again_under_a_new_id() -> None:
     small = strategy(Ask("?", retries=2))
-    step = begin(small, "P")
-    step = advance(small, step.snapshot, "e1", Answered("{no idea"))
+    step = advance(small, begin(small, "P").snapshot, "e1", Answered("{no idea"))
     (one,) = step.effects
     assert one.id == "e1.2"
     assert isinstance(one.effect, Ask)
@@ -321,11 +320,8 @@ def test_a_stage_may_end_the_run_with_a_code() -> None:
 
     small = with_body(strategy(), give_up)
     ended = advance(small, begin(small, "P").snapshot, "e1", said("x")).snapshot
-    assert (ended.status, ended.error, ended.conclusion) == (
-        "failed",
-        "provider_error",
-        Conclusion(None, "error", "too hard"),
-    )
+    assert (ended.status, ended.error) == ("failed", "provider_error")
+    assert ended.conclusion == Conclusion(None, "error", "too hard")
 
 
 # -- stops
@@ -336,11 +332,8 @@ def test_a_stop_ends_the_run_with_the_best_so_far() -> None:
     hopeful = dataclasses.replace(small, conclude=lambda state: Conclusion("so far"))
     before = begin(hopeful, "P").snapshot
     at_limit = advance(hopeful, before, None, Stopped("max_calls", "limit", at_ms=8)).snapshot
-    assert (at_limit.status, at_limit.conclusion, at_limit.at_ms) == (
-        "done",
-        Conclusion("so far", "max_calls", "limit", certainty="best_so_far"),
-        8,
-    )
+    assert (at_limit.status, at_limit.at_ms) == ("done", 8)
+    assert at_limit.conclusion == Conclusion("so far", "max_calls", "limit", certainty="best_so_far")
     for reason, status in (("max_calls", "failed"), ("cancelled", "cancelled")):
         ended = advance(small, begin(small, "P").snapshot, None, Stopped(reason, usage=Usage())).snapshot
         assert (ended.status, open_effects(ended)) == (status, ())
@@ -410,19 +403,15 @@ def test_inside_a_run_replies_are_asked_for_again_too() -> None:
     assert step.snapshot.conclusion == Conclusion("done:x", "success")
 
 
-def test_a_run_inside_that_fails_is_heard_as_finished() -> None:
+def test_a_run_inside_that_fails_or_asks_nobody_is_heard_as_finished() -> None:
     outer, strategies = nested(strategy(Ask("?"), name="inner"))
     step = begin(outer, "P", strategies=strategies)
     step = advance(outer, step.snapshot, "e1/e1", Failed("provider_error", "down"), strategies=strategies)
     step = advance(outer, step.snapshot, "e2/e1", said("ok"), strategies=strategies)
     assert step.snapshot.state.heard == ("failed:None", "done:ok")
-
-
-def test_a_run_inside_that_asks_nobody_is_finished_at_once() -> None:
     outer, strategies = nested(strategy(name="inner"))
     step = begin(outer, "P", strategies=strategies)
-    assert step.snapshot.state.heard == ("failed:None", "failed:None")
-    assert step.effects == ()
+    assert (step.snapshot.state.heard, step.effects) == (("failed:None", "failed:None"), ())
 
 
 def test_runs_nest_and_rounds_count_the_longest_way() -> None:

@@ -95,17 +95,10 @@ async def answered_in_prose(**options: Any) -> Result:
     return result
 
 
-async def test_a_text_without_its_mark_is_taken_whole_at_the_last_try_and_said_to_be_so_first() -> None:
-    result = await answered_in_prose()
+async def test_a_text_without_its_mark_is_taken_whole_but_where_a_verifier_wants_a_value() -> None:
+    result, checked = await answered_in_prose(), await answered_in_prose(verify=True)
     assert (result.outcome, result.answer) == ("answered", PROSE[-1])
-    assert result.warnings == (
-        "unmarked: a reply never said where its answer is, so it was taken whole",
-        "a notice",
-    )
-
-
-async def test_where_a_verifier_wants_a_value_the_last_whole_reply_is_only_the_best_so_far() -> None:
-    result = await answered_in_prose(verify=True)
-    assert (result.outcome, result.termination.code) == ("error", "output_invalid")
-    assert (result.answer, result.best_answer) == (None, PROSE[-1])
-    assert result.warnings == ("a notice",)
+    assert result.warnings[0] == "unmarked: a reply never said where its answer is, so it was taken whole"
+    assert result.warnings[1:] == checked.warnings == ("a notice",)
+    assert (checked.outcome, checked.termination.code) == ("error", "output_invalid")
+    assert (checked.answer, checked.best_answer) == (None, PROSE[-1])
