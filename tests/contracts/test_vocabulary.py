@@ -40,58 +40,23 @@ RECORDED = {"no focused answer was to be had: "}
 """Texts of results that stand in stores of 0.1.0; a replay has to give them to the letter."""
 
 
-def function_names(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of functions; what is read like an attribute may be named like one."""
+def misnamed(tree: ast.Module) -> Iterator[str]:
+    """Yield the names and words of a module that say nothing or that a reader has to guess at."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not any(
-            "property" in ast.unparse(decorator) for decorator in node.decorator_list
-        ):
-            yield node.name
-
-
-def variable_names(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            yield node.arg
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            # What is read like an attribute may be named like one.
+            is_property = any("property" in ast.unparse(each) for each in node.decorator_list)
+            if PARTICIPLE.fullmatch(node.name.strip("_")) and not is_property:
+                yield from {node.name} - OBSERVER_METHODS
+        elif isinstance(node, ast.arg):
+            yield from {node.arg} & NO_NAMES
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-
-
-def texts(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            yield from {node.id} & NO_NAMES
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in RECORDED:
+            yield from (match[0] for match in PRIVATE_WORDS.finditer(node.value))
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_functions_are_not_bare_participles(room: str) -> None:
-    found = {
-        f"{path.name}: {name}"
-        for path in files(room)
-        for name in function_names(tree_of(path))
-        if PARTICIPLE.fullmatch(name.strip("_")) and name not in OBSERVER_METHODS
-    }
-    assert not found
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_variables_have_names(room: str) -> None:
-    found = {
-        f"{path.name}: {name}"
-        for path in files(room)
-        for name in variable_names(tree_of(path))
-        if name in NO_NAMES
-    }
-    assert not found
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_texts_are_in_plain_technical_english(room: str) -> None:
-    found = {
-        f"{path.name}: {match[0]}"
-        for path in files(room)
-        for text in texts(tree_of(path))
-        if text not in RECORDED
-        for match in PRIVATE_WORDS.finditer(text)
-    }
+def test_functions_and_variables_have_names_and_texts_are_in_plain_technical_english(room: str) -> None:
+    found = {f"{path.name}: {word}" for path in files(room) for word in misnamed(tree_of(path))}
     assert not found

@@ -29,19 +29,6 @@ def test_every_snapshot_of_a_search_survives_json(seed: int) -> None:
         assert isinstance(loaded.state, State)
 
 
-def test_the_state_of_a_run_inside_a_run_gets_its_own_type() -> None:
-    strategy = resolve("self_consistency", STRATEGIES)
-    options = (
-        strategy.options(over="tree_of_thoughts") if "over" in strategy.options.__struct_fields__ else None
-    )
-    snapshot = begin(strategy, "What is 6 times 7?", options, strategies=STRATEGIES).snapshot
-    children = [one.child for one in snapshot.pending if one.child is not None]
-    loaded = load_snapshot(dump_snapshot(snapshot), STRATEGIES)
-    again = [one.child for one in loaded.pending if one.child is not None]
-    assert again == children
-    assert [type(one.state) for one in again] == [type(one.state) for one in children]
-
-
 def data(**changes: Any) -> bytes:
     document = json.loads(dump_snapshot(begin(resolve("tree_of_thoughts", STRATEGIES), "P").snapshot))
     document["body"] |= changes.pop("body", {})

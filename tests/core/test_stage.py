@@ -16,11 +16,12 @@ from reasonry.core.bodies import Body, Conclusion, EffectFailed, Thought, go, re
 from reasonry.core.codec import dump_snapshot, load_snapshot
 from reasonry.core.effects import Ask, CallTool, Effect, RunStrategy
 from reasonry.core.events import STOPPED, Answered, Event, Failed, Finished, Stopped, ToolReturned
-from reasonry.core.machine import MAX_SILENT_MOVES, Snapshot, Step, begin, open_effects
+from reasonry.core.machine import MAX_SILENT_MOVES, Step, begin, open_effects
 from reasonry.core.strategy import NoOptions, Stage, Strategy
 from reasonry.errors import ConflictError
 
 from ..playing import advance
+from .test_machine import ids
 
 
 class Log(Struct, frozen=True):
@@ -52,10 +53,6 @@ def texts(answers: tuple[Any, ...]) -> list[str]:
 
 def tool(name: str) -> CallTool:
     return CallTool(name)
-
-
-def ids(step: Step | Snapshot) -> list[str]:
-    return [one.id for one in open_effects(step.snapshot if isinstance(step, Step) else step)]
 
 
 def told(step: Step) -> list[str]:

@@ -44,25 +44,17 @@ async def spend(guard: BudgetGuard, usage: Usage, latency_s: float = 0.0) -> boo
     return True
 
 
-async def test_the_first_call_goes_alone_where_its_price_is_not_known() -> None:
+@pytest.mark.parametrize("used", [Usage(output_tokens=10), Usage()], ids=["answered", "failed"])
+async def test_the_first_call_goes_alone_where_its_price_is_not_known(used: Usage) -> None:
     limited = guard(tokens=1000)
     first = await reserve(limited)
     second = asyncio.create_task(reserve(limited))
     await asyncio.sleep(0.005)
     assert not second.done()
-    limited.settle(first, [Usage(output_tokens=10)])
-    assert (await second).tokens == 10
-    third = await asyncio.wait_for(reserve(limited), 1)
-    assert third.tokens == 10
-
-
-async def test_a_call_that_fails_lets_the_next_one_go() -> None:
-    limited = guard(usd=1.0)
-    first = await reserve(limited)
-    second = asyncio.create_task(reserve(limited))
-    await asyncio.sleep(0)
-    limited.settle(first, [Usage()])
-    await asyncio.wait_for(second, 1)
+    limited.settle(first, [used])
+    assert (await asyncio.wait_for(second, 1)).tokens == max(used.tokens, PROMPT_TOKENS)
+    if used.tokens:
+        assert (await asyncio.wait_for(reserve(limited), 1)).tokens == 10
 
 
 async def test_a_long_prompt_is_estimated_by_its_length() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +16,6 @@ from reasonry.engine.budget_guard import BudgetExhausted, BudgetGuard
 from reasonry.engine.calls import MAX_FALLBACKS, WARM_PREFIX_CHARS, Calls
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
-from reasonry.engine.ports import Question
 from reasonry.engine.rate_limits import RateLimits
 from reasonry.errors import ModelError
 from reasonry.masking import SECRETS
@@ -78,19 +76,14 @@ async def test_equal_questions_asked_at_once_share_one_call_which_is_paid_once_a
         Ask("same", form={"type": "object"}),
         Ask("same", facts={"n": 1}),
         ("e9/e1", Ask("same")),
+        Ask("same", by="judge"),
     ],
 )
-async def test_questions_that_differ_in_anything_are_asked_each(other: Any) -> None:
-    model = CountingModel(latency_s=0.005)
-    await ask(calls(model), Ask("same"), other)
-    assert model.calls == 2
-
-
-async def test_another_model_is_another_call() -> None:
+async def test_questions_that_differ_in_anything_or_go_to_another_model_are_asked_each(other: Any) -> None:
     model, judge = CountingModel(latency_s=0.005), CountingModel(latency_s=0.005)
     judge.name = "judge"
-    await ask(calls(model, judge=judge), Ask("same"), Ask("same", by="judge"))
-    assert (model.calls, judge.calls) == (1, 1)
+    await ask(calls(model, judge=judge), Ask("same"), other)
+    assert model.calls + judge.calls == 2
 
 
 async def test_those_who_share_a_call_share_its_failure() -> None:
@@ -108,17 +101,6 @@ async def test_those_who_share_a_call_share_its_failure() -> None:
 class Caching(CountingModel):
     caches_prompts = True
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(latency_s=0.02, **given)
-        self.spans: list[tuple[float, float]] = []
-
-    async def answer(self, question: Question, on_text: Any = None) -> Answered:
-        began = time.monotonic()
-        try:
-            return await super().answer(question, on_text)
-        finally:
-            self.spans.append((began, time.monotonic()))
-
 
 LONG = "x" * WARM_PREFIX_CHARS
 
@@ -127,47 +109,32 @@ def fan_out(prefix: str, width: int = 4) -> list[Ask]:
     return [Ask(f"{n}", system=prefix) for n in range(width)]
 
 
-def first_went_alone(spans: Sequence[tuple[float, float]]) -> bool:
-    first, *rest = sorted(spans)
-    return all(began >= first[1] for began, _ in rest)
-
-
-async def test_the_first_of_a_fan_out_goes_alone_and_the_rest_together() -> None:
-    model = Caching()
-    await ask(calls(model), *fan_out(LONG))
-    assert first_went_alone(model.spans)
-    assert model.most_in_flight == 3
-
-
-async def test_what_was_warmed_once_is_not_waited_for_again() -> None:
-    model = Caching()
-    desk = calls(model)
-    await ask(desk, *fan_out(LONG))
-    model.spans.clear()
-    await ask(desk, *fan_out(LONG))
-    assert not first_went_alone(model.spans)
-
-
-@pytest.mark.parametrize("model", [Caching, lambda: CountingModel(latency_s=0.02)], ids=["cache", "none"])
-@pytest.mark.parametrize("wanted", [True, False])
-async def test_whoever_sets_it_decides_about_warming(model: Any, wanted: bool) -> None:
-    one = model()
-    await ask(calls(one, Policy(cache_warmup=wanted)), *fan_out(LONG))
-    assert one.most_in_flight == (3 if wanted else 4)
+@pytest.mark.parametrize(
+    ("kind", "wanted", "prefix", "most"),
+    [
+        (Caching, None, LONG, 3),
+        (Caching, None, "short", 4),
+        (CountingModel, None, LONG, 4),
+        *((kind, True, LONG, 3) for kind in (Caching, CountingModel)),
+        *((kind, False, LONG, 4) for kind in (Caching, CountingModel)),
+    ],
+)
+async def test_the_first_of_a_fan_out_goes_alone_where_a_cache_is_to_be_warmed(
+    kind: type[CountingModel], wanted: bool | None, prefix: str, most: int
+) -> None:
+    model = kind(latency_s=0.02)
+    desk = calls(model, Policy(cache_warmup=wanted))
+    await ask(desk, *fan_out(prefix))
+    assert model.most_in_flight == most
+    # What was warmed once is not waited for again.
+    await ask(desk, *fan_out(prefix))
+    assert model.most_in_flight == 4
 
 
 async def test_a_first_call_that_fails_holds_nobody_up() -> None:
     model = Caching(fault=lambda n: ModelError("no", code="provider_error") if n == 1 else None)
     answers = await asyncio.wait_for(ask(calls(model), *fan_out(LONG)), 2)
     assert [type(one) for one in answers] == [Failed, Answered, Answered, Answered]
-
-
-@pytest.mark.parametrize(
-    "model", [Caching(), CountingModel(latency_s=0.02)], ids=["short prompt", "no cache"]
-)
-async def test_without_a_cache_or_a_long_prefix_all_go_at_once(model: CountingModel) -> None:
-    await ask(calls(model), *fan_out("short" if isinstance(model, Caching) else LONG))
-    assert model.most_in_flight == 4
 
 
 # -- attempts

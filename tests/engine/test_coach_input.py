@@ -158,16 +158,18 @@ def test_what_names_a_question_is_read_as_it_is_where_a_single_one_waits(given: 
     assert read_answers(given, {"e7": STEPS}) == read_answers(given)
 
 
-@pytest.mark.parametrize("given", [None, "", " ", b"x", ["a", "b"], [["a"]], {"id": "e1"}])
-def test_what_is_no_answer_is_refused_where_a_single_question_waits(given: Any) -> None:
-    with pytest.raises(UsageError, match="e7"):
-        read_answers(given, {"e7": TEXT})
-
-
-@pytest.mark.parametrize("given", ["It is 5.", 5, ["It is 5."]])
-def test_where_several_questions_wait_the_refusal_names_them(given: Any) -> None:
-    with pytest.raises(UsageError, match='"e7": ANSWER, "e8": ANSWER'):
-        read_answers(given, {"e7": TEXT, "e8": TEXT})
+@pytest.mark.parametrize(
+    ("given", "waiting", "told"),
+    [
+        *((given, ("e7",), "e7") for given in (None, "", " ", b"x", ["a", "b"], [["a"]], {"id": "e1"})),
+        *((given, ("e7", "e8"), '"e7": ANSWER, "e8": ANSWER') for given in ("It is 5.", 5, ["It is 5."])),
+    ],
+)
+def test_what_is_no_answer_is_refused_naming_the_questions_that_wait(
+    given: Any, waiting: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        read_answers(given, dict.fromkeys(waiting, TEXT))
 
 
 def test_equal_questions_have_one_id_that_leads_back_to_theirs() -> None:
