@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import pytest
@@ -99,27 +98,31 @@ async def coached(
     return await record(engines, run_id)
 
 
+async def check_limits(strategy: Strategy[Any, Any], chosen: Any, answers: World) -> None:
+    """Make sure that under each limit a coached run ends as a driven one."""
+    for name, budgets in LIMITS.items():
+        for budget in budgets:
+            end = await driven(strategy, chosen, answers, budget)
+            for pick in DELIVERIES.values():
+                batches = Batches(pick)
+                assert is_same(await coached(strategy, chosen, answers, budget, batches), end)
+                if batches.most < 2 or (hasattr(chosen, "over") and chosen.verify):
+                    # With one question at a time there is one way to deliver the answers. Where each draft is verified
+                    # by itself, the answers of one call come before any verdict on them.
+                    break
+            if end["termination"]["reason"] != f"max_{name}":
+                # What was not too much for this limit is not for a wider one.
+                break
+
+
 @pytest.mark.slow
 @each_driven
 async def test_with_the_same_answers_and_the_same_budget_a_coached_run_ends_as_a_driven_one(
     strategy: Strategy[Any, Any],
 ) -> None:
     for seed in range(2):
-        chosen = options(strategy, seed)
         answers = Mumbling(seed, 0.2 * seed, world(strategy, seed, 0.0).examples)
-        for name, budgets in LIMITS.items():
-            for budget in budgets:
-                end = await driven(strategy, chosen, answers, budget)
-                for pick in DELIVERIES.values():
-                    batches = Batches(pick)
-                    assert is_same(await coached(strategy, chosen, answers, budget, batches), end)
-                    if batches.most < 2 or (hasattr(chosen, "over") and chosen.verify):
-                        # With one question at a time there is one way to deliver the answers. Where each draft is
-                        # verified by itself, the answers of one call come before any verdict on them.
-                        break
-                if end["termination"]["reason"] != f"max_{name}":
-                    # What was not too much for this limit is not for a wider one.
-                    break
+        await check_limits(strategy, options(strategy, seed), answers)
 
 
 class Batches:
@@ -175,10 +178,4 @@ async def test_answers_beyond_a_limit_on_thoughts_are_not_taken() -> None:
 async def test_limits_hold_alike_for_runs_inside_a_run() -> None:
     strategy = STRATEGIES["self_consistency"]
     chosen = read_options(strategy, {"over": "scratchpad", "samples": 4})
-    answers = world(STRATEGIES["scratchpad"], 1, 0.0)
-    for budget in chain(*LIMITS.values()):
-        ends: list[dict[str, Any]] = []
-        for pick in DELIVERIES.values():
-            ends.append(await coached(strategy, chosen, answers, budget, pick))
-        ends.append(await driven(strategy, chosen, answers, budget))
-        assert all(end == ends[0] for end in ends)
+    await check_limits(strategy, chosen, world(STRATEGIES["scratchpad"], 1, 0.0))

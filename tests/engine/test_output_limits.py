@@ -33,14 +33,13 @@ def limit(policy: Policy, model: Any = None, *replies: Answered) -> int | None:
     return policy.output_limit(Pending("e1", "s", ask, 1, replies), ask, model or CountingModel())
 
 
-def test_a_reply_that_was_cut_off_has_twice_the_room_unless_it_repeated_itself() -> None:
+def test_a_cut_off_reply_has_twice_the_room_unless_it_repeated_itself_and_a_reasoning_model_has_more() -> (
+    None
+):
     cut, looped = Answered("One after the oth", truncated=True), Answered(LOOP * 20, truncated=True)
     assert limit(Policy()) == limit(Policy(), None, Answered("whole")) == limit(Policy(), None, looped) == 100
     assert limit(Policy(), None, cut) == 200
     assert limit(Policy(max_output_tokens=50), None, cut) == 100
-
-
-def test_a_model_that_reasons_by_itself_has_room_for_that() -> None:
     assert limit(Policy(), Reasoner()) == 100 + REASONING_TOKENS
     assert limit(Policy(max_output_tokens=50), Reasoner()) == 50
 

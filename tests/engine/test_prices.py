@@ -50,15 +50,11 @@ def test_a_price_is_written_as_it_is_read(taken: float, made: float, model: str)
 @pytest.mark.parametrize(
     "bad", ["", "1", "1/", "/1", "-1/2", "1/nan", "1/2/3", "1e3/2", "a/b", "1,5/2", "=1/2", 3]
 )
-def test_anything_else_is_no_price(bad: Any) -> None:
-    with pytest.raises(UsageError, match="a price is IN/OUT") as caught:
-        Prices.read([bad])
-    assert caught.value.details["option"] == "price"
-
-
-def test_a_price_is_named_once() -> None:
-    with pytest.raises(UsageError, match="named twice"):
-        Prices.read(["1/2", "3/4"])
+def test_anything_else_is_no_price_and_a_price_is_named_once(bad: Any) -> None:
+    for specs, why in (([bad], "a price is IN/OUT"), (["1/2", "3/4", bad], "named twice")):
+        with pytest.raises(UsageError, match=why) as caught:
+            Prices.read(specs)
+        assert caught.value.details["option"] == "price"
 
 
 def test_a_model_s_own_price_comes_before_that_of_all_others() -> None:
