@@ -178,21 +178,15 @@ def everywhere(
     return whole, kills
 
 
-def test_a_run_of_twenty_steps_survives_a_kill_at_every_commit(server: ServerProcess, folder: Path) -> None:
-    job = Job(path="", model=server.model, options={"steps": 20})
-    whole, kills = everywhere(server, job, folder)
-    assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", 20, 20)
-    # One commit accepts the run, one takes each answer.
-    assert len(kills) == 2 * 21
-
-
-def test_with_a_limit_each_call_is_on_disk_before_it_goes_out_and_that_survives_too(
-    server: ServerProcess, folder: Path
+@pytest.mark.parametrize(("steps", "budget"), [(20, Budget()), (4, Budget(calls=100))])
+def test_a_run_survives_a_kill_at_every_commit(
+    server: ServerProcess, folder: Path, steps: int, budget: Budget
 ) -> None:
-    job = Job(path="", model=server.model, options={"steps": 4}, budget=Budget(calls=100))
+    job = Job(path="", model=server.model, options={"steps": steps}, budget=budget)
     whole, kills = everywhere(server, job, folder)
-    assert whole["usage"]["calls"] == 4
-    assert len(kills) == 2 * (1 + 2 * 4)
+    assert (whole["status"], whole["usage"]["calls"], len(whole["events"])) == ("done", steps, steps)
+    # One commit accepts the run, one takes each answer; with a limit each call is on disk before it goes out.
+    assert len(kills) == 2 * (1 + steps * (2 if budget.calls else 1))
 
 
 VOTE = ("self_consistency", {"samples": 12, "window": 4, "stop": "exact"})

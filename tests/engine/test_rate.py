@@ -135,16 +135,15 @@ def test_tokens_count_as_stated_once_they_are_known(monkeypatch: pytest.MonkeyPa
         ({"openai": 5}, "openai", 5),
     ],
 )
-async def test_each_provider_has_its_own_limit(limits: Any, model: str, expected: int | None) -> None:
-    found = RateLimits(limits, limits).of(model)
+async def test_each_provider_has_its_own_limit_which_its_models_share(
+    limits: Any, model: str, expected: int | None
+) -> None:
+    rates = RateLimits(limits, limits)
+    found = rates.of(model)
     assert (found.requests, found.tokens) == (expected, expected)
-
-
-async def test_models_of_one_provider_share_a_window_and_providers_do_not() -> None:
-    limits = RateLimits(1)
-    assert limits.of("openai:a") is limits.of("openai:b")
-    assert limits.of("openai:a") is not limits.of("anthropic:a")
-    assert limits.of("openai-compatible:http://h/v1#a") is not limits.of("openai-compatible:http://g/v1#a")
+    assert found is rates.of(f"{model}-2" if ":" in model else f"{model}:b")
+    assert found is not rates.of("mistral:a")
+    assert rates.of("openai-compatible:http://h/v1#a") is not rates.of("openai-compatible:http://g/v1#a")
 
 
 @pytest.mark.parametrize("bad", [0, -1, {"openai": 0}, "5", {"openai": "x"}, True, 1.5, float("nan"), [3]])

@@ -78,12 +78,14 @@ class Door:
         pass
 
 
-@pytest.mark.parametrize("refusal", [limited(), limited(0.0), overloaded(0.0)])
+@pytest.mark.parametrize("refusal", [limited(), limited(0.0), overloaded(0.0), overloaded(None)])
 async def test_a_refusal_for_the_rate_is_neither_an_attempt_nor_a_call(refusal: ModelError) -> None:
     model = CountingModel(fault=lambda number: refusal if number <= 9 else None)
     (answer,) = await ask(calls(model, FAST), Ask("?"))
-    assert isinstance(answer, Answered)
-    assert (answer.usage.calls, len(answer.tried), model.calls) == (1, 9, 10)
+    # An overload without a wait is an attempt.
+    is_attempt = refusal.code != "rate_limited" and refusal.retry_after_s is None
+    assert isinstance(answer, Failed if is_attempt else Answered)
+    assert (answer.usage.calls, len(answer.tried), model.calls) == ((2, 1, 2) if is_attempt else (1, 9, 10))
 
 
 async def test_the_limit_on_calls_counts_no_refusal_for_the_rate() -> None:
@@ -98,13 +100,6 @@ async def test_the_limit_on_calls_counts_no_refusal_for_the_rate() -> None:
         entries, _ = journal.read(result.run_id, await app.store.lines(result.run_id))
         intended = [entry.refused for entry in entries if isinstance(entry, CallIntended)]
         assert intended == [False, True, False, True, False, True, False]
-
-
-async def test_an_overload_without_a_wait_is_an_attempt() -> None:
-    model = CountingModel(fault=lambda number: overloaded(None))
-    (answer,) = await ask(calls(model, FAST), Ask("?"))
-    assert isinstance(answer, Failed)
-    assert model.calls == 2
 
 
 async def test_one_refusal_stops_the_calls_of_all_runs_and_one_call_goes_first() -> None:

@@ -43,15 +43,10 @@ def supervising(app: App, model: CountingModel, **limits: Any) -> Supervisor:
 
 
 async def fork(
-    supervisor: Supervisor,
-    app: App,
-    run_id: str,
-    at: int,
-    participants: Participants,
-    key: RequestKey | None = None,
+    supervisor: Supervisor, app: App, run_id: str, at: int, model: Any, key: RequestKey | None = None
 ) -> Accepted:
     source = await app.engine.recorded_run(run_id)
-    order, performers = await app.order_fork(source, participants, {}, None)
+    order, performers = await app.order_fork(source, Participants(model=model), {}, None)
     return await supervisor.start(app, order, performers, source.fork(at), key=key)
 
 
@@ -230,15 +225,10 @@ async def test_a_process_that_drains_leaves_jobs_that_the_next_one_brings_to_the
     async with app(folder) as first:
         supervisor = supervising(first, answered)
         driving = asyncio.create_task(Jobs(first, supervisor, 3).take())
-        scoped = {owner: first.for_owner(owner) for owner in ("", "ann", "bob")}
-        runs = {
-            (
-                await supervisor.start(
-                    scoped[owner], order(steps=12, width=2), Performers(answered), job=JobOptions()
-                )
-            )[0]: owner
-            for owner in ("", "ann", "ann", "bob")
-        }
+        runs, wanted = dict[str, str](), (order(steps=12, width=2), Performers(answered))
+        for owner in ("", "ann", "ann", "bob"):
+            run_id, _ = await supervisor.start(first.for_owner(owner), *wanted, job=JobOptions())
+            runs[run_id] = owner
         stuck = CountingModel(latency_s=60)
         slow, _ = await supervisor.start(first, order(Budget(calls=50), steps=1), Performers(stuck))
         paused, _ = await supervisor.start(first, order(), Performers(CountingModel(latency_s=0.01)))
@@ -332,9 +322,9 @@ async def test_a_full_process_gives_a_request_that_is_sent_again_its_run(folder:
             )
         await supervisor.cancel(here, begun)
         key = RequestKey("f", b"f" * 32, now_ms())
-        forked, written = await fork(supervisor, here, begun, 0, Participants(model=model), key)
+        forked, written = await fork(supervisor, here, begun, 0, model, key)
         assert written is not None
-        again = await fork(supervisor, here, begun, 0, Participants(model=model), key)
+        again = await fork(supervisor, here, begun, 0, model, key)
         assert again == (forked, None)
         await supervisor.cancel(here, forked)
 
@@ -367,10 +357,8 @@ async def test_the_dollars_of_a_day_bound_all_runs_of_an_owner_together_and_outl
             here.for_owner("ann"),
             here.for_owner("bob"),
         )
-        runs = [
-            (await supervisor.start(ann, order(steps=2, width=3), Performers(model)))[0] for _ in range(4)
-        ]
-        results = [await supervisor.wait(ann, run_id) for run_id in runs]
+        begun = [await supervisor.start(ann, order(steps=2, width=3), Performers(model)) for _ in range(4)]
+        results = [await supervisor.wait(ann, run.run_id) for run in begun]
         spent = sum(result.usage.usd or 0 for result in results)
         # Passed by one call at most.
         assert 0.95 <= spent <= 1.15
@@ -404,7 +392,7 @@ async def test_limits_of_a_run_under_way_can_be_changed_and_a_fork_begins_where_
         assert (kinds.count("ended"), kinds[-1]) == (2, "ended")
         whole = await supervisor.wait(here, run_id)
         assert whole.usage.calls == 20
-        forked, written = await fork(supervisor, here, run_id, 15, Participants(model=model))
+        forked, written = await fork(supervisor, here, run_id, 15, model)
         assert written is not None
         assert (await supervisor.wait(here, forked)).answer == whole.answer
         assert model.calls == 25
