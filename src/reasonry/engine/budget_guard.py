@@ -176,11 +176,10 @@ class BudgetGuard:
             self._dearest = max(self._dearest or 0.0, dear)
 
     def _room(self, question: Question, samples: int, unmeasured: float, own_tokens: int = 0) -> float:
-        """Return the tokens that the budget leaves for each reply to a question.
+        """Return the tokens that the budget leaves for each reply to a question with `own_tokens` reserved for it.
 
         Args:
             unmeasured: The assumed tokens per estimated token of a prompt, before a prompt was measured.
-            own_tokens: Tokens reserved for this question.
         """
         ledger, limit = self.ledger, self.ledger.budget.tokens
         if limit is None:

@@ -268,7 +268,8 @@ class Calls:
             until_s: The end of the wait for the provider, by the monotonic clock. None while its gate is open.
 
         Raises:
-            BudgetExhausted: As `_send`; `rate_limited`: the gate stays closed for longer than the run may wait.
+            BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request;
+                `rate_limited`: the gate stays closed for longer than the run may wait.
             GateClosed: The gate closed while the request waited for something else.
             Halted: The drive halts, or releases its run because the gate stays closed.
         """
@@ -298,12 +299,7 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Send a request once it may go out, and book its usage.
-
-        Raises:
-            BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
-            Halted: The drive halts.
-        """
+        """Send a request once it may go out, and book its usage; raises as `_send_through`."""
         spent: Sequence[Usage] = (NOTHING,)
         estimates = list[Usage]()
         async with self.slots:
@@ -372,12 +368,7 @@ class Calls:
     async def _listen(
         self, model: Model, question: Question, samples: int, reply: _Reply
     ) -> Sequence[Answered]:
-        """Return the answers. Cut off a reply that is late, passes a limit or repeats itself endlessly.
-
-        Raises:
-            BudgetExhausted: The reply passed a limit as it streamed in.
-            ModelError: The model gave no answer.
-        """
+        """Return the answers. Cut off a reply that is late, passes a limit (`BudgetExhausted`) or never ends."""
         try:
             async with reply.in_time:
                 return await self._ask_model(model, question, samples, reply)
@@ -468,11 +459,7 @@ class Calls:
 
 
 class _Reply(Booking):
-    """Books a reply as it streams in, and cuts it off if it passes a limit or never ends.
-
-    Args:
-        limit_passed: Returns the limit that the reply has passed. None if no limit depends on the reply.
-    """
+    """Books a reply as it streams in, and cuts it off if it never ends or `limit_passed` returns a limit."""
 
     def __init__(
         self,

@@ -445,11 +445,7 @@ class Drive:
         self._launch()
 
     async def _check_outside(self) -> None:
-        """Look for changes to the run from outside.
-
-        Raises:
-            ConflictError: The run was ended.
-        """
+        """Look for changes to the run from outside; raise ConflictError if it was ended."""
         opened = self.opened
         row = await opened.patiently(lambda: opened.store.run(opened.row.run_id))
         if row.status != "active":
@@ -459,12 +455,7 @@ class Drive:
                 await self._take_steering()
 
     async def _take_steering(self) -> bool:
-        """Fold in the entries that other processes have added to the journal.
-
-        Returns:
-            Whether there were such entries, and all of them were `Steered`. They made the drive's write fail, which has
-            to be repeated.
-        """
+        """Fold in entries of other processes. Return whether there were any, all `Steered`: they made a write fail."""
         lines, came = await self.opened.reload()
         if not came or not all(isinstance(entry, Steered) for entry in came):
             return False
