@@ -354,7 +354,7 @@ class Calls:
             passed = [keeper.watch((id(self), question.id), so_far) for keeper in self.keepers]
             return next(filter(None, passed), None)
 
-        reply = _Reply(model, question, self.performers.prices, find_passed if is_limited else None)
+        reply = _StreamedReply(model, question, self.performers.prices, find_passed if is_limited else None)
         try:
             answers = reply.of_answers(await self._listen(model, question, samples, reply), samples)
         except BaseException as error:
@@ -366,7 +366,7 @@ class Calls:
         return sent
 
     async def _listen(
-        self, model: Model, question: Question, samples: int, reply: _Reply
+        self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
         """Return the answers. Cut off a reply that is late, passes a limit (`BudgetExhausted`) or never ends."""
         try:
@@ -387,7 +387,7 @@ class Calls:
             raise ModelError(f"{model.name} failed: {type(error).__name__}: {error}") from error
 
     async def _ask_model(
-        self, model: Model, question: Question, samples: int, reply: _Reply
+        self, model: Model, question: Question, samples: int, reply: _StreamedReply
     ) -> Sequence[Answered]:
         """Ask the model in a span; several samples are never streamed."""
 
@@ -458,7 +458,7 @@ class Calls:
         return replace(answer, text=without_surrogates(answer.text), at_ms=self.at_ms(), model=name)
 
 
-class _Reply(Booking):
+class _StreamedReply(Booking):
     """Books a reply as it streams in, and cuts it off if it never ends or `limit_passed` returns a limit."""
 
     def __init__(
