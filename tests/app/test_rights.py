@@ -137,11 +137,12 @@ async def refused_model(access: App, name: str) -> dict[str, Any]:
 async def test_no_option_of_a_strategy_opens_dials_or_starts_anything(strategy: str, tmp_path: Path) -> None:
     """Each option is given each hostile text; what is taken at all is taken as text, also inside another strategy."""
     with ModelServer() as server:
-        port = server.url.split(":")[2].partition("/")[0]
+        hostile(tmp_path, server.url)
+        texts = f"scripted:{tmp_path}/there", f"{tmp_path}/pipe", f"openai-compatible:{server.url}#m"
         async with access_to(REASONRY_MODEL="offline") as access:
-            with untouched(str(tmp_path)), untouched(port):
+            with untouched(str(tmp_path)), untouched(server.url.split(":")[2].partition("/")[0]):
                 for field in msgspec.structs.fields(STRATEGIES[strategy].options):
-                    for text in hostile_once(tmp_path, server.url):
+                    for text in texts:
                         card = {"name": text, "description": text, "parameters": {"$ref": f"file://{text}"}}
                         for value in (text, [text], {"model": text, "verifier": text}, [card]):
                             options = {field.name: value}
@@ -149,12 +150,6 @@ async def test_no_option_of_a_strategy_opens_dials_or_starts_anything(strategy: 
                             for way, given in ((strategy, options), ("self_consistency", inside)):
                                 await tried(access, way, given)
         assert server.stats()["requests"] == 0
-
-
-def hostile_once(folder: Path, url: str) -> list[str]:
-    if not (folder / "there").exists():
-        hostile(folder, url)
-    return [f"scripted:{folder}/there", f"{folder}/pipe", f"openai-compatible:{url}#m"]
 
 
 async def tried(access: App, strategy: str, options: dict[str, Any]) -> None:

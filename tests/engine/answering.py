@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -227,20 +227,13 @@ def is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("status", "answer", "termination"))
 
 
-def spelled_out(questions: Iterable[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
+def spelled_out(questions: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return brief questions as they are asked, from all that was shared so far."""
-    texts = {text_id: text for text_id, text in shared.items() if isinstance(text, str)}
-
-    def whole(prompt: str) -> str:
-        blocks = prompt.split("\n\n")
-        return "\n\n".join(texts.get(block[2:-1], block) if block[:2] == "[#" else block for block in blocks)
-
+    texts = {f"[#{text_id}]": text for text_id, text in shared.items()}
+    prompts = (
+        "\n\n".join(texts.get(part, part) for part in each["prompt"].split("\n\n")) for each in questions
+    )
     return [
-        {
-            "id": question["id"],
-            "stage": question["stage"],
-            "prompt": whole(question["prompt"]),
-            "answer_schema": shared[question["answer_schema"][2:-1]],
-        }
-        for question in questions
+        {**question, "prompt": prompt, "answer_schema": texts[question["answer_schema"]]}
+        for question, prompt in zip(questions, prompts, strict=True)
     ]

@@ -33,12 +33,6 @@ def single(questions: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     )
 
 
-def joined(questions: list[dict[str, Any]], shared: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return brief questions as they are asked, with their counts."""
-    whole = spelled_out(questions, shared)
-    return [{**question, **one} for question, one in zip(questions, whole, strict=True)]
-
-
 @each_driven
 async def test_a_caller_that_keeps_what_is_shared_can_spell_out_each_question(strategy: Any) -> None:
     answers, engines = world(strategy, 1, 0.0), engine()
@@ -50,9 +44,9 @@ async def test_a_caller_that_keeps_what_is_shared_can_spell_out_each_question(st
         if shown["status"] != "active":
             break
         asked = (await full.status(shown["run_id"]))["questions"]
-        assert single(joined(shown["questions"], shared)) == single(asked)
+        assert single(spelled_out(shown["questions"], shared)) == single(asked)
         status = await brief.status(shown["run_id"])
-        assert single(joined(status["questions"], status["shared"])) == single(asked)
+        assert single(spelled_out(status["questions"], status["shared"])) == single(asked)
         examples = {one["id"]: answers.examples[one["stage"]] for one in asked}
         assert len(str(shown["questions"])) <= len(str(asked)) + 400
         shown = await brief.answer(shown["run_id"], examples, by(NOBODY))

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from reasonry.app.app import App
-from reasonry.app.participants import Participants
-from reasonry.app.requests import RunRequest
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered
 from reasonry.queues import Worker, postgres_store
@@ -19,6 +17,7 @@ from reasonry.records import JobOptions, RunRow
 from reasonry.supervisor import Supervisor
 from tests.forked import ForkedProcess
 
+from ..engine.running import request_of
 from .killing import OPTIONS, PROBLEM
 
 PATIENCE_S = 200
@@ -29,15 +28,8 @@ async def accept(
     app: App, model: str, runs: int, job: JobOptions = JobOptions(), problem: str = PROBLEM
 ) -> list[str]:
     """Begin runs as jobs."""
-    order, _ = app.order(
-        RunRequest(
-            problem=problem,
-            strategy="tree_of_thoughts",
-            options=OPTIONS,
-            budget=Budget(calls=200),
-            participants=Participants(model=model),
-        )
-    )
+    wanted = {"options": OPTIONS, "budget": Budget(calls=200), "model": model}
+    order, _ = app.order(request_of(problem, "tree_of_thoughts", **wanted))
     return [(await app.engine.accept(order, job=job)).run_id for _ in range(runs)]
 
 
