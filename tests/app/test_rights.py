@@ -85,17 +85,8 @@ def hostile(folder: Path, url: str) -> list[str]:
     bad = [form.format(file) for form in forms for file in files]
     return [
         *(*bad, url, f"openai-compatible:{url}#m", "openai-compatible:http://127.0.0.1:9/v1#m"),
-        *(
-            "openai:gpt-6-luna",
-            "ollama:llama",
-            "test:x",
-            "caller",
-            " ",
-            "OFFLINE",
-            "listed ",
-            "openai:listed",
-        ),
-        f"python3 {folder}/there",
+        *("openai:gpt-6-luna", "ollama:llama", "test:x", "caller", " ", "OFFLINE", "listed "),
+        *("openai:listed", f"python3 {folder}/there"),
     ]
 
 

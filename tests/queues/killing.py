@@ -77,6 +77,13 @@ class Part:
             self.kill()
 
 
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Network:
     """The way of all parts to PostgreSQL, which can be cut."""
 
@@ -130,9 +137,7 @@ class Scene:
     def __init__(self, postgres: PostgresServer, model: ServerProcess, folder: Path, workers: int) -> None:
         self.postgres, self.store, self.model = postgres, postgres.url, model
         self.network = Network(postgres.url)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.log, self._folder = folder / "parts.log", folder
         self._shared = ("--store", self.network.url, "--models", model.model)
         serve = ("serve", "--concurrency", "0", "--port", str(self.port), *self._shared)

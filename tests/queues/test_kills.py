@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,12 +15,12 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.core.machine import SET_ASIDE
-from tests.forked import ForkedProcess, forking_python
+from tests.forked import forking_python
 from tests.servers import ServerProcess
 from tests.servers.postgres import postgres_server
 
 from .hasty import POISON
-from .killing import OPTIONS, PROBLEM, Part, drive_amid_kills, open_questions, open_scene
+from .killing import OPTIONS, PROBLEM, Part, drive_amid_kills, free_port, open_questions, open_scene
 from .working import PATIENCE_S, accept, until_done, until_ended, worker_process
 
 pytestmark = [
@@ -169,39 +168,23 @@ async def test_a_run_that_kills_who_drives_it_is_set_aside_and_its_neighbours_ar
                     worker.end()
 
 
-class Server:
-    """`reasonry serve`, which does not rest after a death, started again at the same port whenever it was killed."""
-
-    def __init__(self, store: str, model: str) -> None:
-        program = "tests.queues.hasty", "serve", "--store", store, "--models", model
-        self._command = [sys.executable, "-m", *program]
-        self.url = self.start("0")
-
-    def start(self, port: str) -> str:
-        self.process = ForkedProcess([*self._command, "--port", port], stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if line.startswith("Reasonry is at "):
-                return line.split()[3]
-        raise AssertionError("the server did not start")
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-
 async def test_on_one_machine_what_a_killed_server_had_accepted_ends_right(folder: Path) -> None:
-    store, file = str(folder / "runs.db"), folder / "problems.jsonl"
+    store, file, log, port = str(folder / "runs.db"), folder / "problems.jsonl", folder / "log", free_port()
     with ServerProcess(brain="game24", latency_ms=60) as model:
-        server = Server(store, model.model)
+        given = "serve", "--store", store, "--models", model.model, "--port", str(port)
+        # It does not rest after a death.
+        server = Part("server", log, *given, program=("tests.queues.hasty",))
         try:
+            async with asyncio.timeout(PATIENCE_S):
+                while b"Reasonry is at " not in log.read_bytes():
+                    await asyncio.sleep(0.01)
             body = {"problem": PROBLEM, "strategy": "tree_of_thoughts", "options": OPTIONS}
-            with httpx2.Client(base_url=server.url) as client:
+            with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as client:
                 runs = [client.post("/api/runs", json=body).json()["run_id"] for _ in range(8)]
             await until_asked(model, 10)
             server.kill()
             in_flight = await open_questions(store, runs)
-            server.start(server.url.rpartition(":")[2])
+            server.start()
             await until_asked(model, 35)
             server.kill()
             in_flight += await open_questions(store, runs)
@@ -217,7 +200,7 @@ async def test_on_one_machine_what_a_killed_server_had_accepted_ends_right(folde
                 )
                 assert (done.returncode, "drives the runs itself" in done.stderr) == (0, True), done.stderr
                 assert "active" in {(await app.store.run(run_id)).status for run_id in runs}
-                server.start(server.url.rpartition(":")[2])
+                server.start()
                 answers = await until_done(app, runs)
                 assert 0 <= model.stats()["requests"] - answers <= in_flight
                 assert len({(await until_ended(app, run_id)).answer for run_id in runs}) == 1
