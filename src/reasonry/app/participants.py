@@ -105,7 +105,6 @@ class PerformerPool:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self.model_why = ""
-        self._models: list[Model] = []
         self._shared: dict[str, Model] = {}
         self._built_in: dict[Any, list[Any]] = {}
         self._loaded: dict[str, Sequence[Any]] = {}
@@ -115,9 +114,6 @@ class PerformerPool:
     async def close(self) -> None:
         """Close connections, files and tool servers."""
         await self._resources.aclose()
-        for model in self._models:
-            await model.close()
-        self._models.clear()
         self._shared.clear()
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
@@ -195,7 +191,7 @@ class PerformerPool:
         if spec in self._shared:
             return self._shared[spec]
         model = open_model(spec, self.environ, keyed_by=keyed_by)
-        self._models.append(model)
+        self._resources.push_async_callback(model.close)
         # A model that tracks its position in a file belongs to one run.
         if not hasattr(model, "rewind"):
             self._shared[spec] = model
@@ -208,7 +204,7 @@ class PerformerPool:
         from ..models.scripted import Recorder
 
         recorder = Recorder(model, path)
-        self._models.append(recorder)
+        self._resources.push_async_callback(recorder.close)
         return recorder
 
     # -- adding tools
