@@ -96,15 +96,12 @@ class Participants:
 
 
 class PerformerPool:
-    """Opens participants, shares them among runs where possible, and closes them at the end.
-
-    Attributes:
-        model_why: Why the default model was chosen, for people. Empty for a named model.
-    """
+    """Opens participants, shares them among runs where possible, and closes them at the end."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ
         self.model_why = ""
+        """Why the default model was chosen, for people. Empty for a named model."""
         self._shared: dict[str, Model] = {}
         self._built_in: dict[Any, list[Any]] = {}
         self._loaded: dict[str, Sequence[Any]] = {}

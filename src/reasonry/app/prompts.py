@@ -26,10 +26,7 @@ def stages_asking(strategies: Iterable[Strategy[Any, Any]]) -> list[str]:
 
 
 def read_prompts(written: Mapping[str, str], strategies: Iterable[Strategy[Any, Any]]) -> dict[str, str]:
-    """Return prompts by the canonical names of their stages.
-
-    Args:
-        strategies: The strategies of the run, inner strategies included.
+    """Return prompts by the canonical names of the stages of a run's strategies, inner strategies included.
 
     Raises:
         UsageError: No stage with questions has this name (`choices` lists the stages), or the prompt has no place for

@@ -62,10 +62,9 @@ async def continue_paused(
     budget: Budget | None,
     steer: Steer | None = None,
 ) -> bool:
-    """Continue a paused run in its process if calls are still in flight there. The model stays the same.
+    """Continue a paused run in its process, with its model, if calls are still in flight there.
 
-    Returns:
-        Whether the run continues there. Otherwise the caller must open it.
+    Otherwise return False: the caller must open it.
     """
     store, has_ended = app.store, False
     is_others = participants is not None and participants.model is not None
@@ -88,10 +87,7 @@ async def continue_paused(
 
 
 async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget:
-    """Replace the named limits of an active run in any process; return all limits.
-
-    Args:
-        limits: By name. None removes a limit.
+    """Replace or remove (None) the named limits of an active run in any process; return all limits.
 
     Raises:
         UsageError: The budget limits dollars, but a price is unknown.
@@ -152,11 +148,7 @@ async def coach_answer(
     brief: bool = False,
     says_all: bool = False,
 ) -> dict[str, Any]:
-    """Apply answers to a coached run; see `Coach.answer`.
-
-    Args:
-        named: The verifier and tools. The verifier defaults to the recorded one.
-    """
+    """Apply answers to a coached run; see `Coach.answer`. The verifier defaults to the recorded one."""
     return await Coach(app.engine, brief).answer(
         run_id, answers, lambda run: app.open_recorded(run, named, coached=True), says_all=says_all
     )

@@ -93,11 +93,7 @@ class Ledger(Struct, frozen=True):
     """The reserve for the last question of a run, deducted from the limits."""
 
     def estimate(self, tokens: int, samples: int = 1) -> Usage:
-        """Estimate the usage of one request; each sample counts like a call.
-
-        Args:
-            tokens: A lower bound from the length of the prompt.
-        """
+        """Estimate the usage of one request, at least `tokens` for each sample, which counts like a call."""
         usd = self.largest.usd
         return Usage(
             input_tokens=samples * max(tokens, self.largest.tokens),

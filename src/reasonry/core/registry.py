@@ -100,10 +100,7 @@ def find_strategy(name: str, strategies: Registry) -> Strategy[Any, Any] | None:
 
 
 def resolve(name: str, strategies: Registry, **details: Any) -> Strategy[Any, Any]:
-    """Find a strategy as `find_strategy` does; raise if there is none.
-
-    Args:
-        details: Details of the error. Defaults to the option `strategy`.
+    """Find a strategy as `find_strategy` does; raise if there is none, with these details.
 
     Raises:
         UsageError: There is none (`choices` lists the names), or it is a plugin that fails to load.

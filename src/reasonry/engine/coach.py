@@ -40,11 +40,7 @@ NOTHING_ASKED = (
 
 
 class Coach(Struct, frozen=True):
-    """Coached runs over one engine.
-
-    Args:
-        brief: Whether replies refer to texts that the caller has seen, rather than repeat them; see `compact_replies`.
-    """
+    """Coached runs over one engine; `brief` replies refer to texts that the caller has seen; see `compact_replies`."""
 
     engine: Engine
     brief: bool = False
@@ -111,11 +107,7 @@ class Coach(Struct, frozen=True):
         )
 
     async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
-        """Return the state of a run, as `answer` does.
-
-        Args:
-            tree: Whether `progress` includes the `status`, `best` and `tree` of a search.
-        """
+        """Return the state of a run, as `answer` does; with `tree`, also `status`, `best` and `tree` of a search."""
         read = await self.engine.read(run_id, whole=False)
         shown = self._document(read)
         if tree and "result" not in shown:

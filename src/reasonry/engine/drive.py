@@ -164,14 +164,14 @@ class OpenRun:
     async def take_answers(
         self, answers: Sequence[tuple[str, Event]], *, refusing: bool = False
     ) -> dict[str, str]:
-        """Accept answers from outside, one by one, up to a limit. Drop answers that the run no longer needs.
+        """Accept answers from outside, one by one, up to a limit; return the reasons for refused ones.
+
+        Answers that the run no longer needs are dropped.
 
         Args:
             refusing: Whether to refuse an unreadable answer, so that its question stays open. A doubtful answer is
                 accepted, and its question asked again.
 
-        Returns:
-            The reasons for refused answers, by question.
 
         Raises:
             ConflictError: The run does not wait for an answer. No answer is accepted.

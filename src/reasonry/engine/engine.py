@@ -112,10 +112,7 @@ class Engine:
     # -- reading
 
     async def read(self, run_id: str, *, whole: bool = True) -> OpenRun:
-        """Fold a run from its journal.
-
-        Args:
-            whole: Whether to fold from the start; otherwise an active run is folded from its latest checkpoint on.
+        """Fold a run from its journal; unless `whole`, an active run from its latest checkpoint on.
 
         Raises:
             NotFoundError: The run does not exist.

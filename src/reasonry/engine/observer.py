@@ -26,13 +26,10 @@ _TO_LAST_BREAK = lazy_pattern(r".*[^!-~]", re.DOTALL)
 
 
 class Observer:
-    """Receives the events of a run on the loop that drives it; each method must return quickly and not raise.
-
-    Attributes:
-        wants_text: Whether to stream answers, which costs a little per call.
-    """
+    """Receives the events of a run on the loop that drives it; each method must return quickly and not raise."""
 
     wants_text = False
+    """Whether to stream answers, which costs a little per call."""
 
     def began(self, run_id: str, run: Run) -> None:
         """The run is durable, or was resumed."""

@@ -78,11 +78,7 @@ class RateLimit:
         self._turn = asyncio.Lock()
 
     async def wait(self, tokens: int, pausing: Callable[[float], None] = lambda pause_s: None) -> CountedCall:
-        """Wait until a call may go out; calls go out in the order they came.
-
-        Args:
-            pausing: Called with the seconds to wait.
-        """
+        """Wait until a call may go out, in the order they came; `pausing` is called with the seconds to wait."""
         async with self._turn:
             while (pause_s := self._pause_s(tokens)) > 0:
                 pausing(pause_s)

@@ -100,8 +100,7 @@ class Result(Struct, Generic[T], frozen=True):
     def document(self, *, nodes: bool = True) -> dict[str, Any]:
         """Return the result document, JSON data, with the strategy's own part at its top level.
 
-        Args:
-            nodes: Whether to include the nodes and the frontier of a tree, and the drafts or samples.
+        Without `nodes` it has no nodes and no frontier of a tree, no drafts and no samples.
         """
         usage, details = self.usage, dict(self.details)
         ending: dict[str, Any] = details.pop("termination", {})
@@ -227,11 +226,7 @@ def _best_of(run: Run) -> str | None:
 
 
 def rows_of(run_id: str, run: Run, session_id: str = "") -> tuple[RunRow, SessionRow]:
-    """Return the rows of a new run and of its session.
-
-    Args:
-        session_id: The session, which then does not expire. Defaults to a new session.
-    """
+    """Return the rows of a new run and of its session: a new one, or the named one, which then does not expire."""
     asked, strategy, now = without_quoted(run.begun.problem), run.begun.strategy, run.begun.created_at_ms
     session = SessionRow(
         session_id or run_id,

@@ -83,11 +83,7 @@ def trace_work(
     facts: Mapping[str, Any],
     carried: Mapping[str, Any] | None = None,
 ) -> Generator[TracedWork]:
-    """Trace the work of a `with` block in a span.
-
-    Args:
-        carried: The `trace_context` of the request for this work, from this process or another.
-    """
+    """Trace the work of a `with` block in a span; `carried` is the `trace_context` of the request for it, if any."""
     tracer = _find_tracer()
     if tracer is None:
         yield TracedWork()

@@ -62,10 +62,7 @@ async def drive_run(
     queue: str = "",
     carried: Mapping[str, Any] | None = None,
 ) -> None:
-    """Drive a run until its job is done.
-
-    Args:
-        carried: The trace context of the caller that began the run.
+    """Drive a run until its job is done, in the trace of the caller that began it.
 
     Raises:
         Later: The run has to be tried again later or elsewhere.

@@ -74,13 +74,12 @@ class Follower:
     """Reads the events of a run after a position of its journal.
 
     If the run does not fit its strategy any more, or the strategy is missing, the events have only the entries' data.
-
-    Attributes:
-        seq: The position of the last event returned.
     """
 
     def __init__(self, store: RunStore, strategies: Registry, row: RunRow, after: int) -> None:
-        self._store, self._strategies, self._row, self.seq = store, strategies, row, after
+        self._store, self._strategies, self._row = store, strategies, row
+        self.seq = after
+        """The position of the last event returned."""
         self._chain = journal.Chain(row.run_id)
         """The chain up to the last line folded here."""
         self._run: Run | None = None
@@ -218,13 +217,10 @@ def _bound(value: Any) -> Any:
 
 
 class Feed(Observer):
-    """The events of one drive, and the pieces of answers between them, for any number of readers.
+    """The events of one drive up to line `seq`, and the pieces of answers between them, for any number of readers.
 
     Args:
         text: Whether to keep the pieces of answers for the first reader of text.
-
-    Attributes:
-        seq: The number of the journal's last line.
     """
 
     def __init__(self, opened: OpenRun, *, text: bool = False) -> None:

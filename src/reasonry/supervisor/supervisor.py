@@ -138,16 +138,15 @@ class Supervisor:
         text: bool = False,
         job: JobOptions | None = None,
     ) -> Accepted:
-        """Accept a run, and drive it in the background. Only a job survives the death of this process.
+        """Accept a run, unless the same request began one before, and drive it in the background.
+
+        Only a job survives the death of this process.
 
         Args:
             fork: The part of another run to start from.
             key: For a day, a repeated start by the same owner with this key returns the same run.
             text: Whether to stream answers from the first piece, for a client about to watch.
             job: Options of a job, which waits in the queue. None to drive the run here.
-
-        Returns:
-            The accepted run, or the earlier run of the same request.
 
         Raises:
             OverloadedError: This process drives its limit of runs, or drains.
@@ -216,10 +215,9 @@ class Supervisor:
             self.has_job.set()
 
     async def take_up(self, run_id: str, owner: str = "") -> asyncio.Future[Result] | None:
-        """Drive a job in the background. A job whose processes keep dying is stopped.
+        """Drive a job in the background; return its result to come, or None for a run that has ended or is paused.
 
-        Returns:
-            The run's result at the end of the drive. None if the run has ended or is paused.
+        A job whose processes keep dying is stopped.
 
         Raises:
             ConflictError: Another process drives the run, or it must wait for another run or for the end of its pause.
@@ -388,8 +386,7 @@ class Supervisor:
     async def drain(self, timeout_s: float = 4.0) -> None:
         """Start no new work, wait for calls in flight, then release all runs; other processes continue the jobs.
 
-        Args:
-            timeout_s: The time limit. Shortly before it, calls in flight are cut off and counted.
+        Shortly before the time limit, calls in flight are cut off and counted.
         """
         self.draining = True
         self.has_job.set()
@@ -407,11 +404,7 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield the past and coming events of a run until the run ends or this process drains.
-
-        Args:
-            after: The id of the last known event.
-            text: Whether to stream pieces of answers.
+        """Yield the events of a run after a known event, and pieces of answers, until the run or this process ends.
 
         Raises:
             NotFoundError: There is no such run.
