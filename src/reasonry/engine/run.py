@@ -15,7 +15,7 @@ from ..blocks.reply import read_reply
 from ..core.bodies import Thought
 from ..core.budget import Budget, Ledger, larger_usage
 from ..core.codec import dump_snapshot, load_snapshot
-from ..core.effects import Ask, Effect, RunStrategy, Verify
+from ..core.effects import Ask, RunStrategy, Verify
 from ..core.events import NOTHING, Answered, Closing, Event, Failed, Stopped, Usage
 from ..core.machine import Step, advance, as_recorded, begin, last_questions
 from ..core.pending import Pending, Snapshot, open_effects, without_failures
@@ -356,20 +356,15 @@ class Run:
         return Ledger(self.budget, self.spent + guess, largest=dearest)
 
 
-def _around(pending: Pending, snapshot: Snapshot) -> Iterator[Effect]:
-    """Yield the effects that enclose an effect, outermost first, and the effect itself."""
-    name, is_inside, inner = pending.id.partition("/")
-    outer = next((each for each in snapshot.pending if is_inside and each.id == name), pending)
-    yield outer.effect
-    if is_inside and outer.child is not None:
-        yield from _around(replace(pending, id=inner), outer.child)
-
-
 def _effect_to_show(pending: Pending, snapshot: Snapshot) -> Performed:
     """Return an effect for views. Its subject begins with the subjects of the enclosing effects."""
     effect: Any = pending.effect
     assert not isinstance(effect, RunStrategy), "only what it asks for is performed"
-    around = [*_around(pending, snapshot)]
+    around, inside, path = list[Any](), snapshot.pending, pending.id
+    while (outer := next((each for each in inside if path.startswith(f"{each.id}/")), None)) and outer.child:
+        around.append(outer.effect)
+        inside, path = outer.child.pending, path.removeprefix(f"{outer.id}/")
+    around.append(effect)
     return Performed(
         id=pending.id,
         kind=effect.__struct_config__.tag,
