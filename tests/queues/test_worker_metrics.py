@@ -24,6 +24,7 @@ from tests.forked import ForkedProcess
 from tests.in_process import run
 
 from ..servers import Fault, ModelServer, Player
+from ..supervisor.test_supervising import die_with
 from .working import accept, until_ended, worker_process, working
 
 pytestmark = pytest.mark.anyio
@@ -92,17 +93,7 @@ async def test_deaths_and_lost_leases_are_counted(postgres_url: str, monkeypatch
         supervisor = Supervisor(app)
         metrics.follow(app.engine.policy, supervisor, Health(app.store, 5))
         first, second = await accept(app, "offline", 2)
-        store = postgres_store(app.store)
-
-        def die(tx: object) -> None:
-            tx.execute(  # type: ignore[attr-defined]
-                "INSERT INTO lease (key, holder, number, until_ms, deaths, place) "
-                "SELECT key, '1 elsewhere/0 x', 1, 0, 0, 0 FROM run WHERE run_id = $1 "
-                "ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, until_ms = 0",
-                (first,),
-            )
-
-        await store.write(die)
+        await die_with(app, first, 1, ago_s=10)
         async with working(app):
             await until_ended(app, first)
             await until_ended(app, second)
