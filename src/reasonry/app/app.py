@@ -239,7 +239,9 @@ class App:
                 raise UsageError(f"{name} must be a list, got {type(named).__name__}", option=name)
         if not isinstance(budget, Budget | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
-        participants = self.pool.load_tools(await self.rights.admit(participants, source, coached=coached))
+        admitted = await self.rights.admit(participants, source, coached=coached)
+        tools = [each for tool in admitted.tools for each in self.pool.load(tool)]
+        participants = replace(admitted, tools=tools)
         if not participants.mcp:
             return participants
         limit_s = math.inf if budget is None or budget.seconds is None else budget.seconds

@@ -36,7 +36,7 @@ class Participants:
         seats: A panel of models, from a strategy's option `models`.
         mcp: Tool servers, in the form of `--mcp`; see `PerformerPool.start_servers`.
         verifier_hides: Patterns of files that are empty in the sandbox of a `command:` verifier.
-        tools: Callables, tools of the port, or texts in the form of `--tools`; see `PerformerPool.load_tools`.
+        tools: Callables, tools of the port, or texts in the form of `--tools`; see `PerformerPool.load`.
         context: Files of the user that a strategy may search.
         sandbox: The sandbox for a model's code. None for the default sandbox.
         record: A file that records the model's answers, for `recorded:FILE`.
@@ -236,24 +236,19 @@ class PerformerPool:
                 self._resources.callback(getattr(tool, "close", lambda: None))
         return replace(participants, tools=[*participants.tools, *self._built_in[key]])
 
-    def load_tools(self, participants: Participants) -> Participants:
-        """Load the tools named as text.
+    def load(self, tool: Any) -> Sequence[Any]:
+        """Load the tools that a text names; any other tool stays as it is.
 
         Raises:
             UsageError: A tool cannot be loaded.
         """
-        tools: list[Any] = []
-        for tool in participants.tools:
-            tools += self.load(tool) if isinstance(tool, str) else [tool]
-        return replace(participants, tools=tools)
-
-    def load(self, spec: str) -> Sequence[Any]:
-        """Load the tools of one text; raises as `load_tools`."""
         from ..tools.catalog import load_tools
 
-        if spec not in self._loaded:
-            self._loaded[spec] = load_tools(spec, self.environ)
-        return self._loaded[spec]
+        if not isinstance(tool, str):
+            return (tool,)
+        if tool not in self._loaded:
+            self._loaded[tool] = load_tools(tool, self.environ)
+        return self._loaded[tool]
 
     async def start_servers(
         self, participants: Participants, left_s: float, *, shared: bool = False
