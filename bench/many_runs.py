@@ -82,5 +82,5 @@ async def fill_postgres(url: str, source: Path) -> None:
         for table in ("run", "session"):
             db.execute(f"SELECT setval('{table}_key', (SELECT max(key) FROM {table}))")
     file.close()
-    await store.vacuum()
+    await store.whole.vacuum()
     await store.close()

@@ -31,7 +31,7 @@ def state_of(path: Path) -> str:
 
 
 async def restore(path: Path, file: Path) -> None:
-    await SqliteStore(path).restore(file)
+    await SqliteStore(path).whole.restore(file)
 
 
 def take_place_until(number: int, draft: Path, path: Path) -> int:

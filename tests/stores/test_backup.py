@@ -75,7 +75,7 @@ class TestBackUp:
 
         writing = asyncio.create_task(write())
         await asyncio.sleep(0.02)
-        made = await store.back_up(copy, on_progress=lambda *far: seen.append(far))
+        made = await store.whole.back_up(copy, on_progress=lambda *far: seen.append(far))
         done.set()
         written = await writing
         assert (made.sessions, made.runs, made.bytes) == (61, 0, copy.stat().st_size)
@@ -89,23 +89,23 @@ class TestBackUp:
     async def test_a_file_that_is_there_stays_unless_told_otherwise(
         self, store: SqliteStore, path: Path, copy: Path
     ) -> None:
-        await store.back_up(copy)
+        await store.whole.back_up(copy)
         before = copy.read_bytes()
         await think(store, "s", "second")
         with pytest.raises(ConflictError, match="--force"):
-            await store.back_up(copy)
+            await store.whole.back_up(copy)
         assert copy.read_bytes() == before
-        await store.back_up(copy, force=True)
+        await store.whole.back_up(copy, force=True)
         assert await texts_in(copy) == ["first", "second"]
         with pytest.raises(UsageError, match="the store itself"):
-            await store.back_up(path, force=True)
+            await store.whole.back_up(path, force=True)
 
     async def test_a_store_in_use_is_not_written_over(self, store: SqliteStore, tmp_path: Path) -> None:
         other = SqliteStore(tmp_path / "other.db")
         await think(other, "s", "of another")
         for _ in range(2):
             with pytest.raises(ReasonryError, match=r"in use|log beside"):
-                await store.back_up(tmp_path / "other.db", force=True)
+                await store.whole.back_up(tmp_path / "other.db", force=True)
         assert await texts(other, "s") == ["of another"]
         await other.close()
 
@@ -114,7 +114,7 @@ class TestBackUp:
     ) -> None:
         await store.create_run(run_row("r"), [line(1)])
         with pytest.raises(StoreError, match=r"was not copied because it is damaged.*line 1") as caught:
-            await store.back_up(copy)
+            await store.whole.back_up(copy)
         assert caught.value.code == "store_corrupt"
         assert names(copy.parent) == []
 
@@ -124,7 +124,7 @@ class TestBackUp:
         far = asyncio.Event()
         loop = asyncio.get_running_loop()
         task = asyncio.create_task(
-            store.back_up(copy, on_progress=lambda *_: loop.call_soon_threadsafe(far.set))
+            store.whole.back_up(copy, on_progress=lambda *_: loop.call_soon_threadsafe(far.set))
         )
         await far.wait()
         task.cancel()
@@ -133,7 +133,7 @@ class TestBackUp:
         assert names(copy.parent) == []
 
     async def test_memory_has_no_file(self, copy: Path) -> None:
-        for attempt in (MemoryStore().back_up(copy), MemoryStore().restore(copy)):
+        for attempt in (MemoryStore().whole.back_up(copy), MemoryStore().whole.restore(copy)):
             with pytest.raises(UsageError, match="has no file"):
                 await attempt
 
@@ -184,13 +184,13 @@ def a_strange_log(path: Path) -> None:
 class TestRestore:
     @pytest.fixture
     async def backup(self, store: SqliteStore, copy: Path) -> Path:
-        await store.back_up(copy)
+        await store.whole.back_up(copy)
         await think(store, "s", "second")
         await store.close()
         return copy
 
     async def test_the_backup_takes_the_place_of_everything(self, backup: Path, path: Path) -> None:
-        told = await SqliteStore(path).restore(backup)
+        told = await SqliteStore(path).whole.restore(backup)
         assert (told.file, told.sessions) == (str(backup), 1)
         assert await texts_in(path) == ["first"]
         assert names(path.parent) == ["copies", "store.db"]
@@ -205,7 +205,7 @@ class TestRestore:
         spoil(backup)
         before, file = path.read_bytes(), backup.read_bytes() if backup.exists() else b""
         with pytest.raises(ReasonryError, match=r"backup\.db") as caught:
-            await SqliteStore(path).restore(backup)
+            await SqliteStore(path).whole.restore(backup)
         assert caught.value.code in ("invalid_request", "store_corrupt", "store_newer")
         assert ".new" not in caught.value.message
         assert path.read_bytes() == before
@@ -220,14 +220,14 @@ class TestRestore:
         self, backup: Path, path: Path, spoil: Callable[[Path], None]
     ) -> None:
         spoil(path)
-        await SqliteStore(path).restore(backup)
+        await SqliteStore(path).whole.restore(backup)
         assert await texts_in(path) == ["first"]
         assert names(path.parent) == ["copies", "store.db"]
 
     async def test_a_backup_that_may_only_be_read_is_restored(self, backup: Path, path: Path) -> None:
         backup.chmod(0o400)
         backup.parent.chmod(0o500)
-        await SqliteStore(path).restore(backup)
+        await SqliteStore(path).whole.restore(backup)
         backup.parent.chmod(0o700)
         assert names(backup.parent) == ["backup.db"]
         assert await texts_in(path) == ["first"]
@@ -236,7 +236,7 @@ class TestRestore:
         mine = SqliteStore(path)
         await mine.sessions()
         with pytest.raises(StoreError, match="in use") as caught:
-            await mine.restore(backup)
+            await mine.whole.restore(backup)
         assert caught.value.code == "store_busy"
         await mine.close()
         code = (
@@ -255,11 +255,11 @@ class TestRestore:
             assert child.stdout is not None
             assert child.stdout.readline() == "open\n"
             with pytest.raises(StoreError, match="in use"):
-                await SqliteStore(path).restore(backup)
+                await SqliteStore(path).whole.restore(backup)
             assert await texts_in(path) == ["first", "second"]
             child.kill()
             child.wait()
-        await SqliteStore(path).restore(backup)
+        await SqliteStore(path).whole.restore(backup)
         assert await texts_in(path) == ["first"]
 
     async def test_where_the_disk_fails_the_store_is_put_back(
@@ -270,7 +270,7 @@ class TestRestore:
 
         monkeypatch.setattr("reasonry.stores.backup.publish", fail)
         with pytest.raises(StoreError, match="the disk is broken"):
-            await SqliteStore(path).restore(backup)
+            await SqliteStore(path).whole.restore(backup)
         assert await texts_in(path) == ["first", "second"]
         assert names(path.parent) == ["copies", "store.db"]
 
@@ -278,7 +278,7 @@ class TestRestore:
     async def test_killed_at_any_point_the_store_is_the_old_or_the_new(self, tmp_path: Path) -> None:
         path, other = tmp_path / "store.db", SqliteStore(tmp_path / "other.db")
         await think(other, "s", "new")
-        await other.back_up(tmp_path / "backup.db")
+        await other.whole.back_up(tmp_path / "backup.db")
         await other.close()
         for text in ("old", "in the log"):
             store = SqliteStore(path)

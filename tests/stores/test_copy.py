@@ -63,7 +63,7 @@ async def check_part(source: Path, target: Path) -> int:
     stores = open_store(str(source)), open_store(str(target))
     every, some = [await contents(store) for store in stores]
     assert all(whole in every for whole in some)
-    assert [finding async for finding in stores[1].verify() if finding.state != "whole"] == []
+    assert [finding async for finding in stores[1].whole.verify() if finding.state != "whole"] == []
     for opened in stores:
         await opened.close()
     return len(some)
@@ -283,7 +283,7 @@ async def test_a_store_that_another_program_has_written_to_says_so_and_is_copied
     )
     copied = open_store(str(new))
     assert {row.run_id for row in await copied.runs()} == {*names}
-    assert {finding.state async for finding in copied.verify()} == {"whole"}
+    assert {finding.state async for finding in copied.whole.verify()} == {"whole"}
     await copied.close()
 
 
@@ -305,7 +305,7 @@ async def test_what_the_journals_do_not_prove_is_left_out_and_listed(
     assert len(report["damage"]) == 1
     assert not left_out or any(name in report["damage"][0] for name in names)
     copied = open_store(str(new))
-    assert {finding.state async for finding in copied.verify()} == {"whole"}
+    assert {finding.state async for finding in copied.whole.verify()} == {"whole"}
     await copied.close()
 
 

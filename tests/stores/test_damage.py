@@ -79,7 +79,7 @@ async def seen_in(path: Path, sample: Sample) -> dict[str, Any]:
 async def found_by_verify(path: Path) -> list[Finding]:
     async def work(store: SqliteStore) -> list[Finding]:
         found = list[Finding]()
-        async for finding in store.verify():
+        async for finding in store.whole.verify():
             found.append(finding)
             assert len(found) < 100, "it goes round and round"
         return [finding for finding in found if finding.state != "whole"]
@@ -209,7 +209,7 @@ class TestVerify:
             )
             rounds = 0
             while not writing.done() or rounds == 0:
-                found = [finding async for finding in other.store.verify()]
+                found = [finding async for finding in other.store.whole.verify()]
                 assert [finding for finding in found if finding.state != "whole"] == []
                 rounds += 1
             await writing
@@ -217,7 +217,7 @@ class TestVerify:
 
     async def test_it_counts_what_it_has_looked_at(self, path: Path, sample: Sample) -> None:
         async def work(store: SqliteStore) -> list[Finding]:
-            return [finding async for finding in store.verify()]
+            return [finding async for finding in store.whole.verify()]
 
         file, *parts = await with_store(path, work)
         assert (file.kind, file.entries) == ("file", len(parts))

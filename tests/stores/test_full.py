@@ -61,7 +61,7 @@ async def filled(path: Path) -> SqliteStore:
 
 async def check(path: Path) -> None:
     store = SqliteStore(path)
-    findings = [finding async for finding in store.verify()]
+    findings = [finding async for finding in store.whole.verify()]
     await store.close()
     assert findings[0].state == "whole"
     assert [one for one in findings if one.kind == "session" and one.state == "damaged"] == []
@@ -108,7 +108,7 @@ async def test_a_store_that_was_closed_is_read_where_nothing_can_be_written_besi
     store = SqliteStore(path)
     for _ in range(2):
         assert await texts(store, "s") == ["one"]
-        assert {finding.state async for finding in store.verify()} == {"whole"}
+        assert {finding.state async for finding in store.whole.verify()} == {"whole"}
         with pytest.raises(StoreError) as caught:
             await think(store, "s", "two")
         assert caught.value.code == "store_full"

@@ -220,16 +220,16 @@ async def test_a_backup_is_put_into_either_kind_of_store(postgres_url: str, tmp_
         await think(store, "s", "a thought\x00\x01")
         kept = [await whole_content(store), await store.search_thoughts("thought")]
         file = tmp_path / "backup.db"
-        backup = await store.back_up(file)
+        backup = await store.whole.back_up(file)
         assert (backup.runs, backup.sessions) == (1, 2)
         with pytest.raises(ConflictError):
-            await store.back_up(file)
+            await store.whole.back_up(file)
         other = open_store(f"sqlite:{tmp_path / 'other.db'}")
         stack.push_async_callback(other.close)
-        await other.restore(file)
+        await other.whole.restore(file)
         assert await whole_content(other) == kept[0]
         with pytest.raises(UsageError, match="store copy"):
-            await store.restore(file)
+            await store.whole.restore(file)
         again = open_store(f"{postgres_url}_again")
         stack.push_async_callback(again.close)
         await copy_store(other, again)

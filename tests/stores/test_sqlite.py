@@ -275,7 +275,7 @@ class TestRefusals:
     ) -> None:
         await think(store, "s", "one")
         backup = tmp_path / "backup.db"
-        await store.back_up(backup)
+        await store.whole.back_up(backup)
         await think(store, "s", "two")
         log = path.with_name("store.db-wal").read_bytes()
         await store.close()
@@ -286,7 +286,7 @@ class TestRefusals:
             await again.sessions()
         assert caught.value.code == "store_corrupt"
         await again.close()
-        await SqliteStore(path).restore(backup)
+        await SqliteStore(path).whole.restore(backup)
         again = SqliteStore(path)
         assert await texts(again, "s") == ["one"]
         await again.close()
@@ -308,7 +308,7 @@ class TestRefusals:
     ) -> None:
         store, backup = SqliteStore(path), tmp_path / "backup.db"
         await think(store, "s", "one")
-        await store.back_up(backup)
+        await store.whole.back_up(backup)
         shutil.copy(f"{path}-wal", path.with_name("kept"))
         await store.close()
         path.unlink()
@@ -319,7 +319,7 @@ class TestRefusals:
         assert caught.value.code == "store_corrupt"
         await again.close()
         assert not path.exists()
-        await again.restore(backup)
+        await again.whole.restore(backup)
         again = SqliteStore(path)
         assert await texts(again, "s") == ["one"]
         await again.close()
@@ -433,7 +433,7 @@ class TestForgetting:
         for number in range(30):
             await store.delete_session(f"t{number}")
         before = (await store.stats()).bytes
-        await store.vacuum()
+        await store.whole.vacuum()
         for file in path.parent.iterdir():
             assert b"SECRET" not in file.read_bytes()
             assert b"secret" not in file.read_bytes()
@@ -446,9 +446,9 @@ class TestForgetting:
             other.execute("BEGIN")
             other.execute("SELECT * FROM session").fetchone()
             with pytest.raises(StoreError, match="another process") as caught:
-                await store.vacuum()
+                await store.whole.vacuum()
             assert caught.value.code == "store_busy"
-        await store.vacuum()
+        await store.whole.vacuum()
         assert await texts(store, "s") == ["one"]
 
 
@@ -479,8 +479,8 @@ class TestTrouble:
                     assert [one["session_id"] for one in listed["sessions"]] == ["s"]
                     assert await texts(store, "s") == ["one"]
                     assert await store.runs() == []
-                    assert {one.state async for one in store.verify()} == {"whole"}
-                    assert (await store.back_up(tmp_path / "backup.db")).sessions == 1
+                    assert {one.state async for one in store.whole.verify()} == {"whole"}
+                    assert (await store.whole.back_up(tmp_path / "backup.db")).sessions == 1
             other.execute("ROLLBACK")
 
     async def test_a_full_store_says_so_keeps_what_it_has_and_goes_on_with_what_fits(

@@ -299,7 +299,7 @@ class TestSessions:
         await think(store, kept_as, "five")
         assert (await store.session(kept_as)).status == "active"
         assert await texts(store, kept_as) == ["one", "two", "three", "five"]
-        assert all([finding.state == "whole" async for finding in store.verify()])
+        assert all([finding.state == "whole" async for finding in store.whole.verify()])
 
     async def test_a_change_may_be_of_another_session_that_it_looked_at(self, store: Store) -> None:
         await think(store, "a", "one")

@@ -28,57 +28,32 @@ from .turn import PURPOSE_CHARS, Find
 # -- replaying
 
 
-class _Replay:
-    """A session being replayed: its thoughts so far, and its state."""
+def _replay(
+    thoughts: Sequence[Document], strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int
+) -> Iterator[tuple[Head, ThoughtRow]]:
+    """Yield the state of a session after each exported thought, and the thought. Raises if it breaks a rule."""
+    head, view = Head(ThoughtLine("")), RowsView()
+    for seq, thought in enumerate(thoughts, 1):
+        call, at_ms = _read_thought(thought, settings), instant_ms(thought.get("at"), now_ms)
+        placed = submit(strategy, head, call, view, at_ms=at_ms, demand_fields=False, recorded=thought)
+        row = ThoughtRow(seq, call.thought_number, call.thought, placed.branch, encode(placed.record))
+        head = placed.head
+        view.add(row)
+        yield head, row
 
-    def __init__(self, strategy: Strategy[Any, Any], settings: SessionSettings, now_ms: int) -> None:
-        self.head, self.view = Head(ThoughtLine("")), RowsView()
-        self._strategy, self._settings, self._now_ms = strategy, settings, now_ms
 
-    def add_all(self, thoughts: Sequence[Document]) -> None:
-        """Add thoughts one by one within the limits. An error names its thought."""
-        _check_count("thoughts", len(thoughts), self._settings.max_thoughts)
-        for place, thought in enumerate(thoughts, 1):
-            try:
-                self.add(thought)
-            except ReasonryError as error:
-                kind: Callable[..., ReasonryError] = type(error)
-                message = f"thought {place} of the session: {error.message}"
-                raise kind(message, thought=place, **error.details) from None
-        _check_count("branches", len(self.head.branches), self._settings.max_branches)
-
-    def add(self, thought: Document) -> None:
-        """Add an exported thought. Raises if it breaks a rule."""
-        call, at_ms = self._read(thought), instant_ms(thought.get("at"), self._now_ms)
-        placed = submit(
-            self._strategy, self.head, call, self.view, at_ms=at_ms, demand_fields=False, recorded=thought
-        )
-        seq, record = len(self.view.rows) + 1, encode(placed.record)
-        self.view.add(ThoughtRow(seq, call.thought_number, call.thought, placed.branch, record))
-        self.head = placed.head
-
-    def whole(self, **members: Any) -> WholeSession:
-        row = SessionRow(
-            strategy=self._strategy.name,
-            used_at_ms=self._now_ms,
-            thoughts=len(self.view.rows),
-            head=encode(self.head),
-            **members,
-        )
-        return WholeSession(row, tuple(self.view.rows))
-
-    def _read(self, thought: Document) -> ThinkingCall:
-        known = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True, **thought}
-        if "stages" in known:
-            known["stage"] = known["stages"]
-        data = thought.get("data")
-        if not isinstance(data, dict | None):
-            raise UsageError(f"data must be an object, not {show_value(data)}", field="data")
-        if "score" in thought:
-            known["data"] = {"score": thought["score"], **(data or {})}
-        read_text("thought", thought.get("thought", ""), self._settings.max_thought_chars)
-        call, _ = read_thought(known, self._settings)
-        return replace(call, branch_id=call.branch_id or "")
+def _read_thought(thought: Document, settings: SessionSettings) -> ThinkingCall:
+    known = {"total_thoughts": thought.get("thought_number"), "next_thought_needed": True, **thought}
+    if "stages" in known:
+        known["stage"] = known["stages"]
+    data = thought.get("data")
+    if not isinstance(data, dict | None):
+        raise UsageError(f"data must be an object, not {show_value(data)}", field="data")
+    if "score" in thought:
+        known["data"] = {"score": thought["score"], **(data or {})}
+    read_text("thought", thought.get("thought", ""), settings.max_thought_chars)
+    call, _ = read_thought(known, settings)
+    return replace(call, branch_id=call.branch_id or "")
 
 
 def guidance_after(
@@ -89,10 +64,8 @@ def guidance_after(
     Raises:
         ReasonryError: A thought breaks a rule of the strategy.
     """
-    replay = _Replay(strategy, SessionSettings(), 0)
-    for thought in thoughts:
-        replay.add(thought)
-        yield replay.head.stage, resumed_document(strategy, replay.head, ())
+    for head, _ in _replay(thoughts, strategy, SessionSettings(), 0):
+        yield head.stage, resumed_document(strategy, head, ())
 
 
 def _check_count(kind: str, count: int, limit: int) -> None:
@@ -139,14 +112,29 @@ def read_session(
     about, thoughts = read_call(_About, document), document.get("thoughts")
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
-    replay = _Replay(find(about.strategy), settings, now_ms)
-    replay.add_all(thoughts)
-    return replay.whole(
-        session_id=about.session_id or "",
+    strategy, replayed = find(about.strategy), list[tuple[Head, ThoughtRow]]()
+    _check_count("thoughts", len(thoughts), settings.max_thoughts)
+    try:
+        for each in _replay(thoughts, strategy, settings, now_ms):
+            replayed.append(each)
+    except ReasonryError as error:
+        kind: Callable[..., ReasonryError] = type(error)
+        place = len(replayed) + 1
+        message = f"thought {place} of the session: {error.message}"
+        raise kind(message, thought=place, **error.details) from None
+    head = replayed[-1][0] if replayed else Head(ThoughtLine(""))
+    _check_count("branches", len(head.branches), settings.max_branches)
+    row = SessionRow(
+        about.session_id or "",
+        strategy.name,
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
+        used_at_ms=now_ms,
         pinned=about.pinned,
+        thoughts=len(replayed),
         purpose=about.purpose[:PURPOSE_CHARS],
+        head=encode(head),
     )
+    return WholeSession(row, tuple(thought for _, thought in replayed))
 
 
 def _document(content: str | bytes | Document) -> Document:

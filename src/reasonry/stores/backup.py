@@ -44,7 +44,7 @@ CHUNK_PAGES = 1024
 async def back_up(
     source: Source, file: Path, force: bool, on_progress: OnProgress | None, verify: Verify
 ) -> Backup:
-    """Copy a store to a file; see `Store`."""
+    """Copy a store to a file; see `Database`."""
     await asyncio.to_thread(_check_target, source.path, file, force)
     async with _copy_to_draft(source.path, source.reader, file, on_progress, verify) as (draft, findings):
         if not await asyncio.to_thread(publish, draft, file, replace=force):
@@ -53,7 +53,7 @@ async def back_up(
 
 
 async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify: Verify) -> Backup:
-    """Replace a store by a backup; see `Store`."""
+    """Replace a store by a backup; see `Database`."""
     await asyncio.to_thread(_check_other, path, file)
 
     def open_source() -> sql.Database:

@@ -82,7 +82,7 @@ async def copy_store(
         if salvage and await source.read(lambda tx, stray=stray: tx.rows(stray)):
             report.damage.append(f"{source.name}: {PARTS[kind]}s of {kind}s that are gone")
     if verify:
-        async for finding in target.verify():
+        async for finding in target.whole.verify():
             if finding.state == "damaged":
                 report.damage.append(f"{target.name}: {finding.message}")
     return report

@@ -365,10 +365,16 @@ def draft_of(path: Path) -> Generator[Path]:
     Raises:
         StoreError: The file cannot be created.
     """
+    folder = path.absolute().parent
     try:
-        make_folder(path.absolute().parent)
-        _sweep(path)
-        handle, name = tempfile.mkstemp(".new", f".{path.name}.", path.absolute().parent)
+        if not folder.parent.exists():
+            raise FileNotFoundError(0, f"there is no folder {folder.parent}")
+        folder.mkdir(0o700, exist_ok=True)
+        for left_by_a_crash in folder.glob(f".{glob.escape(path.name)}.*.new*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left_by_a_crash.stat().st_mtime > _STALE_S:
+                    left_by_a_crash.unlink()
+        handle, name = tempfile.mkstemp(".new", f".{path.name}.", folder)
         os.close(handle)
     except OSError as error:
         raise unusable_error(path, f"it cannot be created: {error.strerror or error}") from error
@@ -380,39 +386,24 @@ def draft_of(path: Path) -> Generator[Path]:
             draft.with_name(draft.name + end).unlink(missing_ok=True)
 
 
-def make_folder(folder: Path) -> None:
-    """Create a folder, open to its owner alone."""
-    if not folder.parent.exists():
-        raise FileNotFoundError(0, f"there is no folder {folder.parent}")
-    folder.mkdir(0o700, exist_ok=True)
-
-
 def publish(draft: Path, path: Path, *, replace: bool = False) -> bool:
     """Move a finished file to its path, whole or not at all.
 
-    Args:
-        replace: Overwrite an existing file.
-
     Returns:
-        Whether it was moved; False if there is a file already.
+        Whether it was moved; False if there is a file already, which must not be replaced.
     """
     _sync(draft, os.O_RDWR)
     if replace:
         draft.replace(path)
-    elif not _link(draft, path):
-        return False
+    else:
+        try:
+            # A link, unlike a rename, never replaces a store that another process has just begun to fill.
+            path.hardlink_to(draft)
+        except OSError:
+            if path.exists():
+                return False
+            draft.rename(path)
     sync_folder(path.absolute().parent)
-    return True
-
-
-def _link(draft: Path, path: Path) -> bool:
-    try:
-        # A link, unlike a rename, never replaces a store that another process has just begun to fill.
-        path.hardlink_to(draft)
-    except OSError:
-        if path.exists():
-            return False
-        draft.rename(path)
     return True
 
 
@@ -428,11 +419,3 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _sweep(path: Path) -> None:
-    """Remove temporary files left by a crash."""
-    for draft in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.new*"):
-        with contextlib.suppress(OSError):
-            if time.time() - draft.stat().st_mtime > _STALE_S:
-                draft.unlink()

@@ -67,18 +67,41 @@ class Database(Protocol):
         return 0, 0
 
     async def verify(self) -> AsyncGenerator[Finding]:
-        """See `RowStore`."""
+        """Verify the file and then each run and session, without any change.
+
+        Each one is checked in its own transaction, so that writing can continue.
+        """
         yield Finding("file", self.name)
 
     async def vacuum(self) -> None:
-        """See `RowStore`."""
+        """Return the space of deleted content to the disk.
 
-    async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """See `RowStore`."""
+        Raises:
+            StoreError: `store_busy` or `store_full`: not possible now. Nothing is lost.
+        """
+
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """Copy a snapshot of the store to a file. Reading and writing continue meanwhile.
+
+        Args:
+            force: Overwrite an existing file.
+
+        Raises:
+            ConflictError: The file exists.
+            StoreError: `store_corrupt`: the store is damaged, and no backup was made.
+        """
         raise _kept_nowhere()
 
-    async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
-        """See `RowStore`."""
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
+        """Replace the content of the store by a backup. After an error the store is unchanged.
+
+        Raises:
+            UsageError: The file does not exist.
+            StoreError: `store_corrupt` or `store_newer`: the file is damaged, or newer than this version;
+                `store_busy`: the store is open elsewhere.
+        """
         raise _kept_nowhere()
 
     async def close(self) -> None:
@@ -286,48 +309,9 @@ class RowStore:
         """Return the counts and the size of the content."""
         return await self.read(lambda tx: transfer.stats(tx, *self._database.space(tx)))
 
-    def verify(self) -> AsyncGenerator[Finding]:
-        """Verify the file and then each run and session, without any change.
-
-        Each one is checked in its own transaction, so that writing can continue.
-        """
-        return self._whole.verify()
-
-    async def vacuum(self) -> None:
-        """Return the space of deleted content to the disk.
-
-        Raises:
-            StoreError: `store_busy` or `store_full`: not possible now. Nothing is lost.
-        """
-        await self._whole.vacuum()
-
-    async def back_up(
-        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
-    ) -> Backup:
-        """Copy a snapshot of the store to a file. Reading and writing continue meanwhile.
-
-        Args:
-            force: Overwrite an existing file.
-
-        Raises:
-            ConflictError: The file exists.
-            StoreError: `store_corrupt`: the store is damaged, and no backup was made.
-        """
-        return await self._whole.back_up(file, force, on_progress)
-
-    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
-        """Replace the content of the store by a backup. After an error the store is unchanged.
-
-        Raises:
-            UsageError: The file does not exist.
-            StoreError: `store_corrupt` or `store_newer`: the file is damaged, or newer than this version;
-                `store_busy`: the store is open elsewhere.
-        """
-        return await self._whole.restore(file, on_progress)
-
     @property
-    def _whole(self) -> Database:
-        """The database, for work reserved to the operator."""
+    def whole(self) -> Database:
+        """The database, for the operator's work on all of it. Raises UsageError in an owner's view."""
         sql.check_operator(self.owner)
         return self._database
 

@@ -139,7 +139,7 @@ class SqliteDatabase(Database):
         return self._source.size_with_log(), free * page
 
     async def vacuum(self) -> None:
-        """See `Store`."""
+        """See `Database`."""
         if not await asyncio.to_thread(self._source.rewrite):
             raise StoreError(
                 f"what was deleted still takes space in {self.name} because another process is using it; do it again "
@@ -148,16 +148,18 @@ class SqliteDatabase(Database):
                 path=self.name,
             )
 
-    async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """See `Store`."""
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """See `Database`."""
         return await backup.back_up(self._source, file, force, on_progress, _findings)
 
-    async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
-        """See `Store`."""
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
+        """See `Database`."""
         return await backup.restore(self._source.path, file, on_progress, _findings)
 
     async def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`."""
+        """See `Database`."""
         # SQLite checks its index of texts against a connection's earlier reads, which may be out of date.
         fresh = SqliteDatabase(self._source, self.name)
         try:

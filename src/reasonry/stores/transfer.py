@@ -110,7 +110,7 @@ Look = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 
 
 async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) -> AsyncGenerator[Finding]:
-    """Verify everything; see `Store`.
+    """Verify everything; see `Database`.
 
     Args:
         name: The name of the store.

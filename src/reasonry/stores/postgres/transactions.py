@@ -154,7 +154,7 @@ class PostgresDatabase(Database):
         return tx.rows(SIZE)[0][0], None
 
     async def vacuum(self) -> None:
-        """See `Store`. Reading and writing continue meanwhile."""
+        """See `Database`. Reading and writing continue meanwhile."""
 
         def work(until: float) -> None:
             with contextlib.closing(self._connect(until)) as db:
@@ -164,11 +164,13 @@ class PostgresDatabase(Database):
         await self._in_thread(work, LONG_S)
 
     def verify(self) -> AsyncGenerator[Finding]:
-        """See `Store`. The server checks its own pages."""
+        """See `Database`. The server checks its own pages."""
         return verify(self.name, lambda work: self.read(work, LONG_S), lambda tx: [])
 
-    async def back_up(self, file: Path, force: bool, on_progress: OnProgress | None) -> Backup:
-        """Copy the store to a SQLite store; see `Store`. The copy of each run and session is consistent in itself."""
+    async def back_up(
+        self, file: Path, *, force: bool = False, on_progress: OnProgress | None = None
+    ) -> Backup:
+        """See `Database`. The copy of each run and session is consistent in itself."""
         with tempfile.TemporaryDirectory(prefix="reasonry-") as folder:
             copy = SqliteStore(Path(folder) / "copy.db")
             try:
@@ -176,11 +178,11 @@ class PostgresDatabase(Database):
                 if report.damage:
                     message = f"no backup was made: {'; '.join(report.damage)[:500]}"
                     raise StoreError(message, code="store_corrupt")
-                return await copy.back_up(file, force=force)
+                return await copy.whole.back_up(file, force=force)
             finally:
                 await copy.close()
 
-    async def restore(self, file: Path, on_progress: OnProgress | None) -> Backup:
+    async def restore(self, file: Path, *, on_progress: OnProgress | None = None) -> Backup:
         """Raise UsageError: a database is not replaced by a backup."""
         raise UsageError(
             "a backup is put into PostgreSQL by `reasonry store copy FILE URL`; name an empty database, or another "

@@ -65,7 +65,7 @@ def backup_(file: Path, /, *, force: bool = False, common: Common = Common()) ->
 
     def back_up(store: RowStore) -> Awaitable[Any]:
         find_file(store)
-        return store.back_up(file, force=force, on_progress=_note_progress("copied"))
+        return store.whole.back_up(file, force=force, on_progress=_note_progress("copied"))
 
     return _show(common, back_up)
 
@@ -79,7 +79,7 @@ def restore_(file: Path, /, *, common: Common = Common()) -> int:
         file: A file that `store backup` wrote.
     """
     say = _note_progress("copied")
-    return _show(common, lambda store: store.restore(file, on_progress=say))
+    return _show(common, lambda store: store.whole.restore(file, on_progress=say))
 
 
 def _show(common: Common, work: Callable[[RowStore], Awaitable[object]]) -> int:
@@ -134,7 +134,7 @@ def vacuum_(*, common: Common = Common()) -> int:
 
     async def work(store: RowStore) -> dict[str, int]:
         before = (await store.stats()).bytes
-        await store.vacuum()
+        await store.whole.vacuum()
         return {"bytes_before": before, "bytes": (await store.stats()).bytes}
 
     return _show(common, work)
@@ -160,7 +160,7 @@ async def _verify(app: App) -> list[Finding]:
     findings, say = list[Finding](), _note_progress("checked")
     if say:
         print_note(f"checking {app.store.name}")
-    async for finding in app.store.verify():
+    async for finding in app.store.whole.verify():
         findings.append(finding)
         if say and findings[0].entries >= _MANY:
             say(len(findings) - 1, findings[0].entries)
