@@ -18,6 +18,13 @@ async def at(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[De
 
 
 @pytest.fixture
+async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
+    """A desk over a store in a file."""
+    async with desk("sqlite", tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
 async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
     """A desk over a store in memory."""
     async with desk("memory", tmp_path) as opened:

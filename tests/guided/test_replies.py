@@ -16,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from reasonry.errors import UsageError
 from reasonry.guided.session_calls import ACTIONS
 from reasonry.guided.session_choice import Seen, Thinker
-from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingReply, tool_schema
 from reasonry.guided.turn import cut_history
 from reasonry.records import ThoughtRow
@@ -110,7 +109,7 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
     @initialize(name=st.sampled_from(sorted(STRATEGIES)), adopts=st.booleans())
     def begin(self, name: str, adopts: bool) -> None:
         self.table = STRATEGIES[name].by_name
-        self.sessions, self.count = Sessions(MemoryStore(), STRATEGIES), 0
+        self.desk, self.count = Desk(MemoryStore()), 0
         self.offered, self.stood = set[str](), Counter[str]()
         self.session: dict[str, Any] = {}
         if adopts:
@@ -119,16 +118,8 @@ class EveryGuidanceInAdvance(RuleBasedStateMachine):
 
     def think(self, **more: Any) -> bool:
         self.count += 1
-        text = f"thought {self.count}"
-        call = {
-            "thought": text,
-            "thought_number": 1,
-            "total_thoughts": 9,
-            "next_thought_needed": True,
-            **more,
-        }
         try:
-            reply = asyncio.run(self.sessions.think({**call, **self.session}))
+            reply = asyncio.run(self.desk.think(1, f"thought {self.count}", **more, **self.session))
         except UsageError:
             return False
         self.session = {"session_id": reply["session_id"]}
@@ -388,17 +379,14 @@ async def test_the_scoreboard_stays_short(fleeting: Desk) -> None:
 
 
 async def ended(at: Desk, *thoughts: dict[str, Any]) -> str:
-    sid: str | None = None
+    thinker = Thinker(seen=None)
     for number, more in enumerate(thoughts, 1):
-        last = number == len(thoughts)
-        reply = await at.think(
-            number, next_thought_needed=not last, **({} if sid is None else {"session_id": sid}), **more
-        )
-        sid = reply["session_id"]
+        reply = await at.think(number, next_thought_needed=number < len(thoughts), thinker=thinker, **more)
     assert "summary" in reply
     return reply.get("left_open", "")
 
 
+HYPOTHESIS = {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}
 LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     "nothing": ([{}, {}, {}], ""),
     "a branch": ([{}, {"branch_id": "b", "branch_from_thought": 1}, {"branch_id": "main"}], "not merged: b"),
@@ -410,43 +398,20 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
     ),
     "a correction": ([{}, {}, {"revises_thought": 1}, {}], "2 stands on 1, which 3 revised"),
     "what stood on it revised too": ([{}, {}, {"revises_thought": 1}, {"revises_thought": 2}, {}], ""),
-    "what stood on it confirmed": (
-        [{}, {}, {}, {"revises_thought": 1}, {"confirms": [2, 3]}],
-        "",
-    ),
+    "what stood on it confirmed": ([{}, {}, {}, {"revises_thought": 1}, {"confirms": [2, 3]}], ""),
     "an assumption": ([{}, {"evidence": "assumed"}, {"evidence": "ran"}, {}], "only assumed: 2"),
     "an assumption revised": (
         [{}, {"evidence": "assumed"}, {"revises_thought": 2, "evidence": "ran"}, {}],
         "",
-    ),
-    "a plan": (
-        [
-            {
-                "data": {
-                    "planning": [{"description": name, "status": "Pending"} for name in ("A", "B", "End")]
-                }
-            },
-            {"data": {"planning": [{"description": name, "status": "Pending"} for name in ("A", "End")]}},
-            {},
-        ],
-        "plan: A is not done, B was dropped while open",
     ),
     "a correction of a correction": ([{}, {"revises_thought": 1}, {"revises_thought": 2}], ""),
     "a correction on another line": (
         [{}, {"branch_id": "b"}, {"branch_id": "b", "revises_thought": 1}, {"branch_id": "main"}],
         "not merged: b; 2 stands on 1, which 3 revised",
     ),
-    "a hypothesis": (
-        [{}, {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}, {}],
-        "not tested: thought 2",
-    ),
-    "a tested hypothesis": (
-        [
-            {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}},
-            {"stage": "hypothesis_verification"},
-        ],
-        "",
-    ),
+    "a hypothesis": ([{}, HYPOTHESIS, {}], "not tested: thought 2"),
+    "a hypothesis restated in its stage": ([HYPOTHESIS, HYPOTHESIS, {}], "not tested: thought 2"),
+    "a tested hypothesis": ([HYPOTHESIS, {"stage": "hypothesis_verification"}], ""),
 }
 
 
@@ -454,11 +419,6 @@ LEFT_OPEN: dict[str, tuple[list[dict[str, Any]], str]] = {
 async def test_the_end_says_in_a_line_what_is_left_open(fleeting: Desk, name: str) -> None:
     thoughts, said = LEFT_OPEN[name]
     assert await ended(fleeting, *thoughts) == said
-
-
-async def test_a_hypothesis_restated_in_its_stage_is_named_once(fleeting: Desk) -> None:
-    stated = {"stage": "hypothesis_generation", "data": {"hypothesis": "h"}}
-    assert await ended(fleeting, stated, stated, {}) == "not tested: thought 2"
 
 
 # -- the documentation
@@ -484,13 +444,10 @@ def test_every_reason_of_a_notice_and_every_field_is_in_the_documentation() -> N
 
 async def lines_of(at: Desk, *thoughts: tuple[int, dict[str, Any]]) -> list[str]:
     """Hand thoughts in, and return the branch that each reply names."""
-    sid: dict[str, str] = {}
-    named = list[str]()
-    for number, more in thoughts:
-        reply = await at.think(number, total_thoughts=9, **sid, **more)
-        sid = {"session_id": reply["session_id"]}
-        named.append(reply.get("branch_id", ""))
-    kept = (await at.sessions.get(sid))["thoughts"]
+    thinker = Thinker()
+    replies = [await at.think(number, total_thoughts=9, thinker=thinker, **more) for number, more in thoughts]
+    named = [reply.get("branch_id", "") for reply in replies]
+    kept = (await at.sessions.get({"session_id": replies[-1]["session_id"]}))["thoughts"]
     assert [thought.get("branch_id", "") for thought in kept] == named
     return named
 
@@ -504,10 +461,7 @@ CONTINUED: dict[str, tuple[list[tuple[int, dict[str, Any]]], list[str]]] = {
     "the number after the branch's": ([(1, {}), (2, {}), (3, A), (4, {}), (5, {})], ["", "", "A", "A", "A"]),
     "it is the main line's too": ([(1, {}), (2, {}), (3, {}), (3, A), (4, {})], ["", "", "", "A", "A"]),
     "the main line has its own": ([(1, {}), (2, {}), (5, A), (3, {}), (6, {})], ["", "", "A", "", "A"]),
-    "the latest is on the main line": (
-        [(1, {}), (2, {}), (3, A), (3, MAIN), (4, {})],
-        ["", "", "A", "", ""],
-    ),
+    "the latest is on the main line": ([(1, {}), (2, {}), (3, A), (3, MAIN), (4, {})], ["", "", "A", "", ""]),
     "of two branches": ([(1, {}), (2, {}), (3, A), (6, B), (4, {}), (7, {})], ["", "", "A", "B", "A", "B"]),
     "it was merged": ([(1, {}), (2, {}), (3, A), (3, {"merge_branch": "A"}), (4, {})], ["", "", "A", "", ""]),
     "a merge is on the main line": (
@@ -554,25 +508,19 @@ async def test_the_next_number_of_a_branch_continues_it_though_the_main_line_is_
     ) == ["", "A", "A", ""]
 
 
-async def test_a_command_that_leaves_its_number_out_continues_the_main_line(tmp_path: Path) -> None:
-    store = MemoryStore()
-    at = Desk(store, directory=str(tmp_path))
-    for call, branch in [({}, ""), ({}, ""), (A, "A"), ({}, ""), ({"branch_id": "A"}, "A")]:
-        reply, _ = await at.sessions.think_here({"thought": "x", "next_thought_needed": True, **call})
-        assert reply.get("branch_id", "") == branch
-
-
-async def test_a_command_that_revises_a_thought_has_the_next_number_of_its_line(tmp_path: Path) -> None:
-    at = Desk(MemoryStore(), directory=str(tmp_path))
-    for call, placed in [
+async def test_a_command_that_leaves_its_number_out_has_the_next_one_of_its_line(tmp_path: Path) -> None:
+    sessions = Desk(MemoryStore(), directory=str(tmp_path)).sessions
+    for more, placed in [
         ({}, (1, "")),
         ({}, (2, "")),
         ({}, (3, "")),
         ({"branch_id": "A", "branch_from_thought": "1"}, (2, "A")),
         ({"revises_thought": "2"}, (3, "A")),
+        ({"branch_id": "A"}, (4, "A")),
         ({"revises_thought": "1"}, (4, "")),
+        ({}, (5, "")),
     ]:
-        reply, _ = await at.sessions.think_here({"thought": "x", "next_thought_needed": True, **call})
+        reply, _ = await sessions.think_here({"thought": "x", "next_thought_needed": True, **more})
         assert (reply["thought_number"], reply.get("branch_id", "")) == placed
     with pytest.raises(UsageError, match="no thought 9"):
-        await at.sessions.think_here({"thought": "x", "next_thought_needed": True, "revises_thought": "9"})
+        await sessions.think_here({"thought": "x", "next_thought_needed": True, "revises_thought": "9"})

@@ -25,15 +25,12 @@ pytestmark = pytest.mark.anyio
 
 
 async def pages(sessions: Sessions, session_id: str) -> list[dict[str, Any]]:
-    found, cursor = list[dict[str, Any]](), None
-    while True:
-        page = await sessions.get(
-            {"session_id": session_id, "limit": 3, **({"cursor": cursor} if cursor else {})}
-        )
+    found, cursor = list[dict[str, Any]](), ""
+    while cursor is not None:
+        page = await sessions.get({"session_id": session_id, "limit": 3, "cursor": cursor})
         found += page["thoughts"]
         cursor = page["next_cursor"]
-        if cursor is None:
-            return found
+    return found
 
 
 @each_driven

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from reasonry.engine.journal import read
 from reasonry.engine.policy import Performers
 from reasonry.engine.run import fold
 from reasonry.errors import ConflictError, ModelError
+from reasonry.guided.session_choice import Thinker
 from reasonry.records import JobOptions, Line, RunRow, Use
 from reasonry.stores.sqlite import SqliteStore
 
@@ -27,10 +27,9 @@ from ..engine.answering import order, record_answers
 from ..engine.crashing import ALL
 from ..engine.playing import LOOP, CountingModel
 from ..engine.running import accept, drive, fork, resume, take_over
+from .desk import Desk
 
 pytestmark = pytest.mark.anyio
-
-KnownSession = list[tuple[str, int]]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -48,15 +47,6 @@ async def a_run(app: App, *texts: str) -> str:
     run_id = await accept(app.engine, order(LOOP, LOOP.options(steps=len(texts))))
     await drive(app.engine, run_id, saying(*texts))
     return run_id
-
-
-async def a_guided(app: App, *texts: str) -> str:
-    session_id = ""
-    for number, text in enumerate(texts, 1):
-        call = {"thought": text, "thought_number": number, "total_thoughts": 1, "next_thought_needed": True}
-        reply = await app.sessions().think({**call, **({"session_id": session_id} if session_id else {})})
-        session_id = reply["session_id"]
-    return session_id
 
 
 async def begun(app: App, steps: int, *texts: str) -> str:
@@ -92,19 +82,18 @@ async def scanned(app: App, query: str) -> set[tuple[str, int]]:
     }
 
 
-async def searched(app: App, query: str, limit: int = 50, **given: Any) -> tuple[KnownSession, int]:
-    """Search page by page; return what was found, and on how many pages."""
-    found, pages, after = KnownSession(), 0, dict[str, Any]()
+async def searched(app: App, query: str, limit: int = 50, **given: Any) -> list[tuple[str, int]]:
+    """Search page by page."""
+    found, after = list[tuple[str, int]](), dict[str, Any]()
     while True:
         page = await app.sessions().search({"query": query, "limit": limit, **given, **after})
         assert len(page["matches"]) <= limit
         found += [(one["session_id"], one["seq"]) for one in page["matches"]]
-        is_phrase_missing = not page["matches"] and pages == 0 and len(query.split()) > 1
+        is_phrase_missing = not page["matches"] and not after and len(query.split()) > 1
         reasons = [notice["reason"] for notice in page["notices"]]
         assert reasons == (["no_match"] if is_phrase_missing and page["next_cursor"] is None else [])
-        pages += 1
         if page["next_cursor"] is None:
-            return found, pages
+            return found
         after = {"cursor": page["next_cursor"]}
 
 
@@ -177,7 +166,10 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
     """Let a session come about, and the run that writes it have that fate."""
     match kind:
         case "guided":
-            await a_guided(app, *[text.strip() or "x" for text in texts])
+            at, thinker = Desk(app.store), Thinker()
+            at.sessions = app.sessions()
+            for number, text in enumerate(texts, 1):
+                await at.think(number, text.strip() or "x", thinker=thinker)
         case "active":
             await begun(app, len(texts) + 1, *texts)
         case "fresh":
@@ -209,23 +201,20 @@ async def live(app: App, kind: str, texts: list[str]) -> None:
     limit=st.integers(1, 4),
     is_kept=st.booleans(),
 )
-def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
+async def test_a_search_finds_exactly_what_is_shown_in_a_steady_order(
     kind: str, lives: list[tuple[str, list[str]]], queries: list[str], limit: int, is_kept: bool
 ) -> None:
-    async def attempt(folder: str) -> None:
+    with TemporaryDirectory() as folder:
         async with App("memory" if kind == "memory" else f"{folder}/store.db", strategies=ALL) as app:
             # A run may continue from its kept state.
             with patch("reasonry.engine.drive.KEEP_EVERY", 1 if is_kept else KEEP_EVERY):
                 for fate, texts in lives:
                     await live(app, fate, texts)
             for query in queries:
-                found, _ = await searched(app, query, limit)
+                found = await searched(app, query, limit)
                 assert len(set(found)) == len(found)
                 assert set(found) == await scanned(app, query)
-                assert found == (await searched(app, query, limit=500))[0]
+                assert found == await searched(app, query, limit=500)
                 for session_id in await listed(app):
-                    inside, _ = await searched(app, query, limit, session_id=session_id)
+                    inside = await searched(app, query, limit, session_id=session_id)
                     assert inside == [one for one in found if one[0] == session_id]
-
-    with TemporaryDirectory() as folder:
-        asyncio.run(attempt(folder))

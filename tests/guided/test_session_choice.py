@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import tempfile
 from collections.abc import Sequence
@@ -31,10 +30,9 @@ def session(
     line = ThoughtLine(stage, number=number, total=total, thoughts=number)
     head = Head(line, thoughts=number, highest=number, ended=ended)
     row = SessionRow(name, strategy, 1, 1, thoughts=number, purpose=f"about {name}", head=encode(head))
-    view = RowsView()
-    for n in range(1, number + 1):
-        view.add(ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))))
-    return KnownSession(row, view)
+    numbers = range(1, number + 1)
+    rows = [ThoughtRow(n, n, f"{name} {n}", None, encode(ThoughtRecord(mark=n))) for n in numbers]
+    return KnownSession(row, RowsView(row, rows))
 
 
 def call(number: int, total: int = 9, **more: Any) -> ThinkingCall:
@@ -44,10 +42,8 @@ def call(number: int, total: int = 9, **more: Any) -> ThinkingCall:
 
 OPEN, ENDED, OLDER = session("open", 3), session("ended", 3, ended=True), session("older", 5)
 SHORT = session("short", 3, total=4)
-STAGED, REACT = (
-    session("a", 3, stage="initial_thought_planning"),
-    session("r", 3, stage="x", strategy="react"),
-)
+STAGED = session("a", 3, stage="initial_thought_planning")
+REACT = session("r", 3, stage="x", strategy="react")
 CHOICES: list[tuple[ThinkingCall, Sequence[KnownSession], str | None, list[str]]] = [
     (call(4), [], None, []),
     (call(1), [], None, []),
@@ -92,7 +88,6 @@ def test_the_session_is_chosen_by_number_estimate_strategy_and_end(
         session_id=None,
         thinker=Thinker(),
         target="new",
-        strategy=thought.strategy,
         mark=thought.thought_number,
     )
     choice = request.choose_among(known)
@@ -139,23 +134,16 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
             with contextlib.suppress(NotFoundError):
                 await at.sessions.manage({"action": "resume"}, connections[which])
         else:
-            arguments = {
-                "thought": f"thought at {place}",
-                "total_thoughts": 5,
-                "next_thought_needed": True,
-                **step,
-            }
-            arguments["thought_number"] = arguments.pop("number")
-            if isinstance(number := arguments.get("session_id"), int):
-                arguments["session_id"] = ids[number] if number < len(ids) else "unknown-id"
+            call = {"total_thoughts": 5, **step}
+            if isinstance(number := call.get("session_id"), int):
+                call["session_id"] = ids[number] if number < len(ids) else "unknown-id"
             if not clears:
-                arguments.pop("clear_session", None)
-            try:
-                reply = await at.sessions.think(arguments, thinker=connections[which])
-            except UsageError:
-                continue
-            acknowledged.append(arguments["thought"])
-            ids += [] if reply["session_id"] in ids else [reply["session_id"]]
+                call.pop("clear_session", None)
+            text = f"thought at {place}"
+            with contextlib.suppress(UsageError):
+                reply = await at.think(thought=text, thinker=connections[which], **call)
+                acknowledged.append(text)
+                ids += [] if reply["session_id"] in ids else [reply["session_id"]]
     listed = (await at.sessions.list({"limit": 500}))["sessions"]
     assert sorted(ids) == sorted(entry["session_id"] for entry in listed)
     kept = [await at.sessions.get({"session_id": entry["session_id"]}) for entry in listed]
@@ -164,27 +152,21 @@ async def _play(at: Desk, steps: list[tuple[int, Any]], *, clears: bool) -> None
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_no_sequence_of_calls_makes_a_thought_unreachable_in_a_durable_store(
+async def test_no_sequence_of_calls_makes_a_thought_unreachable_in_a_durable_store(
     steps: list[tuple[int, Any]],
 ) -> None:
-    async def attempt() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            async with desk("sqlite", Path(folder)) as at:
-                await _play(at, steps, clears=True)
-
-    asyncio.run(attempt())
+    with tempfile.TemporaryDirectory() as folder:
+        async with desk("sqlite", Path(folder)) as at:
+            await _play(at, steps, clears=True)
 
 
 @settings(max_examples=80, deadline=None)
 @given(STEPS)
-def test_no_sequence_of_calls_that_clears_nothing_makes_a_thought_unreachable_in_memory(
+async def test_no_sequence_of_calls_that_clears_nothing_makes_a_thought_unreachable_in_memory(
     steps: list[tuple[int, Any]],
 ) -> None:
-    async def attempt() -> None:
-        async with desk("memory", Path()) as at:
-            await _play(at, [step for step in steps if step[1] != "wait"], clears=False)
-
-    asyncio.run(attempt())
+    async with desk("memory", Path()) as at:
+        await _play(at, [step for step in steps if step[1] != "wait"], clears=False)
 
 
 # -- several agents on one connection
@@ -213,12 +195,9 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
             continue
         counts[agent] += 1
         number = counts[agent]
-        call = {
-            "next_thought_needed": number < agent.total,
-            "total_thoughts": agent.total,
-            "thinker": thinker,
-        }
-        reply = await at.think(number, f"{agent.name}{number}", **call)
+        call = {"next_thought_needed": number < agent.total, "total_thoughts": agent.total}
+        call |= {"thought": f"{agent.name}{number}", "thinker": thinker}
+        reply = await at.think(number, **call)
         session, reasons = reply["session_id"], [notice["reason"] for notice in reply.get("notices", [])]
         homes.setdefault(agent, session)
         kept[f"{agent.name}{number}"] = session
@@ -234,7 +213,7 @@ async def _interleave(at: Desk, agents: list[Agent], turns: list[int], repeats: 
                 assert any(session in one["message"] and current in one["message"] for one in about)
         current = session
         if comes_again:
-            again = await at.think(number, f"{agent.name}{number}", **call)
+            again = await at.think(number, **call)
             assert again["session_id"] == session
             assert [notice["reason"] for notice in again["notices"]] == ["already_kept"]
             assert again["thought_history_length"] == reply["thought_history_length"]
@@ -256,70 +235,65 @@ def _is_alone(agent: Agent, agents: list[Agent]) -> bool:
 
 @settings(max_examples=150, deadline=None)
 @given(AGENTS, st.lists(st.integers(0, 3), max_size=24), st.lists(st.booleans(), min_size=24, max_size=24))
-def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said(
+async def test_agents_that_share_a_connection_are_told_apart_and_each_change_is_said(
     agents: list[Agent], turns: list[int], repeats: list[bool]
 ) -> None:
-    async def attempt() -> None:
-        async with desk("memory", Path()) as at:
-            await _interleave(at, agents, turns, repeats)
-
-    asyncio.run(attempt())
+    async with desk("memory", Path()) as at:
+        await _interleave(at, agents, turns, repeats)
 
 
 # -- ids
 
 
-async def test_ids_may_be_given_by_how_they_begin_or_as_last(tmp_path: Path) -> None:
-    async with desk("sqlite", tmp_path) as at:
-        one = (await at.think(1, "one"))["session_id"]
-        at.clock.pass_minutes(1)
-        two = (await at.think(1, "two"))["session_id"]
-        at.clock.pass_minutes(1)
-        count = next(place for place in range(36) if one[place] != two[place]) + 1
-        for action in ("get", "export", "resume", "pin"):
-            for text, meant in ((one[:count], one), (two[:count].upper(), two)):
-                found = await at.sessions.manage({"action": action, "session_id": text})
-                assert found["session_id"] == meant
-        assert (await at.think(2, session_id=one[:count]))["session_id"] == one
-        at.clock.pass_minutes(1)
-        assert (await at.think(2, session_id=two))["session_id"] == two
-        assert (await at.sessions.get({"session_id": "last"}))["session_id"] == two
-        assert (await at.think(3, session_id="last"))["session_id"] == two
-        with pytest.raises(UsageError) as caught:
-            await at.sessions.get({"session_id": one[: count - 1]})
-        assert caught.value.details["choices"] == sorted([one, two])
-        with pytest.raises(NotFoundError):
-            await at.sessions.get({"session_id": one[:3]})
-        deleted = await at.sessions.delete({"session_id": one[:count]})
-        assert deleted["session_id"] == one
+async def test_ids_may_be_given_by_how_they_begin_or_as_last(durable: Desk) -> None:
+    at = durable
+    one = (await at.think(1, "one"))["session_id"]
+    at.clock.pass_minutes(1)
+    two = (await at.think(1, "two"))["session_id"]
+    at.clock.pass_minutes(1)
+    count = next(place for place in range(36) if one[place] != two[place]) + 1
+    for action in ("get", "export", "resume", "pin"):
+        for text, meant in ((one[:count], one), (two[:count].upper(), two)):
+            found = await at.sessions.manage({"action": action, "session_id": text})
+            assert found["session_id"] == meant
+    assert (await at.think(2, session_id=one[:count]))["session_id"] == one
+    at.clock.pass_minutes(1)
+    assert (await at.think(2, session_id=two))["session_id"] == two
+    assert (await at.sessions.get({"session_id": "last"}))["session_id"] == two
+    assert (await at.think(3, session_id="last"))["session_id"] == two
+    with pytest.raises(UsageError) as caught:
+        await at.sessions.get({"session_id": one[: count - 1]})
+    assert caught.value.details["choices"] == sorted([one, two])
+    with pytest.raises(NotFoundError):
+        await at.sessions.get({"session_id": one[:3]})
+    assert (await at.sessions.delete({"session_id": one[:count]}))["session_id"] == one
 
 
 # -- looking
 
 
-async def test_a_branch_that_is_not_there_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:
-    async with desk("memory", tmp_path) as at:
-        sid = (await at.think(1, branch_id="a"))["session_id"]
-        with pytest.raises(UsageError, match="its branches: a") as caught:
-            await at.sessions.get({"session_id": sid, "branch_id": "Z"})
-        assert caught.value.details["choices"] == ["a"]
+async def test_a_branch_that_is_not_there_is_an_error_that_names_those_there_are(fleeting: Desk) -> None:
+    sid = (await fleeting.think(1, branch_id="a"))["session_id"]
+    with pytest.raises(UsageError, match="its branches: a") as caught:
+        await fleeting.sessions.get({"session_id": sid, "branch_id": "Z"})
+    assert caught.value.details["choices"] == ["a"]
 
 
-async def test_a_durable_store_is_cleared_only_with_a_confirmation(tmp_path: Path) -> None:
-    async with desk("sqlite", tmp_path) as at:
-        await at.think(1)
-        with pytest.raises(UsageError, match="confirm=True"):
-            await at.sessions.clear()
-        assert len(await at.store.sessions()) == 1
-        assert await at.sessions.clear(confirm=True) == 1
+async def test_a_durable_store_is_cleared_only_with_a_confirmation(durable: Desk) -> None:
+    await durable.think(1)
+    with pytest.raises(UsageError, match="confirm=True"):
+        await durable.sessions.clear()
+    assert len(await durable.store.sessions()) == 1
+    assert await durable.sessions.clear(confirm=True) == 1
 
 
-async def test_a_circle_is_named_once_for_each_thought_that_repeats_and_once_past_the_estimate() -> None:
-    async with desk("memory", Path()) as at:
-        thinker, told = Thinker(), list[list[str]]()
-        for number, thought in enumerate(["a", "b", "a", "c", "d", "e"], 1):
-            reply = await at.think(number, thought, total_thoughts=2, thinker=thinker)
-            told.append([notice["message"] for notice in reply.get("notices", [])])
+async def test_a_circle_is_named_once_for_each_thought_that_repeats_and_once_past_the_estimate(
+    fleeting: Desk,
+) -> None:
+    thinker, told = Thinker(), list[list[str]]()
+    for number, thought in enumerate(["a", "b", "a", "c", "d", "e"], 1):
+        reply = await fleeting.think(number, thought, total_thoughts=2, thinker=thinker)
+        told.append([notice["message"] for notice in reply.get("notices", [])])
     assert told[2] == ["This is thought 1 again, word for word. What would be new?"]
     assert told[3] == ["4 thoughts, and the first estimate was 2: what would settle it?"]
     assert [told[at] for at in (0, 1, 4, 5)] == [[], [], [], []]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +15,9 @@ from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_answer, coach_start
 from reasonry.guided.session_choice import Thinker
 from reasonry.guided.session_review import false_claims
+from reasonry.stores.sqlite import MemoryStore
 
-from .desk import Desk, desk
+from .desk import Desk
 
 pytestmark = pytest.mark.anyio
 
@@ -24,11 +25,9 @@ pytestmark = pytest.mark.anyio
 async def think_all(*steps: dict[str, Any], total: int = 9) -> list[dict[str, Any]]:
     """Think in one session, one thought for each step; return the replies."""
     replies: list[dict[str, Any]] = []
-    async with desk("memory", Path()) as at:
-        thinker = Thinker()
-        for number, step in enumerate(steps, 1):
-            reply = await at.think(number, **{"total_thoughts": total, **step}, thinker=thinker)
-            replies.append(reply)
+    at, thinker = Desk(MemoryStore()), Thinker()
+    for number, step in enumerate(steps, 1):
+        replies.append(await at.think(number, **{"total_thoughts": total, **step}, thinker=thinker))
     return replies
 
 
@@ -153,18 +152,16 @@ async def test_scores_show_their_history() -> None:
     assert replies[-1]["scores"] == "L 0.80 → 0.85"
 
 
-async def test_evidence_and_confidence_are_kept_and_resuming_names_what_is_open() -> None:
-    async with desk("memory", Path()) as at:
-        first = await at.think(1, "Is the cache stale?", evidence="Assumed", confidence="70%")
-        session = first["session_id"]
-        for number in range(2, 7):
-            await at.think(number, f"Thought {number}.", session_id=session, evidence="ran")
-        await at.think(7, "The paths differ.", session_id=session, next_thought_needed=False)
-        kept = await at.sessions.get({"session_id": session})
-        assert kept["thoughts"][0]["data"] == {"evidence": "assumed", "confidence": 0.7}
-        resumed = await at.sessions.resume({"session_id": session})
-        assert resumed["left_open"] == "only assumed: 1"
-        assert [one["thought_number"] for one in resumed["thought_history"]] == [5, 6, 7]
+async def test_evidence_and_confidence_are_kept_and_resuming_names_what_is_open(fleeting: Desk) -> None:
+    first = await fleeting.think(1, "Is the cache stale?", evidence="Assumed", confidence="70%")
+    session = {"session_id": first["session_id"]}
+    for number in range(2, 8):
+        await fleeting.think(number, evidence="ran", next_thought_needed=number < 7, **session)
+    kept = await fleeting.sessions.get(session)
+    assert kept["thoughts"][0]["data"] == {"evidence": "assumed", "confidence": 0.7}
+    resumed = await fleeting.sessions.resume(session)
+    assert resumed["left_open"] == "only assumed: 1"
+    assert [one["thought_number"] for one in resumed["thought_history"]] == [5, 6, 7]
 
 
 # -- other eyes
@@ -172,17 +169,8 @@ async def test_evidence_and_confidence_are_kept_and_resuming_names_what_is_open(
 
 async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_until_revised() -> None:
     async with App("memory", environ={}) as app:
-        sessions = app.sessions()
-
-        async def think(number: int, text: str, **more: Any) -> dict[str, Any]:
-            call = {
-                "thought": text,
-                "thought_number": number,
-                "total_thoughts": 9,
-                "next_thought_needed": True,
-            }
-            return await sessions.think({**call, **more})
-
+        at = Desk(app.store)
+        at.sessions, think = app.sessions(), partial(at.think, total_thoughts=9)
         session = (await think(1, "Plan: copy, then switch."))["session_id"]
         await think(2, "Counting the five tables takes 20 s. score: 0.85", session_id=session)
         run = await coach_start(
@@ -200,9 +188,8 @@ async def test_verdicts_come_back_as_notices_and_a_refuted_thought_stays_open_un
             'Thought 2, "Counting the five tables takes 20 s." is refuted: A count reads all.'
         )
         assert "notices" not in await think(4, "On we go.", session_id=session), "told once"
-        assert (await think(5, "End.", session_id=session, next_thought_needed=False))[
-            "left_open"
-        ] == "refuted: 2"
+        ended = await think(5, "End.", session_id=session, next_thought_needed=False)
+        assert ended["left_open"] == "refuted: 2"
 
 
 async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -> None:
@@ -218,14 +205,9 @@ async def test_a_coached_agent_is_told_what_exact_arithmetic_refuted_and_why() -
 async def test_a_session_that_never_leaves_the_first_stage_of_its_strategy_says_so_at_its_end(
     fleeting: Desk,
 ) -> None:
-    for strategy, stage, ended in (
-        ("linear", None, True),
-        ("linear", "initial_thought_planning", False),
-        (None, None, False),
-    ):
-        named = {} if strategy is None else {"strategy": strategy}
+    linear, moves = {"strategy": "linear"}, {"stage": "initial_thought_planning"}
+    for named, moved, ended in ((linear, {}, True), (linear, moves, False), ({}, {}, False)):
         sid = (await fleeting.think(1, total_thoughts=2, **named))["session_id"]
-        moved = {} if stage is None else {"stage": stage}
         last = await fleeting.think(2, total_thoughts=2, next_thought_needed=False, session_id=sid, **moved)
         assert ("stages: ended at problem_reception" in last.get("left_open", "")) is ended
         assert "stages:" not in (await fleeting.sessions.resume({"session_id": sid})).get("open", "") or ended

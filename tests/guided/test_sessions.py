@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +27,8 @@ pytestmark = pytest.mark.anyio
 UNKNOWN = "0199c0de-0000-7000-8000-000000000000"
 
 
-@pytest.fixture
-async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with desk("sqlite", tmp_path) as opened:
-        yield opened
-
-
 def _reasons(reply: dict[str, Any]) -> list[str]:
     return [notice["reason"] for notice in reply.get("notices", [])]
-
-
-# -- the reply
 
 
 # -- refusals
@@ -265,14 +254,9 @@ async def test_a_refused_clearing_call_forgets_nothing(at: Desk) -> None:
 async def test_an_expired_session_is_gone_before_it_is_swept(fleeting: Desk) -> None:
     sid = (await fleeting.think(1))["session_id"]
     fleeting.clock.pass_minutes(30.1)
-    for look in (
-        fleeting.sessions.get,
-        fleeting.sessions.export,
-        fleeting.sessions.resume,
-        fleeting.sessions.pin,
-    ):
+    for action in ("get", "export", "resume", "pin"):
         with pytest.raises(NotFoundError):
-            await look({"session_id": sid})
+            await fleeting.sessions.manage({"action": action, "session_id": sid})
     assert (await fleeting.sessions.list({}))["sessions"] == []
 
 
@@ -363,9 +347,6 @@ async def test_sweeping_happens_at_most_once_a_minute(fleeting: Desk) -> None:
     assert second in [row.session_id for row in await fleeting.store.sessions()]
 
 
-# -- many at once
-
-
 # -- looking
 
 
@@ -441,35 +422,31 @@ async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
         st.dictionaries(st.text(max_size=2), st.integers(), max_size=2), st.lists(st.integers(), max_size=2),
     ),
 ))  # fmt: skip
-def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, Any]) -> None:
-    async def attempt() -> None:
-        at = Desk(MemoryStore())
-        sid = (await at.think(1))["session_id"]
-        before = await at.everything()
-        taken = True
-        try:
-            await at.think(**{"number": 2, "thought": "Another.", "session_id": sid, **change})
-        except UsageError:
-            taken = False
-        assert (await at.everything() == before) is not taken
-
-    asyncio.run(attempt())
+async def test_whatever_comes_is_taken_or_refused_as_a_usage_error(change: dict[str, Any]) -> None:
+    at = Desk(MemoryStore())
+    sid = (await at.think(1))["session_id"]
+    before = await at.everything()
+    taken = True
+    try:
+        await at.think(**{"number": 2, "thought": "Another.", "session_id": sid, **change})
+    except UsageError:
+        taken = False
+    assert (await at.everything() == before) is not taken
 
 
-async def test_a_session_keeps_the_time_to_live_of_the_tool_that_began_it(tmp_path: Path) -> None:
-    async with desk("memory", tmp_path) as at:
-        brief = Desk(at.store)
-        brief.sessions = Sessions(at.store, STRATEGIES, SessionSettings(ttl_s=60), at.clock)
-        usual, short = (await at.think(1))["session_id"], (await brief.think(1))["session_id"]
-        at.clock.pass_minutes(2)
-        await brief.think(1)
-        assert {row.session_id for row in await at.store.sessions()} >= {usual}
-        continued = await brief.think(2, session_id=usual)
-        assert (continued["session_id"], continued.get("notices")) == (usual, None)
-        gone = await at.think(2, session_id=short)
-        assert gone["notices"][0]["requested_session_id"] == short
-        at.clock.pass_minutes(29)
-        assert (await brief.think(3, session_id=usual))["session_id"] == usual
+async def test_a_session_keeps_the_time_to_live_of_the_tool_that_began_it(fleeting: Desk) -> None:
+    brief = Desk(fleeting.store)
+    brief.sessions = Sessions(fleeting.store, STRATEGIES, SessionSettings(ttl_s=60), fleeting.clock)
+    usual, short = (await fleeting.think(1))["session_id"], (await brief.think(1))["session_id"]
+    fleeting.clock.pass_minutes(2)
+    await brief.think(1)
+    assert {row.session_id for row in await fleeting.store.sessions()} >= {usual}
+    continued = await brief.think(2, session_id=usual)
+    assert (continued["session_id"], continued.get("notices")) == (usual, None)
+    gone = await fleeting.think(2, session_id=short)
+    assert gone["notices"][0]["requested_session_id"] == short
+    fleeting.clock.pass_minutes(29)
+    assert (await brief.think(3, session_id=usual))["session_id"] == usual
 
 
 @pytest.mark.parametrize(

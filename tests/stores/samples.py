@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from reasonry.errors import ReasonryError
 from reasonry.records import (
     Found,
     Line,
@@ -15,6 +19,14 @@ from reasonry.records import (
     Store,
     ThoughtRow,
 )
+
+
+@contextmanager
+def refused(code: str, words: str | None = None) -> Iterator[pytest.ExceptionInfo[ReasonryError]]:
+    """Expect an error with this code."""
+    with pytest.raises(ReasonryError, match=words) as caught:
+        yield caught
+    assert caught.value.code == code
 
 
 def run_row(run_id: str, **fields: Any) -> RunRow:

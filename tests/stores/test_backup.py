@@ -8,10 +8,9 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
-import apsw
 import pytest
 
 from reasonry.errors import ConflictError, ReasonryError, StoreError, UsageError
@@ -19,17 +18,12 @@ from reasonry.stores import sql
 from reasonry.stores.sqlite import MemoryStore, SqliteStore
 from tests.forked import ForkedProcess, forking_python
 
-from .samples import line, run_row, session_row, texts, think
-from .test_sqlite import a_text, empty, foreign, newer_steps
+from .samples import line, refused, run_row, session_row, texts, think
+from .test_sqlite import a_text, empty, foreign, newer_steps, raw
 
 pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "store.db"
 
 
 @pytest.fixture
@@ -38,11 +32,10 @@ def copy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path) -> AsyncIterator[SqliteStore]:
-    opened = SqliteStore(path, busy_timeout_s=0.2)
-    await think(opened, "s", "first")
-    yield opened
-    await opened.close()
+async def store(path: Path) -> SqliteStore:
+    store = SqliteStore(path, busy_timeout_s=0.2)
+    await think(store, "s", "first")
+    return store
 
 
 async def texts_in(path: Path) -> list[str]:
@@ -107,15 +100,13 @@ class TestBackUp:
             with pytest.raises(ReasonryError, match=r"in use|log beside"):
                 await store.whole.back_up(tmp_path / "other.db", force=True)
         assert await texts(other, "s") == ["of another"]
-        await other.close()
 
     async def test_of_a_damaged_store_no_backup_is_made(
         self, store: SqliteStore, path: Path, copy: Path
     ) -> None:
         await store.create_run(run_row("r"), [line(1)])
-        with pytest.raises(StoreError, match=r"was not copied because it is damaged.*line 1") as caught:
+        with refused("store_corrupt", r"was not copied because it is damaged.*line 1"):
             await store.whole.back_up(copy)
-        assert caught.value.code == "store_corrupt"
         assert names(copy.parent) == []
 
     async def test_one_that_is_given_up_leaves_nothing(self, store: SqliteStore, copy: Path) -> None:
@@ -147,12 +138,11 @@ def cut(copy: Path) -> None:
 
 
 def with_a_damaged_run(copy: Path) -> None:
-    db = apsw.Connection(str(copy))
     ended = "'done', 1, 1, 'answered', NULL, '', NULL"
     row = f"(1, 'r', 's', 'x', 'm', 'p', {ended}, '', 0, 0, 0, 0, 0, NULL, 1, zeroblob(16))"
-    db.execute(f"INSERT INTO run (key, {sql.RUN_ROW}, last_line, last_digest) VALUES {row}")
-    db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
-    db.close()
+    with raw(copy) as db:
+        db.execute(f"INSERT INTO run (key, {sql.RUN_ROW}, last_line, last_digest) VALUES {row}")
+        db.execute("INSERT INTO line VALUES (1 << 24 | 1, x'005b5d', zeroblob(16))")
 
 
 def scrambled(copy: Path) -> None:
@@ -235,19 +225,12 @@ class TestRestore:
     async def test_a_store_that_someone_has_open_is_not_replaced(self, backup: Path, path: Path) -> None:
         mine = SqliteStore(path)
         await mine.sessions()
-        with pytest.raises(StoreError, match="in use") as caught:
+        with refused("store_busy", "in use"):
             await mine.whole.restore(backup)
-        assert caught.value.code == "store_busy"
         await mine.close()
         code = (
-            "import asyncio, sys\n"
-            "from pathlib import Path\n"
-            "from reasonry.stores.sqlite import SqliteStore\n"
-            "async def main():\n"
-            "    store = SqliteStore(Path(sys.argv[1]))\n"
-            "    await store.sessions()\n"
-            "    print('open', flush=True); sys.stdin.read()\n"
-            "asyncio.run(main())"
+            "import asyncio, sys; from reasonry.stores import open_store; store = open_store(sys.argv[1])\n"
+            "asyncio.run(store.sessions()); print('open', flush=True); sys.stdin.read()"
         )
         with ForkedProcess(
             [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

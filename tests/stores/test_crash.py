@@ -186,7 +186,6 @@ async def test_eight_processes_share_a_store_and_no_thought_is_lost_or_mixed(fol
     for name in names:
         mine = [one.text for one in shared if one.text.startswith(f"{name} ")]
         assert mine == [f"{name} {number}" for number in range(0, 500, 5)]
-    await store.close()
 
 
 async def test_processes_that_come_and_go_leave_the_store_whole(
@@ -201,4 +200,3 @@ async def test_processes_that_come_and_go_leave_the_store_whole(
     store = SqliteStore(path)
     for name in names:
         assert await texts(store, name) == [f"{name} {number}" for number in range(25)]
-    await store.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from reasonry.records import Finding
 from reasonry.stores.sqlite import SqliteStore
 
 from .observing import changed, fill, names, observe, think
+from .samples import refused
 
 pytestmark = pytest.mark.anyio
 
@@ -64,27 +65,27 @@ def spoil(path: Path, *statements: str) -> None:
             db.execute(statement)
 
 
-async def with_store(path: Path, work: Callable[[SqliteStore], Awaitable[Any]]) -> Any:
+@contextlib.asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[SqliteStore]:
     store = SqliteStore(path)
     try:
-        return await work(store)
+        yield store
     finally:
         await store.close()
 
 
 async def seen_in(path: Path, sample: Sample) -> dict[str, Any]:
-    return await with_store(path, lambda store: observe(store, sample.names))
+    async with opened(path) as store:
+        return await observe(store, sample.names)
 
 
 async def found_by_verify(path: Path) -> list[Finding]:
-    async def work(store: SqliteStore) -> list[Finding]:
-        found = list[Finding]()
+    found = list[Finding]()
+    async with opened(path) as store:
         async for finding in store.whole.verify():
             found.append(finding)
             assert len(found) < 100, "it goes round and round"
-        return [finding for finding in found if finding.state != "whole"]
-
-    return await with_store(path, work)
+    return [finding for finding in found if finding.state != "whole"]
 
 
 # The first page says what the whole file is, and pages begin with what says where everything else on them is.
@@ -152,11 +153,8 @@ class TestJournals:
 
     async def test_a_run_whose_journal_is_damaged_can_be_deleted(self, path: Path, sample: Sample) -> None:
         spoil(path, "DELETE FROM line WHERE place = (1 << 24) + 3")
-
-        async def delete(store: SqliteStore) -> None:
+        async with opened(path) as store:
             await store.delete_run(sample.names.runs[1])
-
-        await with_store(path, delete)
         assert await found_by_verify(path) == []
 
 
@@ -186,14 +184,9 @@ class TestSessions:
         # A search reads texts alone; the chain shows a change where the session is read.
         assert {*changed(sample.seen, after)} <= {"search"}
         assert spoiled[0] in [finding.id for finding in await found_by_verify(path)]
-
-        async def go_on(store: SqliteStore) -> None:
-            async with App(store, environ={}) as app:
-                with pytest.raises(StoreError) as caught:
-                    await app.sessions().resume({"session_id": spoiled[0]})
-                assert caught.value.code == "store_corrupt"
-
-        await with_store(path, go_on)
+        async with opened(path) as store, App(store, environ={}) as app:
+            with refused("store_corrupt"):
+                await app.sessions().resume({"session_id": spoiled[0]})
 
     async def test_thoughts_without_their_session_are_found_by_verify(self, path: Path) -> None:
         spoil(path, f"DELETE FROM session WHERE key = {self.KEY}")
@@ -216,10 +209,7 @@ class TestVerify:
         assert len(found) >= 6
 
     async def test_it_counts_what_it_has_looked_at(self, path: Path, sample: Sample) -> None:
-        async def work(store: SqliteStore) -> list[Finding]:
-            return [finding async for finding in store.whole.verify()]
-
-        file, *parts = await with_store(path, work)
+        file, *parts = [finding async for finding in SqliteStore(path).whole.verify()]
         assert (file.kind, file.entries) == ("file", len(parts))
         assert [one.id for one in parts if one.kind == "run"] == sample.names.runs[::-1]
         assert {one.entries for one in parts if one.kind == "session"} == {20, 6}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import signal
 import sys
 import time
@@ -23,7 +22,7 @@ from reasonry.stores.postgres.address import read_address
 from reasonry.stores.postgres.nul_escapes import read, spell
 from tests.servers.postgres import PostgresServer, postgres_server
 
-from .samples import line, run_row, session_row, think
+from .samples import line, refused, run_row, session_row, think
 
 pytestmark = [
     pytest.mark.anyio,
@@ -58,7 +57,6 @@ async def test_a_server_that_stands_still_is_given_up_in_time_and_used_again_whe
     row = await store.run("r")
     assert row.run_id == "r"
     await store.append("r", [line(len(await store.lines("r")) + 1)])
-    await store.close()
 
 
 async def test_the_server_ends_the_transaction_of_a_process_that_is_frozen_in_it(
@@ -76,10 +74,8 @@ async def test_the_server_ends_the_transaction_of_a_process_that_is_frozen_in_it
                 assert time.monotonic() < until
                 time.sleep(0.05)
 
-    with pytest.raises(StoreError) as caught:
+    with refused("store_unavailable"):
         await store.write(freeze)
-    assert caught.value.code == "store_unavailable"
-    await store.close()
 
 
 async def test_what_was_acknowledged_is_there_after_the_server_was_killed(server: PostgresServer) -> None:
@@ -96,9 +92,8 @@ async def test_what_was_acknowledged_is_there_after_the_server_was_killed(server
     while len(acknowledged) < 20:
         await asyncio.sleep(0.01)
     await asyncio.to_thread(server.kill)
-    with pytest.raises(StoreError) as caught:
+    with refused("store_unavailable"):
         await writing
-    assert caught.value.code == "store_unavailable"
     began = time.monotonic()
     with pytest.raises(StoreError):
         await store.run("r")
@@ -109,7 +104,6 @@ async def test_what_was_acknowledged_is_there_after_the_server_was_killed(server
     # The last write may have been done without having been acknowledged.
     assert len(kept) - len(acknowledged) in (0, 1)
     await store.append("r", [line(len(kept) + 1)])
-    await store.close()
 
 
 async def test_a_server_that_may_forget_is_refused_unless_that_is_allowed(server: PostgresServer) -> None:
@@ -117,10 +111,7 @@ async def test_a_server_that_may_forget_is_refused_unless_that_is_allowed(server
     store = open_store(url)
     with pytest.raises(StoreError, match="synchronous_commit = off"):
         await store.runs()
-    await store.close()
-    store = open_store(f"{url}&reasonry_unsafe_commit=1")
-    assert await store.runs() == []
-    await store.close()
+    assert await open_store(f"{url}&reasonry_unsafe_commit=1").runs() == []
 
 
 async def test_the_same_request_sent_many_times_at_once_begins_one_run(postgres_url: str) -> None:
@@ -135,16 +126,12 @@ async def test_the_same_request_sent_many_times_at_once_begins_one_run(postgres_
     )
     assert len(set(begun)) == 1
     assert [row.run_id for row in await stores[0].runs()] == begun[:1]
-    for store in stores:
-        await store.close()
 
 
 async def test_writers_of_several_processes_on_one_session_are_serialised(postgres_url: str) -> None:
     stores = [open_store(postgres_url) for _ in range(3)]
     seqs = await asyncio.gather(*(think(store, "s", "x") for _ in range(8) for store in stores))
     assert sorted(seqs) == list(range(1, 25))
-    for store in stores:
-        await store.close()
 
 
 async def test_two_that_drive_one_run_meet_at_its_lines(postgres_url: str) -> None:
@@ -156,8 +143,6 @@ async def test_two_that_drive_one_run_meet_at_its_lines(postgres_url: str) -> No
         )
         assert sorted(type(one) for one in done if one) == [ConflictError]
     assert len(await stores[0].lines("r")) == 11
-    for store in stores:
-        await store.close()
 
 
 @pytest.mark.parametrize(
@@ -169,12 +154,18 @@ async def test_two_that_drive_one_run_meet_at_its_lines(postgres_url: str) -> No
         "postgresql://u:hush-hush-1@h/db?reasonry_other=1",
         "postgresql://u:hush-hush-1@h:port/db",
         "postgresql://u:hush-hush-1@[h/db",
+        "postgresql://ana:hush@hush:hush/hush@h/d",
+        "postgresql://ana:hush@h:99999/d",
+        "postgresql+psycopg://ana:hush@h/d",
+        "mysql://ana:hush@h/d",
+        "host=h password=hush dbname=d",
     ],
 )
-async def test_a_url_that_cannot_be_used_is_refused_without_its_password(url: str) -> None:
+def test_a_url_that_cannot_be_used_is_refused_without_being_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         open_store(url)
     assert "hush" not in str(caught.value.document())
+    assert "postgresql://USER" in str(caught.value.document())
 
 
 async def test_a_password_is_not_shown(server: PostgresServer) -> None:
@@ -184,24 +175,6 @@ async def test_a_password_is_not_shown(server: PostgresServer) -> None:
         await store.runs()
     assert "hush" not in f"{caught.value.document()} {read_address('postgresql://a:hush-hush-1@h/d')!r}"
     assert "refused" in caught.value.message, "the advice of the client library hides the reason"
-    await store.close()
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        "postgresql://ana:hush@hush:hush/hush@h/d",
-        "postgresql://ana:hush@h:99999/d",
-        "postgresql+psycopg://ana:hush@h/d",
-        "mysql://ana:hush@h/d",
-        "host=h password=hush dbname=d",
-    ],
-)
-def test_what_is_no_url_of_a_store_is_refused_without_being_shown(named: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        open_store(named)
-    assert "hush" not in str(caught.value.document())
-    assert "postgresql://USER" in str(caught.value.document())
 
 
 def test_a_url_may_leave_the_server_to_the_client_library() -> None:
@@ -211,30 +184,22 @@ def test_a_url_may_leave_the_server_to_the_client_library() -> None:
 
 
 async def test_a_backup_is_put_into_either_kind_of_store(postgres_url: str, tmp_path: Path) -> None:
-    async with contextlib.AsyncExitStack() as stack:
-        store = open_store(postgres_url)
-        stack.push_async_callback(store.close)
-        await reasonry.solve(
-            "Use 4, 9, 10 and 13 to make 24", strategy="linear", model="offline", store=store
-        )
-        await think(store, "s", "a thought\x00\x01")
-        kept = [await whole_content(store), await store.search_thoughts("thought")]
-        file = tmp_path / "backup.db"
-        backup = await store.whole.back_up(file)
-        assert (backup.runs, backup.sessions) == (1, 2)
-        with pytest.raises(ConflictError):
-            await store.whole.back_up(file)
-        other = open_store(f"sqlite:{tmp_path / 'other.db'}")
-        stack.push_async_callback(other.close)
-        await other.whole.restore(file)
-        assert await whole_content(other) == kept[0]
-        with pytest.raises(UsageError, match="store copy"):
-            await store.whole.restore(file)
-        again = open_store(f"{postgres_url}_again")
-        stack.push_async_callback(again.close)
-        await copy_store(other, again)
-        assert await whole_content(again) == kept[0]
-        assert [one[1:] for one in await again.search_thoughts("thought")] == [one[1:] for one in kept[1]]
+    store, file = open_store(postgres_url), tmp_path / "backup.db"
+    await reasonry.solve("Use 4, 9, 10 and 13 to make 24", strategy="linear", model="offline", store=store)
+    await think(store, "s", "a thought\x00\x01")
+    kept = [await whole_content(store), await store.search_thoughts("thought")]
+    backup = await store.whole.back_up(file)
+    assert (backup.runs, backup.sessions) == (1, 2)
+    with pytest.raises(ConflictError):
+        await store.whole.back_up(file)
+    other, again = open_store(str(tmp_path / "other.db")), open_store(f"{postgres_url}_again")
+    await other.whole.restore(file)
+    assert await whole_content(other) == kept[0]
+    with pytest.raises(UsageError, match="store copy"):
+        await store.whole.restore(file)
+    await copy_store(other, again)
+    assert await whole_content(again) == kept[0]
+    assert [one[1:] for one in await again.search_thoughts("thought")] == [one[1:] for one in kept[1]]
 
 
 @pytest.mark.parametrize("name", ["\x00", "\x01", "a\x00\x01b"])
@@ -244,7 +209,6 @@ async def test_a_job_is_of_any_run_of_any_owner_and_waits_once(postgres_url: str
     assert await store.write_whole([run]) == ["new"]
     assert await store.write_whole([run]) == ["same"]
     assert (await store.queue_status()).depth == 1
-    await store.close()
 
 
 async def whole_content(store: Store) -> list[Any]:

@@ -76,7 +76,11 @@ def settle_fields(
         return call, []
     names = [find_name(name, strategy.by_name) or name for name in stages_named(call)]
     stages = [strategy.by_name[name] for name in names if name in strategy.by_name]
-    fields = _unambiguous_fields(stages if names else strategy.stages)
+    by_name: dict[str, list[Field]] = {}
+    for field in chain.from_iterable(stage.fields for stage in (stages if names else strategy.stages)):
+        by_name.setdefault(field.name, []).append(field)
+    # A name with different meanings has none.
+    fields = [found[0] for found in by_name.values() if all(each.schema == found[0].schema for each in found)]
     data = _read_groups(call.data or {}, stages)
     dropped = _add_arguments(data, others, fields)
     data = read_data(data, [*fields, *_OF_ANY_STAGE])
@@ -114,15 +118,6 @@ def _read_groups(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[
         else:
             found[key] = value
     return found
-
-
-def _unambiguous_fields(stages: Iterable[Stage[Any]]) -> Sequence[Field]:
-    """Return the fields of stages, without names that have different meanings."""
-    by_name: dict[str, list[Field]] = {}
-    for stage in stages:
-        for field in stage.fields:
-            by_name.setdefault(field.name, []).append(field)
-    return [found[0] for found in by_name.values() if all(field.schema == found[0].schema for field in found)]
 
 
 def find_field(name: str, fields: Iterable[Field]) -> Field | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -420,24 +421,24 @@ class Submission(NamedTuple):
             message += f" Where the lines stand: {show_lines(self.head)}{latest}."
         offer = self._offer(self._find_ways_out(branch, bases))
         if offer:
-            message += self._say_required_fields(offer["instead"])
+            path = offer["instead"].get("stage")
+            named = dict.fromkeys(path) if isinstance(path, list) else ()
+            fields = [
+                f"{name}.{field.name}" for name in named for field in table[name].fields if field.required
+            ]
+            message += f" The way there needs {', '.join(fields)} in data." if fields else ""
         elif not unknown:
             message += " Leave `stage` out to stay, or begin a new session."
         return IllegalTransitionError(message, stage=start, choices=legal, **offer)
 
     def _offer(self, ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return the first acceptable changes as `instead`, if any; a trial tries none."""
-        first = None if self.is_trial else next(filter(self._is_acceptable, ways), None)
-        return {"instead": first} if first else {}
-
-    def _is_acceptable(self, changes: Mapping[str, Any]) -> bool:
-        """Whether a changed call has a legal place. Ignores its fields."""
-        call = replace(self.call, **changes)
-        try:
-            self._replace(call=call, stages=stages_named(call), is_trial=True).place({})
-        except UsageError:
-            return False
-        return True
+        """Return the first changes with a legal place as `instead`, if any; a trial tries none. Ignores fields."""
+        for changes in () if self.is_trial else ways:
+            call = replace(self.call, **changes)
+            with suppress(UsageError):
+                self._replace(call=call, stages=stages_named(call), is_trial=True).place({})
+                return {"instead": changes}
+        return {}
 
     def _broken_step(self, bases: Sequence[str]) -> tuple[str, str, list[str]]:
         """Return a stage, the illegal next stage, and the legal next stages."""
@@ -468,13 +469,6 @@ class Submission(NamedTuple):
                 alone: dict[str, Any] = {"branch_id": None} if is_known else {}
                 stage = way[0] if len(way) == 1 else list(way)
                 yield {**alone, "branch_from_thought": thought.number, "stage": stage}
-
-    def _say_required_fields(self, instead: Mapping[str, Any]) -> str:
-        path = instead.get("stage")
-        named = dict.fromkeys(path) if isinstance(path, list) else ()
-        parts = [(name, field) for name in named for field in self.strategy.by_name[name].fields]
-        fields = [f"{name}.{field.name}" for name, field in parts if field.required]
-        return f" The way there needs {', '.join(fields)} in data." if fields else ""
 
 
 # -- guidance: given once in a session, as soon as its stage is offered, so before its first thought there

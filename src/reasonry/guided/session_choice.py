@@ -161,12 +161,11 @@ class SessionChoice(NamedTuple):
 
 
 class SessionRequest(Struct, frozen=True, kw_only=True):
-    """A call with its reference to a session.
+    """A call with its reference to a session. A strategy is named canonically.
 
     Attributes:
         session_id: The named session, or None for a session of the caller or a new one.
         target: The id to look up first, and the id of a new session if none was named.
-        strategy: The canonical name of the named strategy.
         mark: Identifies the call; with 0 an identical call is a separate thought.
         exact: Whether a new session gets exactly the requested id.
         begins: Whether a new session may replace a named session that does not exist.
@@ -177,7 +176,6 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     session_id: str | None
     thinker: Thinker
     target: str
-    strategy: str | None = None
     mark: int
     exact: bool = False
     begins: bool = True
@@ -260,11 +258,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- which of several
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id: the first row of the table that finds a session decides.
-
-        Args:
-            known: The caller's sessions, the current one first.
-        """
+        """Choose the session of a call without a session id: the first row of the table that finds any decides."""
         for found, verdict, why in self._rows(known) if known else ():
             if found and verdict == "new":
                 return SessionChoice(None, notices=[_begun(why, known[0])])
@@ -274,7 +268,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
 
     def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
         """Yield the rows of the table: the sessions found, the verdict on them, and the reason for a new session."""
-        call, strategy, number, current = self.call, self.strategy, self.call.thought_number, known[0]
+        call, strategy, number, current = self.call, self.call.strategy, self.call.thought_number, known[0]
         text, mark = call.thought, self.mark
         repeated = [each for each in known if find_repeated(each.view, each.head, number, text, mark)]
         yield repeated, "first", ""
@@ -300,7 +294,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
             key=lambda known: (
                 call.branch_id in known.head.branches,
                 known.total == call.total_thoughts,
-                known.head.has_stage and known.row.strategy == self.strategy,
+                known.head.has_stage and known.row.strategy == call.strategy,
             ),
         )
         others = {known.id: known for known in (current, *found) if known is not best}

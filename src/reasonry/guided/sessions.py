@@ -43,7 +43,7 @@ from .session_choice import Thinker, run_record_error
 from .session_documents import Document
 from .session_settings import SessionSettings
 from .stored_sessions import StoredSessions, Unfinished, begun_here, find_unfinished, list_unfinished
-from .thinking_tool import Notice, ThinkingCall, actions_schema
+from .thinking_tool import Notice, actions_schema
 from .tool_arguments import name_arguments, position_of, unknown_arguments
 from .transcripts import read_session
 from .turn import SHOWN_CHARS, ThinkingTurn, TurnResult, cut_history
@@ -114,8 +114,14 @@ class Sessions:
         Raises:
             UsageError: The call breaks a rule. Nothing has changed.
         """
-        thinker = thinker or Thinker(seen=None)
-        call, others, strategy, fault = self._read(arguments, exact_id)
+        thinker, fault = thinker or Thinker(seen=None), None
+        others = dict[str, Any]()
+        try:
+            call, others = calls.read_thought(arguments, self.stored.settings)
+            if call.strategy is not None:
+                call = replace(call, strategy=self.stored.strategy(call.strategy).name)
+        except UsageError as error:
+            call, fault = calls.read_session_only(arguments, error, exact_id), error
         async with thinker.gate:
             named = exact_id or thinker.session_of(call)
             if named and begins and exact_id is None and may_be_short(named):
@@ -125,7 +131,6 @@ class Sessions:
                 session_id=named,
                 thinker=thinker,
                 target=named or thinker.current or new_id(),
-                strategy=strategy,
                 fault=fault,
                 mark=calls.call_mark(call, others) if deduplicates else 0,
                 exact=exact_id is not None,
@@ -143,17 +148,6 @@ class Sessions:
         if "before_you_end" in document:
             document["before_you_end"] += f" {refuter} tries to refute the session."
         return document
-
-    def _read(
-        self, arguments: Arguments, exact_id: str | None
-    ) -> tuple[ThinkingCall, Arguments, str | None, UsageError | None]:
-        """Return the call, its unknown arguments, its strategy, and the fault of the arguments, if any."""
-        try:
-            call, others = calls.read_thought(arguments, self.stored.settings)
-            strategy = None if call.strategy is None else self.stored.strategy(call.strategy).name
-        except UsageError as fault:
-            return calls.read_session_only(arguments, fault, exact_id), {}, None, fault
-        return call, others, strategy, None
 
     async def _think(self, turn: ThinkingTurn) -> Document:
         call = turn.call

@@ -112,17 +112,17 @@ def read_session(
     about, thoughts = read_call(_About, document), document.get("thoughts")
     if not isinstance(thoughts, list) or not all(isinstance(thought, dict) for thought in thoughts):
         raise UsageError("This is no session: its thoughts must be a list of objects")
-    strategy, replayed = find(about.strategy), list[tuple[Head, ThoughtRow]]()
+    strategy, head, rows = find(about.strategy), Head(ThoughtLine("")), list[ThoughtRow]()
     _check_count("thoughts", len(thoughts), settings.max_thoughts)
     try:
-        for each in _replay(thoughts, strategy, settings, now_ms):
-            replayed.append(each)
+        for latest, row in _replay(thoughts, strategy, settings, now_ms):
+            head = latest
+            rows.append(row)
     except ReasonryError as error:
         kind: Callable[..., ReasonryError] = type(error)
-        place = len(replayed) + 1
+        place = len(rows) + 1
         message = f"thought {place} of the session: {error.message}"
         raise kind(message, thought=place, **error.details) from None
-    head = replayed[-1][0] if replayed else Head(ThoughtLine(""))
     _check_count("branches", len(head.branches), settings.max_branches)
     row = SessionRow(
         about.session_id or "",
@@ -130,11 +130,11 @@ def read_session(
         created_at_ms=instant_ms(document.get("created_at"), now_ms),
         used_at_ms=now_ms,
         pinned=about.pinned,
-        thoughts=len(replayed),
+        thoughts=len(rows),
         purpose=about.purpose[:PURPOSE_CHARS],
         head=encode(head),
     )
-    return WholeSession(row, tuple(thought for _, thought in replayed))
+    return WholeSession(row, tuple(rows))
 
 
 def _document(content: str | bytes | Document) -> Document:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import StoreError, UsageError
-from ..records import DAY_MS, WholeKind
+from ..records import DAY_MS, RunRow, SessionRow, WholeKind
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -107,9 +107,6 @@ SQLITE = SqlDialect(
 
 class Tx:
     """A transaction.
-
-    Args:
-        dialect: The SQL dialect of its database.
 
     Attributes:
         connection: The connection, with apsw's `execute`.
@@ -235,8 +232,7 @@ MIGRATIONS = "SELECT name FROM migration"
 APPLIED = "INSERT INTO migration (name, applied_at_ms) VALUES ($1, $2)"
 
 # Runs: the columns of `RunRow`, then the end of the journal.
-_RUN_REST = """session_id, strategy, model, problem, status, created_at_ms, updated_at_ms, outcome, reason, detail,
-  answer, owner, unattended, paused, calls, samples, tokens, usd"""
+_RUN_REST = ", ".join(RunRow.__struct_fields__[1:])
 RUN_ROW = f"run_id, {_RUN_REST}"
 RUN = f"SELECT {RUN_ROW} FROM run WHERE run_id = $1"
 RUN_END = "SELECT key, run_id, owner, session_id, last_line, last_digest FROM run WHERE run_id = $1"
@@ -288,7 +284,7 @@ SET_REQUEST = "UPDATE run SET request = $1, request_digest = $2, requested_at_ms
 FORGET_REQUEST = "UPDATE run SET request = NULL WHERE owner = $1 AND request = $2 AND requested_at_ms < $3"
 
 # Sessions: the columns of `SessionRow`, then the end of the thoughts.
-_SESSION_REST = "strategy, created_at_ms, used_at_ms, status, pinned, thoughts, purpose, run_id, head, ttl_ms"
+_SESSION_REST = ", ".join(SessionRow.__struct_fields__[1:-1])
 SESSION_COLUMNS = f"key, session_id, {_SESSION_REST}, owner, last_thought, last_digest"
 SESSION = f"SELECT {SESSION_COLUMNS} FROM session WHERE session_id = $1"
 SESSION_LIST = f"""

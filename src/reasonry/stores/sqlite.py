@@ -85,7 +85,6 @@ class SqliteStore(RowStore):
     """A store in a SQLite file, opened (and created if missing) at first use.
 
     Args:
-        path: The path of the file.
         busy_timeout_s: Seconds to wait for other processes before `store_busy`.
     """
 

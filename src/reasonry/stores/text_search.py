@@ -55,8 +55,7 @@ def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[F
 
 def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
     """Return the SQL test for runs that contain a folded part, and the value of its parameter, if it has one."""
-    few = _find_few(tx, part)
-    if few is None:
+    if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return (
             f"AND (EXISTS (SELECT 1 FROM searchable t WHERE {_TEXT_OF_RUN} AND {in_text}) OR EXISTS ("
@@ -70,8 +69,7 @@ def runs_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
 
 def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
     """Return the SQL test for sessions that contain a folded part, and the value of its parameter, if it has one."""
-    few = _find_few(tx, part)
-    if few is None:
+    if (few := _find_few(tx, part)) is None:
         in_text = tx.dialect.has.format("t.folded", parameter)
         return f"AND EXISTS (SELECT 1 FROM searchable t WHERE {_TEXTS_OF_SESSION} AND {in_text})", [part]
     return _among({at >> sql.PLACE_BITS for at in few if at < RUNS}), []

@@ -113,7 +113,6 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
     """Verify everything; see `Database`.
 
     Args:
-        name: The name of the store.
         look: Runs work in a transaction with a consistent view.
         find_faults: Returns the database's own findings about its file.
     """
