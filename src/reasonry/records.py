@@ -595,17 +595,12 @@ def may_be_short(text: str) -> bool:
     return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
 
 
-def no_session(session_id: str, near: Sequence[str] = ()) -> NotFoundError:
-    """Return the error for a session that does not exist.
-
-    Args:
-        near: The nearest ids, if known.
-    """
-    shown = session_id[:100]
-    meant = f". Did you mean {' or '.join(near)}?" if near else "; `sessions list` shows them"
-    error = NotFoundError(f"no session {shown!r}{meant}", session_id=shown)
-    error.details |= {"choices": [*near]} if near else {}
-    return error
+def missing_error(kind: WholeKind, id: str, near: Sequence[str] = ()) -> NotFoundError:
+    """Return the error for a run or session that does not exist, with the nearest ids if known."""
+    shown = id[:100]
+    meant = f". Did you mean {' or '.join(near)}?" if near else f"; `{kind}s list` shows them"
+    details: dict[str, Any] = {f"{kind}_id": shown} | ({"choices": [*near]} if near else {})
+    return NotFoundError(f"no {kind} {shown!r}{meant}", **details)
 
 
 async def find_id(

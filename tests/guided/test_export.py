@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from reasonry.errors import TooLargeError, UsageError
-from reasonry.guided import export
 from reasonry.guided.lines import decode_head
 
 from .desk import Desk, desk
@@ -130,7 +129,3 @@ async def test_markdown_shows_every_thought_in_its_line_and_opens_no_tag(at: Des
     assert "> # not a heading" in text
     assert not re.search(r"(?<!\\)<script", text)
     assert text.count("### Thought") == 8
-
-
-def test_the_formats_are_these() -> None:
-    assert get_args(export.Format) == ("json", "markdown")

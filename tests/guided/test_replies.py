@@ -280,11 +280,10 @@ def test_a_history_is_the_longest_run_of_latest_thoughts_within_its_bounds(
 async def valued(at: Desk, *scores: tuple[str, float]) -> str:
     start = await at.think(1, strategy="tree_of_thoughts", stage="approach_exploration")
     sid = start["session_id"]
+    path = ["branch_creation", "branch_development", "branch_evaluation"]
     for name, score in scores:
-        await at.think(2, session_id=sid, stage="branch_creation", branch_id=name, branch_from_thought=1)
-        await at.think(3, session_id=sid, stage="branch_development", branch_id=name)
-        data = {"score": score}
-        await at.think(4, session_id=sid, stage="branch_evaluation", branch_id=name, data=data)
+        more = {"branch_id": name, "branch_from_thought": 1, "data": {"branch_evaluation": {"score": score}}}
+        await at.think(4, session_id=sid, stage=path, **more)
     return sid
 
 

@@ -97,14 +97,12 @@ async def test_many_open_matters_stay_within_100_tokens() -> None:
 
 
 async def test_a_revision_is_told_what_stands_on_it_until_that_is_confirmed_or_revised() -> None:
-    steps: list[dict[str, Any]] = [{}, {}, {}, {"revises_thought": 1}]
+    steps: list[dict[str, Any]] = [{}, {}, {}, {"revises_thought": 1}, {"data": {"confirms": [2]}}]
     end: dict[str, Any] = {"next_thought_needed": False}
-    replies = await think_all(*steps, {"data": {"confirms": [2]}}, end)
+    replies = await think_all(*steps, end)
     assert notices(replies[3])["stands_on_revised"].startswith("2-3 came after 1 on its line.")
     assert replies[-1]["left_open"] == "3 stands on 1, which 4 revised"
-    replies = await think_all(
-        *steps, {"data": {"confirms": [2]}}, {"revises_thought": 3, "data": {"confirms": [5]}}, {}, end
-    )
+    replies = await think_all(*steps, {"revises_thought": 3, "data": {"confirms": [5]}}, {}, end)
     assert "left_open" not in replies[-1]
 
 
@@ -139,17 +137,6 @@ def test_no_right_text_is_called_false() -> None:
         if faults := false_claims(text):
             found[text] = faults
     assert found == {}
-
-
-async def test_scores_show_their_history() -> None:
-    path = ["branch_creation", "branch_development", "branch_evaluation"]
-    replies = await think_all(
-        {"strategy": "tree_of_thoughts"},
-        {"stage": "approach_exploration"},
-        {"stage": path, "branch_id": "L", "data": {"branch_evaluation": {"score": 0.8}}},
-        {"stage": "branch_evaluation", "branch_id": "L", "data": {"score": 0.85}},
-    )
-    assert replies[-1]["scores"] == "L 0.80 → 0.85"
 
 
 async def test_evidence_and_confidence_are_kept_and_resuming_names_what_is_open(fleeting: Desk) -> None:

@@ -177,20 +177,15 @@ async def test_linear_is_the_strategy_of_who_names_none(fleeting: Desk, name: st
 # -- ids
 
 
-async def test_an_unknown_id_begins_a_new_session_and_says_so(at: Desk) -> None:
-    reply = await at.think(1, session_id=UNKNOWN)
-    assert reply["session_id"] != UNKNOWN
-    (notice,) = reply["notices"]
-    assert (notice["requested_session_id"], notice["reason"]) == (UNKNOWN, "unknown")
-    assert reply["thought_history_length"] == 1
-
-
 async def test_a_bound_call_continues_and_an_explicit_id_goes_before(at: Desk) -> None:
     one, two = (await at.think(1))["session_id"], (await at.think(1))["session_id"]
     assert (await at.think(2, thinker=Thinker([one], seen=None)))["session_id"] == one
     assert (await at.think(2, thinker=Thinker([one], seen=None), session_id=two))["session_id"] == two
-    lost = await at.think(1, thinker=Thinker([UNKNOWN], seen=None))
-    assert lost["notices"][0]["requested_session_id"] == UNKNOWN
+    for unknown in ({"session_id": UNKNOWN}, {"thinker": Thinker([UNKNOWN], seen=None)}):
+        lost = await at.think(1, **unknown)
+        (notice,) = lost["notices"]
+        assert (notice["requested_session_id"], notice["reason"]) == (UNKNOWN, "unknown")
+        assert (lost["session_id"] != UNKNOWN, lost["thought_history_length"]) == (True, 1)
 
 
 async def test_clearing_begins_a_session_with_a_new_id_and_in_memory_forgets_the_old_one(

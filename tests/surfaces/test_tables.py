@@ -137,7 +137,7 @@ def test_the_lines_of_a_thought_hang_beside_its_number(capsys: pytest.CaptureFix
         {"seq": 1, "thought_number": 1, "thought": "one\ntwo"},
         {"seq": 2, "thought_number": 2, "thought": "word " * 20, **branch},
     ]
-    draw_session({"session_id": "s"}, thoughts)
+    draw_session({"session_id": "s", "thoughts": thoughts})
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:4] == ["  1 one", "    two", "  ⎇ b"]
     assert lines[4].startswith("      2 word")

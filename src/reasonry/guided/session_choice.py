@@ -9,16 +9,16 @@ Rule 3: among several possible sessions the branch, the estimate and the strateg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from ..errors import ConflictError, UsageError
-from ..records import LAST, SessionRow, SessionView, new_id, no_session
+from ..records import LAST, SessionRow, SessionView, missing_error, new_id
 from ..text import first_words, show_value
 from .lines import Head, decode_head, find_repeated
 from .thinking_tool import Notice, ThinkingCall
@@ -26,9 +26,6 @@ from .thinking_tool import Notice, ThinkingCall
 MAX_OPEN = 16
 """The most sessions that a call may continue. Beyond it, the least recently used is forgotten."""
 _MAX_NAMED = 3
-
-Verdict = Literal["first", "best", "new"]
-"""A thought goes to the first or the best of several sessions, or begins a new one."""
 
 
 # -- what a caller has in mind
@@ -226,7 +223,7 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     def _check_name(self, there: KnownSession | None) -> None:
         name = self.target
         if not self.begins and (there is None or there.has_expired):
-            raise no_session(name)
+            raise missing_error("session", name)
         if there is None and not self.exact and ("/" in name or "\\" in name or not name.isprintable()):
             raise UsageError(
                 f"{show_value(name)} cannot be the id of a session; leave the session id out to begin one",
@@ -258,33 +255,29 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
     # -- which of several
 
     def choose_among(self, known: Sequence[KnownSession]) -> SessionChoice:
-        """Choose the session of a call without a session id: the first row of the table that finds any decides."""
-        for found, verdict, why in self._rows(known) if known else ():
-            if found and verdict == "new":
-                return SessionChoice(None, notices=[_begun(why, known[0])])
-            if found:
-                return self._choose_best(found, known[0]) if verdict == "best" else SessionChoice(found[0])
-        return SessionChoice(None)
-
-    def _rows(self, known: Sequence[KnownSession]) -> Iterator[tuple[Sequence[KnownSession], Verdict, str]]:
-        """Yield the rows of the table: the sessions found, the verdict on them, and the reason for a new session."""
-        call, strategy, number, current = self.call, self.call.strategy, self.call.thought_number, known[0]
-        text, mark = call.thought, self.mark
-        repeated = [each for each in known if find_repeated(each.view, each.head, number, text, mark)]
-        yield repeated, "first", ""
-        begins = number == 1 and not _refers_to_thoughts(call) and not call.branch_id
-        yield known[:begins], "new", "it is thought number 1"
+        """Choose the session of a call without a session id among the caller's, the current one first."""
+        if not known:
+            return SessionChoice(None)
+        call, number, current = self.call, self.call.thought_number, known[0]
+        for each in known:
+            if find_repeated(each.view, each.head, number, call.thought, self.mark):
+                return SessionChoice(each)
+        refers = _refers_to_thoughts(call)
+        if number == 1 and not refers and not call.branch_id:
+            return _begin_beside(current, "it is thought number 1")
         able = [
-            found for found in known if strategy in (None, found.row.strategy) or not found.head.has_stage
+            each for each in known if call.strategy in (None, each.row.strategy) or not each.head.has_stage
         ]
-        yield [found for found in able if _fits(call, found, is_current=found is current)], "best", ""
-        if current in able:
+        fitting = [found for found in able if _fits(call, found, is_current=found is current)]
+        if not fitting and current in able and not current.head.ended:
             # The number fits nowhere, so the estimate decides; else the thought stays.
-            estimate, others = max(call.total_thoughts, number), [] if _refers_to_thoughts(call) else able
-            expecting = [found for found in others if found.total == estimate and not found.head.ended]
-            yield [] if current.head.ended else expecting or [current], "best", ""
-            yield [current], "new", "the earlier one has ended"
-        yield known, "new", f"the strategy is {strategy}"
+            estimate, others = max(call.total_thoughts, number), [] if refers else able
+            fitting = [found for found in others if found.total == estimate and not found.head.ended]
+            fitting = fitting or [current]
+        if fitting:
+            return self._choose_best(fitting, current)
+        why = "the earlier one has ended" if current in able else f"the strategy is {call.strategy}"
+        return _begin_beside(current, why)
 
     def _choose_best(self, found: Sequence[KnownSession], current: KnownSession) -> SessionChoice:
         """Choose the session with the call's branch, estimate and strategy, else the first."""
@@ -297,9 +290,8 @@ class SessionRequest(Struct, frozen=True, kw_only=True):
                 known.head.has_stage and known.row.strategy == call.strategy,
             ),
         )
-        others = {known.id: known for known in (current, *found) if known is not best}
-        names = [*others.values()]
-        notices = [_chosen(call.thought_number, best, names, is_current=best is current)] if names else []
+        others = [*{known.id: known for known in (current, *found) if known is not best}.values()]
+        notices = [_chosen(call.thought_number, best, others, is_current=best is current)] if others else []
         return SessionChoice(best, notices=notices)
 
 
@@ -328,13 +320,13 @@ def _refers_to_thoughts(call: ThinkingCall) -> bool:
     return bool(call.is_revision or call.revises_thought or call.branch_from_thought or call.merge_branch)
 
 
-def _begun(why: str, earlier: KnownSession) -> Notice:
+def _begin_beside(earlier: KnownSession, why: str) -> SessionChoice:
     thoughts = earlier.row.thoughts
     message = (
         f"A new session was started: {why}. To continue the earlier one "
         f'({thoughts} thought{"" if thoughts == 1 else "s"}), pass the session id "{earlier.id}".'
     )
-    return Notice("session_begun", message)
+    return SessionChoice(None, notices=[Notice("session_begun", message)])
 
 
 def _chosen(number: int, taken: KnownSession, others: Sequence[KnownSession], *, is_current: bool) -> Notice:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Unpack
 
@@ -26,10 +26,9 @@ from ..records import (
     SessionFilters,
     SessionView,
     Store,
-    ThoughtRow,
     may_be_short,
+    missing_error,
     new_id,
-    no_session,
     now_ms,
 )
 from ..text import show_value
@@ -226,7 +225,7 @@ class Sessions:
         for end in range(len(name) - 1, MIN_PREFIX_CHARS - 1, -1):
             if near := await self.store.session_ids(name[:end].lower(), 3):
                 break
-        raise no_session(name, near)
+        raise missing_error("session", name, near)
 
     async def _find_here(self, call: Arguments, *, begins: bool) -> Sequence[Unfinished]:
         """Find the named session, else the sessions of this directory that a command may continue."""
@@ -308,26 +307,14 @@ class Sessions:
         more = rows[looked_at - 1].session_id if len(rows) > looked_at else None
         return {"sessions": shown, "next_cursor": more}
 
-    async def get(self, arguments: Arguments | calls.GetSession) -> Document:
-        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` (main: the main line)."""
-        call = calls.read_call(calls.GetSession, arguments)
-        document, rows = await self._select(call, call.limit + 1)
-        return {
-            **document,
-            "thoughts": [documents.thought_document(row) for row in rows[: call.limit]],
-            "next_cursor": str(rows[call.limit - 1].seq) if len(rows) > call.limit else None,
-        }
+    async def get(self, arguments: Arguments | calls.GetSession, *, whole: bool = False) -> Document:
+        """Return a session and a page of its thoughts: `from`, `to` (numbers), `branch_id` (main: the main line).
 
-    async def get_all(self, arguments: Arguments | calls.GetSession) -> tuple[Document, Iterator[Document]]:
-        """Return a session, and an iterator over all its thoughts from `cursor` on."""
+        Args:
+            whole: Whether the page has all thoughts from `cursor` on.
+        """
         call = calls.read_call(calls.GetSession, arguments)
-        document, rows = await self._select(call)
-        return document, map(documents.thought_document, rows)
-
-    async def _select(
-        self, call: calls.GetSession, count: int | None = None
-    ) -> tuple[Document, Sequence[ThoughtRow]]:
-        row = await self.stored.row(call.session_id)
+        row, count = await self.stored.row(call.session_id), None if whole else call.limit + 1
         main = MAIN if row.run_id is not None else decode_head(row).main_name
         branch = "" if call.branch_id == main else call.branch_id
         chosen = {"first": call.first, "last": call.last, "branch": branch}
@@ -342,7 +329,13 @@ class Sessions:
                     field="branch_id",
                     choices=known,
                 )
-        return {**await self.stored.document(row), **documents.position_document(row)}, rows
+        page = rows if whole else rows[: call.limit]
+        return {
+            **await self.stored.document(row),
+            **documents.position_document(row),
+            "thoughts": [documents.thought_document(row) for row in page],
+            "next_cursor": str(page[-1].seq) if len(rows) > len(page) else None,
+        }
 
     async def search(self, arguments: Arguments | calls.SearchThoughts) -> Document:
         """Return the thoughts that contain `query` in any case, in all sessions or one."""
@@ -403,10 +396,9 @@ class Sessions:
     async def export(self, arguments: Arguments | calls.ExportSession) -> Document:
         """Export a whole session: as JSON data, or in `text` as `markdown`."""
         call = calls.read_call(calls.ExportSession, arguments)
-        document, shown = await self.get_all(calls.GetSession(session_id=call.session_id))
-        thoughts = [*shown]
-        whole = {**document, "thought_history_length": len(thoughts), "thoughts": thoughts}
-        return export.export(whole, call.format)
+        whole = await self.get({"session_id": call.session_id}, whole=True)
+        del whole["next_cursor"]
+        return export.export({**whole, "thought_history_length": len(whole["thoughts"])}, call.format)
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
         """Import a session from its JSON export.

@@ -25,7 +25,7 @@ from ..records import (
     Sweep,
     ThoughtRow,
     find_id,
-    no_session,
+    missing_error,
     now_ms,
 )
 from ..text import first_words
@@ -136,7 +136,7 @@ class StoredSessions:
         """
         row = view.row
         if row is None or (self.deletes_expired and self.settings.has_expired(row, self.clock())):
-            raise no_session(session_id)
+            raise missing_error("session", session_id)
         return row
 
     def is_archived(self, row: SessionRow) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, NotFoundError, UsageError
+from ..errors import ConflictError, UsageError
 from ..records import (
     KEY_LIFE_MS,
     Line,
@@ -23,6 +23,7 @@ from ..records import (
     UsageTotal,
     Use,
     WholeRun,
+    missing_error,
 )
 from . import leases, session_rows, sql, text_search
 from .leases import Lease
@@ -86,13 +87,6 @@ class _Stored(NamedTuple):
         return self.last <= after or any(end == (line.seq, line.digest) for line in reversed(lines))
 
 
-def no_run_error(run_id: str) -> NotFoundError:
-    """Return the error for a run that does not exist."""
-    shown = run_id[:100]
-    message = f"no run {shown!r}; `runs list` shows them"
-    return NotFoundError(message, run_id=shown)
-
-
 def key_of(tx: Tx, run_id: str) -> int:
     """Return the key of a run. Raises NotFoundError if the run does not exist."""
     return _find(tx, run_id).key
@@ -101,7 +95,7 @@ def key_of(tx: Tx, run_id: str) -> int:
 def _find(tx: Tx, run_id: str, *, lock: bool = False) -> _Stored:
     found = tx.execute(sql.RUN_END + (tx.dialect.lock if lock else ""), (run_id,)).fetchone()
     if found is None or tx.hides(found[2]):
-        raise no_run_error(run_id)
+        raise missing_error("run", run_id)
     return _Stored(*found)
 
 
@@ -196,10 +190,9 @@ def append(
 
 def run(tx: Tx, run_id: str) -> RunRow:
     """Return a run's row."""
-    found = tx.execute(sql.RUN, (run_id,)).fetchone()
-    if found is None or tx.hides((row := _read_row(found)).owner):
-        raise no_run_error(run_id)
-    return row
+    if not (found := rows(tx, [run_id])):
+        raise missing_error("run", run_id)
+    return found[0]
 
 
 def rows(tx: Tx, run_ids: Collection[str]) -> list[RunRow]:
@@ -350,11 +343,10 @@ def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None 
     """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
-    return [UsageTotal(name_day(which) if group == "day" else which, *sums) for which, *sums in found]
+    return [UsageTotal(_name_day(which) if group == "day" else which, *sums) for which, *sums in found]
 
 
-def name_day(number: int) -> str:
-    """Return the date of a day, counted from 1970."""
+def _name_day(number: int) -> str:
     first = date(1970, 1, 1).toordinal()
     return date.fromordinal(min(max(first + number, 1), date.max.toordinal())).isoformat()
 

@@ -26,7 +26,7 @@ from ..records import (
     ThoughtRow,
     Use,
     WholeSession,
-    no_session,
+    missing_error,
 )
 from . import sql, text_search
 from .sql import MAX_INT, MAX_SEQ, RUNS, Tx, new_place, page_size, place, places, seq_of
@@ -151,7 +151,7 @@ def _read_stored(found: Sequence[Any]) -> StoredSession:
 def _find_known(tx: Tx, session_id: str, *, lock: bool = False) -> StoredSession:
     stored = _find(tx, session_id, lock=lock)
     if stored is None:
-        raise no_session(session_id)
+        raise missing_error("session", session_id)
     return stored
 
 

@@ -209,9 +209,9 @@ def _one_line(text: str, style: str) -> Text:
 # -- a session
 
 
-def draw_session(session: Document, thoughts: Iterable[Document]) -> None:
+def draw_session(session: Document) -> None:
     """Draw the main line, with each branch under the thought where it begins."""
-    console, recorded = open_console(), list(thoughts)
+    console, recorded = open_console(), session["thoughts"]
     strategy = f"  {session['strategy']}" if "strategy" in session else ""
     head = f"{session['session_id']}{strategy}  {present.count_of(len(recorded), 'thought')}"
     console.print(Text(inert(head), style="bold"))

@@ -93,7 +93,7 @@ def show_(
     selection = {"session_id": session_id, "from": from_, "to": to, "branch_id": branch}
     if common.as_data:
         return common.show(_manage(common, "get", **selection, limit=limit, cursor=cursor), "")
-    draw_session(*common.do(lambda app: app.sessions().get_all({**selection, "cursor": cursor})))
+    draw_session(common.do(lambda app: app.sessions().get({**selection, "cursor": cursor}, whole=True)))
     return 0
 
 
