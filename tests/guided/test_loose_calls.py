@@ -58,13 +58,6 @@ async def test_a_stages_field_is_taken_however_it_is_handed_in(at: Desk, written
     assert (await record(at, sid))["data"] == {"score": 0.7}
 
 
-@pytest.mark.parametrize("score", [7, "7", "high", "120%"])
-async def test_a_score_that_could_mean_several_things_is_refused(at: Desk, score: Any) -> None:
-    sid = await to_evaluation(at)
-    with pytest.raises(UsageError, match=r"data\.score must be"):
-        await at.think(5, session_id=sid, stage="branch_evaluation", score=score)
-
-
 async def test_a_field_is_taken_without_a_stage_being_named_too(at: Desk) -> None:
     sid = await to_evaluation(at)
     await at.think(5, session_id=sid, score="0.5")

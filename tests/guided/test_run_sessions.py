@@ -94,15 +94,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Any) -> str:
     return "memory" if request.param == "memory" else str(tmp_path / "store.db")
 
 
-async def test_deleting_it_deletes_the_run(store: str) -> None:
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_deleting_it_deletes_the_run_that_nobody_drives(store: str, is_done: bool) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app)
-        result = await drive(app.engine, run_id, Performers(CountingModel()))
-        await app.sessions().delete({"session_id": result.session_id})
-        with pytest.raises(NotFoundError):
-            await trace_of(app.engine, run_id)
-        with pytest.raises(NotFoundError):
-            await app.sessions().get({"session_id": result.session_id})
+        session = {"session_id": (await app.store.run(run_id)).session_id}
+        if is_done:
+            await drive(app.engine, run_id, Performers(CountingModel()))
+        await app.sessions().delete(session)
+        for gone in (trace_of(app.engine, run_id), app.sessions().get(session)):
+            with pytest.raises(NotFoundError):
+                await gone
         assert await app.store.runs() == []
 
 
@@ -119,15 +121,6 @@ async def test_it_is_read_while_the_run_goes_on_and_not_deleted_from_under_it(st
         result = await task
         assert result.status == "done"
         assert len((await app.sessions().get({"session_id": session_id}))["thoughts"]) == 10
-
-
-async def test_an_unfinished_run_that_nobody_drives_can_be_deleted(store: str) -> None:
-    async with App(store, strategies=ALL) as app:
-        run_id = await a_run(app)
-        session_id = (await app.store.run(run_id)).session_id
-        await app.sessions().delete({"session_id": session_id})
-        with pytest.raises(NotFoundError):
-            await drive(app.engine, run_id, Performers(CountingModel()))
 
 
 async def test_a_run_that_is_refused_leaves_no_session(store: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from reasonry.errors import ConflictError, UsageError
 from reasonry.records import (
@@ -54,62 +54,37 @@ def a_session(session_id: str = "s", count: int = 2, **fields: Any) -> WholeSess
     return WholeSession(row, tuple(thoughts(*(f"thought {number}" for number in range(1, count + 1)))))
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-COUNT = st.integers(0, 2**53)
-ROWS = st.builds(
-    RunRow,
-    run_id=TEXT,
-    session_id=TEXT,
-    strategy=TEXT,
-    model=TEXT,
-    problem=TEXT,
-    status=st.sampled_from(["active", "done", "failed", "cancelled"]),
-    created_at_ms=COUNT,
-    updated_at_ms=COUNT,
-    reason=st.none() | TEXT,
-    answer=st.none() | TEXT,
-    owner=TEXT,
-    unattended=st.booleans(),
-    paused=st.booleans(),
-    calls=COUNT,
-    tokens=COUNT,
-    usd=st.none() | st.floats(0, 1e9),
-)
-LINES = st.lists(st.tuples(st.binary(max_size=40), st.binary(min_size=16, max_size=16)), max_size=4).map(
-    lambda found: tuple(Line(seq, *one) for seq, one in enumerate(found, start=1))
-)
-KEYS = st.none() | st.builds(
-    RequestKey,
-    key=st.text("abc", min_size=1, max_size=9),
-    digest=st.binary(max_size=16),
-    at_ms=st.integers(0, KEY_LIFE_MS),
-)
-RUNS = st.builds(
-    WholeRun,
-    ROWS,
-    LINES,
-    st.none() | st.builds(Line, COUNT, st.binary(max_size=40), st.binary(max_size=16)),
-    KEYS,
-)
+def values_of(kind: Any) -> st.SearchStrategy[Any]:
+    if get_origin(kind) is Literal:
+        return st.sampled_from(get_args(kind))
+    return st.one_of(map(values_of, get_args(kind))) if get_args(kind) else VALUES[kind]
+
+
+def built(form: type[Any], **known: Any) -> st.SearchStrategy[Any]:
+    """Return records with any values in the fields that are not known."""
+    return st.builds(form, **{field.name: values_of(field.type) for field in fields(form)} | known)
+
+
+def numbered(records: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(records, max_size=4).map(
+        lambda found: tuple(replace(one, seq=seq) for seq, one in enumerate(found, start=1))
+    )
+
+
+VALUES = {
+    str: st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+    int: st.integers(0, 2**53),
+    float: st.floats(0, 1e9),
+    bool: st.booleans(),
+    bytes: st.binary(max_size=40),
+    type(None): st.none(),
+}
+KEYS = built(RequestKey, key=st.text("abc", min_size=1, max_size=9), at_ms=st.integers(0, KEY_LIFE_MS))
+RUNS = st.builds(WholeRun, built(RunRow), numbered(built(Line)), st.none() | built(Line), st.none() | KEYS)
 SESSIONS = st.builds(
     WholeSession,
-    st.builds(
-        SessionRow,
-        session_id=TEXT,
-        strategy=TEXT,
-        created_at_ms=COUNT,
-        used_at_ms=COUNT,
-        status=st.sampled_from(["active", "archived"]),
-        pinned=st.booleans(),
-        thoughts=COUNT,
-        purpose=TEXT,
-        run_id=st.none() | TEXT,
-        head=st.binary(max_size=20),
-        owner=TEXT,
-    ),
-    st.lists(
-        st.tuples(st.integers(-(2**40), 2**40), TEXT, st.none() | TEXT, st.binary(max_size=20)), max_size=4
-    ).map(lambda found: tuple(ThoughtRow(seq, *one) for seq, one in enumerate(found, start=1))),
+    built(SessionRow),
+    numbered(built(ThoughtRow, number=st.integers(-(2**40), 2**40))),
 )
 
 

@@ -95,14 +95,12 @@ def _stage_members(
 
 def history_document(thoughts: Sequence[ThoughtRow], there: int) -> Document:
     """Return the members of a document about the latest thoughts of a session."""
-    shown = [_shown_thought(thought) for thought in thoughts]
+    shown = list[ShownThought]()
+    for thought in thoughts:
+        of = decode_record(thought)
+        references = of.is_revision, of.revises_thought, of.branch_from_thought, of.merge_branch
+        shown.append(ShownThought(thought.number, thought.text, thought.branch, *references))
     return {"thought_history": msgspec.to_builtins(shown), "history_truncated": len(shown) < there}
-
-
-def _shown_thought(thought: ThoughtRow) -> ShownThought:
-    record = decode_record(thought)
-    references = record.is_revision, record.revises_thought, record.branch_from_thought, record.merge_branch
-    return ShownThought(thought.number, thought.text, thought.branch, *references)
 
 
 # -- sessions
