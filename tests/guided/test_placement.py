@@ -287,17 +287,6 @@ def test_a_new_branch_leaves_the_main_lines_thought_of_the_number() -> None:
 # -- paths
 
 
-def test_flat_data_goes_to_the_stages_that_have_the_field() -> None:
-    session = React()
-    session.think(1, stage="initial_reasoning")
-    placed = session.think(
-        2,
-        stage=["action_planning", "action_execution", "observation_reception"],
-        data={"action": "look", "observation": "3"},
-    )
-    assert placed.record.data == {"action": "look", "observation": "3"}
-
-
 def test_all_that_a_path_lacks_is_in_one_error() -> None:
     session = React()
     session.think(1, stage="initial_reasoning")

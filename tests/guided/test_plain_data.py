@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.guided.export import export, plain_value
+from reasonry.guided.export import plain_value
 
 JSON = st.recursive(
     st.none()
@@ -48,18 +48,3 @@ def test_data_is_shown_without_brackets_and_quotes(value: Any, text: str) -> Non
 @given(JSON)
 def test_no_data_is_shown_as_python(value: Any) -> None:
     assert not set("[]{}'") & set(plain_value(value))
-
-
-def test_the_markdown_export_shows_lists_and_scores_readably() -> None:
-    thought = {
-        "seq": 1,
-        "thought_number": 1,
-        "thought": "Three ways.",
-        "stage": "branch_evaluation",
-        "data": {"approaches": ["walk", "run"], "score": 0.75},
-    }
-    times = {"created_at": "2026-11-22T00:00:00.000Z", "used_at": "2026-11-22T00:00:00.000Z"}
-    session = {"session_id": "s", "purpose": "p", "thoughts": [thought], **times}
-    text = export(session, "markdown")["text"]
-    assert "\n- approaches: walk; run\n- score: 0.75\n" in text
-    assert "Strategy" not in text

@@ -129,8 +129,8 @@ class TestBackUp:
                 await attempt
 
 
-def missing(copy: Path) -> None:
-    copy.unlink()
+def missing(path: Path) -> None:
+    path.unlink()
 
 
 def cut(copy: Path) -> None:
@@ -153,10 +153,6 @@ def scrambled(copy: Path) -> None:
 
 
 BAD = [missing, empty, a_text, foreign, newer_steps, cut, with_a_damaged_run, scrambled]
-
-
-def nothing(path: Path) -> None:
-    path.unlink()
 
 
 def garbage(path: Path) -> None:
@@ -204,7 +200,7 @@ class TestRestore:
         assert await texts_in(path) == ["first", "second"]
 
     @pytest.mark.parametrize(
-        "spoil", [nothing, empty, garbage, nothing_but_a_log, a_strange_log], ids=lambda one: one.__name__
+        "spoil", [missing, empty, garbage, nothing_but_a_log, a_strange_log], ids=lambda one: one.__name__
     )
     async def test_a_store_that_is_lost_or_damaged_is_replaced(
         self, backup: Path, path: Path, spoil: Callable[[Path], None]

@@ -43,8 +43,7 @@ QUESTIONS = st.lists(
     min_size=10,
     max_size=20,
 )
-OF_RUNS = ("status", "strategy", "model", "unattended", "paused")
-OF_SESSIONS = ("status", "strategy")
+COLUMNS = ("status", "strategy", "model", "unattended", "paused")
 
 
 class Kept(NamedTuple):
@@ -92,12 +91,11 @@ def has(texts: Sequence[str], query: str | None) -> bool:
     return not query or any(query.casefold() in text.casefold() for text in texts)
 
 
-def is_listed(
-    row: RunRow | SessionRow, names: Sequence[str], at_ms: int, texts: Sequence[str], which: Mapping[str, Any]
-) -> bool:
+def is_listed(row: RunRow | SessionRow, texts: Sequence[str], which: Mapping[str, Any]) -> bool:
     since, until = which["since_ms"], which["until_ms"]
+    at_ms = row.created_at_ms if isinstance(row, RunRow) else row.used_at_ms
     return (
-        all(which.get(name) in (None, getattr(row, name)) for name in names)
+        all(which.get(name) in (None, getattr(row, name, None)) for name in COLUMNS)
         and (since is None or at_ms >= since)
         and (until is None or at_ms < until)
         and has(texts, which.get("query"))
@@ -112,19 +110,17 @@ def texts_of(session: SessionRow, said: Sequence[ThoughtRow]) -> list[str]:
 async def check(store: Store, which: dict[str, Any]) -> None:
     owner, which = which.get("owner"), {name: value for name, value in which.items() if name != "owner"}
     store = store if owner is None else store.of_owner(owner)
+    owned = [each for each in KEPT if owner in (None, each.run.owner)]
     of_runs = {name: value for name, value in which.items() if name != "guided"}
-    expected = [
-        run.run_id
-        for run, session, said in reversed(KEPT)
-        if owner in (None, run.owner)
-        and is_listed(
-            run,
-            OF_RUNS,
-            run.created_at_ms,
-            [run.problem, run.answer or "", run.detail, *(texts_of(session, said) if session.run_id else [])],
-            of_runs,
-        )
-    ]
+    expected = list[str]()
+    for run, session, said in reversed(owned):
+        texts = [
+            run.problem,
+            run.answer or "",
+            run.detail,
+            *(texts_of(session, said) if session.run_id else []),
+        ]
+        expected += [run.run_id] if is_listed(run, texts, of_runs) else []
     assert [row.run_id for row in await store.runs(**of_runs)] == expected
     of_sessions = {
         name: value
@@ -135,10 +131,9 @@ async def check(store: Store, which: dict[str, Any]) -> None:
         of_sessions["status"] = "archived"
     found = sorted(
         (session.used_at_ms, session.session_id)
-        for _, session, said in KEPT
-        if owner in (None, session.owner)
-        and which.get("guided") in (None, session.run_id is None)
-        and is_listed(session, OF_SESSIONS, session.used_at_ms, texts_of(session, said), of_sessions)
+        for _, session, said in owned
+        if which.get("guided") in (None, session.run_id is None)
+        and is_listed(session, texts_of(session, said), of_sessions)
     )
     in_order = [name for _, name in reversed(found)]
     assert [row.session_id for row in await store.sessions(**of_sessions)] == in_order
@@ -155,8 +150,7 @@ async def check(store: Store, which: dict[str, Any]) -> None:
         after = page[-1][0]
     assert matches == [
         (session.session_id, thought.seq)
-        for _, session, said in KEPT
-        if owner in (None, session.owner)
+        for _, session, said in owned
         for thought in said
         if has([thought.text], query)
     ]

@@ -10,8 +10,8 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -28,6 +28,7 @@ from .samples import line, refused, run_row
 pytestmark = pytest.mark.anyio
 
 BRIEF_S, RENEWED_S = 0.2, 3.0
+Opens = Callable[[], Store]
 
 
 @contextmanager
@@ -42,7 +43,7 @@ def lasting(seconds: float) -> Iterator[None]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def another(request: pytest.FixtureRequest, path: Path) -> Callable[[], Store]:
+async def another(request: pytest.FixtureRequest, path: Path) -> Opens:
     """Return a function that opens another store object over the same data, in which there is a run."""
     name = request.getfixturevalue("postgres_url") if request.param == "postgres" else str(path)
     await open_store(name).create_run(run_row("r"), [line(1)])
@@ -77,17 +78,17 @@ class Hanging:
         self.loop.close()
 
 
-async def take_soon(store: Store, run_id: str = "r") -> AbstractAsyncContextManager[int]:
-    """Enter the drive of a run as soon as its holder lets it go."""
-    for _ in range(200):
-        held = store.drive(run_id)
-        try:
-            await held.__aenter__()
-        except ConflictError:
-            await asyncio.sleep(0.02)
-        else:
-            return held
-    raise AssertionError("nobody let go")
+@asynccontextmanager
+async def driving_soon(store: Store, run_id: str = "r") -> AsyncIterator[None]:
+    """Drive a run as soon as its holder lets it go."""
+    async with AsyncExitStack() as stack:
+        async with asyncio.timeout(20):
+            while True:
+                with contextlib.suppress(ConflictError):
+                    await stack.enter_async_context(store.drive(run_id))
+                    break
+                await asyncio.sleep(0.02)
+        yield
 
 
 async def check_taken(store: Store, run_id: str = "r") -> None:
@@ -95,9 +96,7 @@ async def check_taken(store: Store, run_id: str = "r") -> None:
         await store.drive(run_id).__aenter__()
 
 
-async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(
-    another: Callable[[], Store],
-) -> None:
+async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(another: Opens) -> None:
     store, other = another(), another()
     with lasting(RENEWED_S):
         async with store.drive("r"):
@@ -107,71 +106,63 @@ async def test_a_lease_that_is_renewed_is_nobody_elses_however_long_it_is_held(
                 for one in (store, other):
                     assert await one.find_driven(["r", "unknown"]) == {"r"}
             await store.append("r", [line(2)])
-    held = await take_soon(other)
-    await check_taken(store)
-    await held.__aexit__(None, None, None)
+    async with driving_soon(other):
+        await check_taken(store)
 
 
-async def test_a_run_written_by_who_drives_it_is_nobody_elses_from_its_first_line_on(
-    another: Callable[[], Store],
-) -> None:
+async def test_a_run_written_by_who_drives_it_is_nobody_elses_from_its_first_line_on(another: Opens) -> None:
     store, other = another(), another()
     await store.create_run(run_row("new"), [line(1)], drive=True)
     await check_taken(other, "new")
     async with store.drive("new"):
         await store.append("new", [line(2)])
         await check_taken(other, "new")
-    held = await take_soon(other, "new")
-    await check_taken(store, "new")
-    await held.__aexit__(None, None, None)
+    async with driving_soon(other, "new"):
+        await check_taken(store, "new")
 
 
 async def test_who_drives_a_run_it_has_written_only_when_another_has_taken_it_writes_nothing(
-    another: Callable[[], Store],
+    another: Opens,
 ) -> None:
     store, other = another(), another()
     with lasting(BRIEF_S):
         await store.create_run(run_row("new"), [line(1)], drive=True)
-    held = await take_soon(other, "new")
-    async with store.drive("new"):
-        with refused("lease_lost"):
-            await store.append("new", [line(2)])
-    await other.append("new", [line(2)])
-    await held.__aexit__(None, None, None)
-    held = await take_soon(store, "new")
-    await store.append("new", [line(3)])
-    await held.__aexit__(None, None, None)
+    async with driving_soon(other, "new"):
+        async with store.drive("new"):
+            with refused("lease_lost"):
+                await store.append("new", [line(2)])
+        await other.append("new", [line(2)])
+    async with driving_soon(store, "new"):
+        await store.append("new", [line(3)])
     assert await store.lines("new") == [line(1), line(2), line(3)]
 
 
-async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Callable[[], Store]) -> None:
+async def test_one_that_hangs_loses_its_run_and_writes_nothing_more(another: Opens) -> None:
     store, outsider = another(), another()
     began = time.monotonic()
-    async with Hanging(another()) as hanging:
-        held = await take_soon(store)
-        assert time.monotonic() - began >= BRIEF_S, "it lost the run before its time was over"
-        await store.append("r", [line(2)])
-        for write in (
-            lambda: hanging.store.append("r", [line(3)]),
-            lambda: hanging.store.append("r", [], run_row("r", status="failed")),
-            lambda: hanging.store.keep("r", Line(1, b"old", line(1).digest)),
-        ):
-            with refused("lease_lost"):
-                await hanging.do(write)
-        # It does not get the run back either while the drive that lost it has not ended.
-        await hanging.do(lambda: check_taken(hanging.store))
-    await store.append("r", [line(3)])
-    await outsider.append("r", [line(4)], run_row("r", status="cancelled"))
-    assert await store.lines("r") == [line(seq) for seq in range(1, 5)]
-    assert (await store.tail("r"))[0] is None
-    assert (await store.run("r")).status == "cancelled"
-    await check_taken(outsider)
-    await held.__aexit__(None, None, None)
+    async with AsyncExitStack() as holding:
+        async with Hanging(another()) as hanging:
+            await holding.enter_async_context(driving_soon(store))
+            assert time.monotonic() - began >= BRIEF_S, "it lost the run before its time was over"
+            await store.append("r", [line(2)])
+            for write in (
+                lambda: hanging.store.append("r", [line(3)]),
+                lambda: hanging.store.append("r", [], run_row("r", status="failed")),
+                lambda: hanging.store.keep("r", Line(1, b"old", line(1).digest)),
+            ):
+                with refused("lease_lost"):
+                    await hanging.do(write)
+            # It does not get the run back either while the drive that lost it has not ended.
+            await hanging.do(lambda: check_taken(hanging.store))
+        await store.append("r", [line(3)])
+        await outsider.append("r", [line(4)], run_row("r", status="cancelled"))
+        assert await store.lines("r") == [line(seq) for seq in range(1, 5)]
+        assert (await store.tail("r"))[0] is None
+        assert (await store.run("r")).status == "cancelled"
+        await check_taken(outsider)
 
 
-async def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_one_that_hangs(
-    another: Callable[[], Store],
-) -> None:
+async def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_one_that_hangs(another: Opens) -> None:
     store = another()
     async with Hanging(another(), seconds=3_600) as hanging:
         assert await store.deaths_of("r") == (1, inf)
@@ -181,20 +172,16 @@ async def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_one_that_hang
                 await hanging.do(lambda: hanging.store.append("r", [line(3)]))
 
 
-async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(
-    another: Callable[[], Store],
-) -> None:
+async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(another: Opens) -> None:
     store, late = another(), another()
-    async with Hanging(late):
-        held = await take_soon(store)
-    await held.__aexit__(None, None, None)
-    held = await take_soon(late)
-    await late.append("r", [line(2)])
-    await held.__aexit__(None, None, None)
+    async with AsyncExitStack() as holding, Hanging(late):
+        await holding.enter_async_context(driving_soon(store))
+    async with driving_soon(late):
+        await late.append("r", [line(2)])
 
 
 async def test_the_write_that_ends_a_run_gives_its_lease_back_and_more_is_written_until_another_has_it(
-    another: Callable[[], Store],
+    another: Opens,
 ) -> None:
     store, other = another(), another()
     async with store.drive("r"):
@@ -207,7 +194,7 @@ async def test_the_write_that_ends_a_run_gives_its_lease_back_and_more_is_writte
     assert await store.lines("r") == [line(seq) for seq in range(1, 5)]
 
 
-async def test_the_lease_of_a_store_that_was_closed_is_free(another: Callable[[], Store]) -> None:
+async def test_the_lease_of_a_store_that_was_closed_is_free(another: Opens) -> None:
     closed, store = another(), another()
     async with closed.drive("r"):
         await closed.close()
@@ -216,7 +203,7 @@ async def test_the_lease_of_a_store_that_was_closed_is_free(another: Callable[[]
             await store.append("r", [line(2)])
 
 
-async def test_a_deleted_run_leaves_no_lease_to_one_of_the_same_name(another: Callable[[], Store]) -> None:
+async def test_a_deleted_run_leaves_no_lease_to_one_of_the_same_name(another: Opens) -> None:
     store, other = another(), another()
     async with store.drive("r"):
         await store.delete_run("r")
@@ -227,7 +214,7 @@ async def test_a_deleted_run_leaves_no_lease_to_one_of_the_same_name(another: Ca
     assert await store.lines("r") == [line(1)]
 
 
-async def test_no_timer_is_left_when_nothing_is_held(another: Callable[[], Store]) -> None:
+async def test_no_timer_is_left_when_nothing_is_held(another: Opens) -> None:
     store = another()
     async with store.drive("r"):
         pass
@@ -238,9 +225,7 @@ async def test_no_timer_is_left_when_nothing_is_held(another: Callable[[], Store
     ]
 
 
-async def test_a_lease_counts_who_died_with_it_until_the_run_gets_further(
-    another: Callable[[], Store],
-) -> None:
+async def test_a_lease_counts_who_died_with_it_until_the_run_gets_further(another: Opens) -> None:
     abandoned = list[AbstractAsyncContextManager[int]]()
 
     async def die() -> int:
@@ -264,16 +249,15 @@ async def test_a_lease_counts_who_died_with_it_until_the_run_gets_further(
     store = another()
     while (await store.deaths_of("r"))[0] < 3:
         await asyncio.sleep(0.02)
-    held = await take_soon(store)
-    # The last one may have died here; the two before it did so where the run stood then.
-    assert await store.count_deaths("r", 7) == 1
-    await held.__aexit__(None, None, None)
+    async with driving_soon(store):
+        # The last one may have died here; the two before it did so where the run stood then.
+        assert await store.count_deaths("r", 7) == 1
     # One that gives it back has not died.
     assert await store.deaths_of("r") == (1, inf)
     assert [await die() for _ in range(2)] == [1, 2]
-    held = await take_soon(store)
-    assert await store.count_deaths("r", 7) == 3
-    for drive in (held, *abandoned):
+    async with driving_soon(store):
+        assert await store.count_deaths("r", 7) == 3
+    for drive in abandoned:
         with contextlib.suppress(ConflictError, StopAsyncIteration, RuntimeError):
             await drive.__aexit__(None, None, None)
 
@@ -288,7 +272,7 @@ asyncio.run(main())
 """
 
 
-async def test_the_run_of_a_killed_process_is_free_at_once(another: Callable[[], Store]) -> None:
+async def test_the_run_of_a_killed_process_is_free_at_once(another: Opens) -> None:
     store = another()
     with ForkedProcess(
         [sys.executable, "-c", HOLDING, store.name], stdout=subprocess.PIPE, text=True
@@ -302,6 +286,5 @@ async def test_the_run_of_a_killed_process_is_free_at_once(another: Callable[[],
         child.kill()
         child.wait()
         # PostgreSQL's server notices within some milliseconds.
-        held = await take_soon(store)
-        await store.append("r", [line(2)])
-        await held.__aexit__(None, None, None)
+        async with driving_soon(store):
+            await store.append("r", [line(2)])

@@ -140,10 +140,6 @@ class TestOpening:
         assert name in [found.name for found in tmp_path.iterdir()]
 
 
-def a_folder(path: Path) -> None:
-    path.mkdir()
-
-
 def a_link(path: Path) -> None:
     target = path.with_name("real.db")
     shutil.move(path, target)

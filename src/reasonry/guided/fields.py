@@ -168,15 +168,10 @@ def check_fields(stages: Sequence[Stage[Any]], data: Mapping[str, Any]) -> None:
     names = {stage.name for stage in stages}
     grouped = {name: value for name, value in data.items() if name in names and isinstance(value, dict)}
     flat = {name: value for name, value in data.items() if name not in grouped}
-    found = [
-        fault
-        for stage in stages
-        for fault in _field_faults(
-            stage,
-            {**flat, **grouped.get(stage.name, {})},
-            "data" if len(names) == 1 else f"data.{stage.name}",
-        )
-    ]
+    found = list[UsageError]()
+    for stage in stages:
+        parent = "data" if len(names) == 1 else f"data.{stage.name}"
+        found += _field_faults(stage, {**flat, **grouped.get(stage.name, {})}, parent)
     if found:
         details: dict[str, Any] = {**found[0].details, "fields": [fault.details["field"] for fault in found]}
         raise UsageError("; ".join(fault.message for fault in found), **details)

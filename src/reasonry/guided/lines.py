@@ -115,20 +115,11 @@ class RowsView:
     """A `SessionView` of a session that is not written yet."""
 
     def __init__(self, row: SessionRow | None = None, thoughts: Iterable[ThoughtRow] = ()) -> None:
-        self.row = row
-        self.rows: list[ThoughtRow] = []
-        self._numbers: dict[int, list[ThoughtRow]] = {}
-        for thought in thoughts:
-            self.add(thought)
-
-    def add(self, thought: ThoughtRow) -> None:
-        """Add the latest thought."""
-        self.rows.append(thought)
-        self._numbers.setdefault(thought.number, []).append(thought)
+        self.row, self.rows = row, [*thoughts]
 
     def with_number(self, number: int) -> list[ThoughtRow]:
         """See `SessionView`."""
-        return self._numbers.get(number, [])
+        return [thought for thought in self.rows if thought.number == number]
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """See `SessionView`."""

@@ -296,11 +296,12 @@ class Sessions:
             with contextlib.suppress(StoreError):
                 if row.run_id is None and decode_head(row).ended:
                     entry["ended"] = True
-            if not (
-                (status == "active" and entry["status"] != "active")
-                or (status == "archived" and not self.stored.is_archived(row))
-                or (status == "unfinished" and "ended" in entry)
-            ):
+            has_status = {
+                "active": entry["status"] == "active",
+                "archived": self.stored.is_archived(row),
+                "unfinished": "ended" not in entry,
+            }
+            if has_status.get(status, True):
                 shown.append(entry)
             if len(shown) > limit:
                 return {"sessions": shown[:limit], "next_cursor": shown[limit - 1]["session_id"]}

@@ -174,10 +174,7 @@ class StoredSessions:
         return rows
 
     async def take_verdicts(self, session_id: str, claims: Sequence[Mapping[str, Any]]) -> None:
-        """Record readers' verdicts on the claims of a session, for its next reply. This does not count as use.
-
-        Args:
-            claims: Claims with `claim`, `thought`, `verdict` and `reason`.
+        """Record readers' verdicts on claims, see `with_verdicts`, for the next reply. This does not count as use.
 
         Raises:
             NotFoundError: The session does not exist.

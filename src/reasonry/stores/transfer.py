@@ -38,10 +38,9 @@ def read(
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     statement = sql.NEXT_KEY.format(kind=kind, tests=tests)
     while len(found) < sql.page_size(limit) and size < LARGE_BYTES:
-        (following, name) = tx.execute(statement, (key, *values)).fetchone() or (None, "")
-        if following is None:
+        if (following := tx.execute(statement, (key, *values)).fetchone()) is None:
             break
-        key = following
+        key, name = following
         try:
             whole = (run_rows if kind == "run" else session_rows).find_whole(tx, name)
             size += sum(len(part.body) + len(getattr(part, "text", "")) for part in _parts(whole))
