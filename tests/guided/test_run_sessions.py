@@ -108,6 +108,17 @@ async def test_deleting_it_deletes_the_run_that_nobody_drives(store: str, is_don
         assert await app.store.runs() == []
 
 
+async def test_nobody_else_thinks_in_it_or_clears_it(store: str) -> None:
+    async with App(store, strategies=ALL) as app:
+        run_id = await a_run(app)
+        session = {"session_id": (await app.store.run(run_id)).session_id}
+        call = {"thought": "me too", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
+        for attempt in (app.sessions().think({**call, **session}), app.sessions().resume(session)):
+            with pytest.raises(ConflictError, match=run_id):
+                await attempt
+        assert await app.sessions().clear(confirm=True) == 0
+
+
 async def test_it_is_read_while_the_run_goes_on_and_not_deleted_from_under_it(store: str) -> None:
     async with App(store, strategies=ALL) as app:
         run_id = await a_run(app, steps=10)

@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonry.app.run_thoughts import thought_rows
-from reasonry.core.bodies import Thought
-from reasonry.errors import ConflictError, NotFoundError, TooLargeError, UsageError
+from reasonry.errors import NotFoundError, TooLargeError, UsageError
 from reasonry.guided.session_choice import Thinker
 from reasonry.guided.session_settings import SessionSettings
 from reasonry.guided.sessions import Sessions
 from reasonry.guided.thinking_tool import ThinkingCall
-from reasonry.records import RunRow, SessionRow, new_id
 from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 
@@ -368,36 +365,6 @@ async def test_an_excerpt_is_short_however_long_the_thought(at: Desk) -> None:
     await at.think(1, "an apple " + "x" * 5_000)
     (match,) = (await at.sessions.search({"query": "Apple"}))["matches"]
     assert len(match["excerpt"]) < 300
-
-
-# -- sessions of runs
-
-
-async def run_session(store: Any) -> tuple[Sessions, str]:
-    thoughts = [
-        Thought("a plan", stage="approach_exploration"),
-        Thought("b", stage="branch_development", branch="n1"),
-    ]
-    sessions, sid = Sessions(store, STRATEGIES), new_id()
-    now = sessions.stored.clock()
-    row = SessionRow(sid, "tree_of_thoughts", now, now, thoughts=2, purpose="make 24", run_id="r1")
-    await store.create_run(
-        RunRow("r1", sid, "tree_of_thoughts", "offline", "make 24", "active", now, now), []
-    )
-    await store.import_session(row, thought_rows(thoughts))
-    return sessions, sid
-
-
-async def test_nobody_else_thinks_in_the_session_of_a_run(at: Desk) -> None:
-    sessions, sid = await run_session(at.store)
-    call = {"thought": "me too", "thought_number": 1, "total_thoughts": 1, "next_thought_needed": True}
-    for attempt in (sessions.think({**call, "session_id": sid}), sessions.resume({"session_id": sid})):
-        with pytest.raises(ConflictError, match="r1"):
-            await attempt
-    assert await sessions.clear(confirm=True) == 0
-    await sessions.delete({"session_id": sid})
-    with pytest.raises(NotFoundError):
-        await at.store.run("r1")
 
 
 # -- laws

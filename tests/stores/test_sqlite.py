@@ -24,7 +24,7 @@ import pytest
 
 from reasonry.app.app import App
 from reasonry.errors import ConflictError, StoreError, UsageError
-from reasonry.records import ThoughtRow
+from reasonry.records import Line, ThoughtRow
 from reasonry.stores import database, default_path, open_store, sql
 from reasonry.stores.database import Source, connect, create, is_file
 from reasonry.stores.run_rows import pack, unpack
@@ -88,11 +88,12 @@ class TestTheFile:
         self, store: SqliteStore, path: Path
     ) -> None:
         await store.create_run(run_row("r"), [line(1)])
-        rng = random.Random(1)
+        rng, lines = random.Random(1), list[Line]()
         for seq in range(2, 1002):
             text = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz     ", k=200))
             body = f'["took","{seq}",{{"type":"answered","text":"{text}","at_ms":{seq * 977}}}]'.encode()
-            await store.append("r", [line(seq, body)])
+            lines.append(line(seq, body))
+        await asyncio.gather(*(store.append("r", [each]) for each in lines))
         await store.close()
         empty = SqliteStore(path.with_name("empty.db"))
         await empty.runs()
