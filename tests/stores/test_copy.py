@@ -287,16 +287,14 @@ async def test_what_the_journals_do_not_prove_is_left_out_and_listed(
     [
         ("run", "status = 'active', outcome = NULL", 3),
         ("run", "status = 'done', outcome = 'solved', answer = '9'", 4),
-        ("run", "answer = 'forged'", 1),
-        ("run", "reason = 'forged', detail = 'forged'", 1),
-        ("run", "problem = 'forged', strategy = 'forged', model = 'forged'", 2),
-        ("run", "calls = 0, tokens = 7, usd = 0.5", 2),
-        ("run", "created_at_ms = 1", 4),
-        ("run", "paused = 1", 4),
-        ("session", "purpose = 'forged'", 1),
-        ("session", "strategy = 'forged'", 1),
-        ("session", "created_at_ms = 1", 1),
-        ("session", "thoughts = 7", 1),
+        ("run", "answer = 'forged', reason = 'forged', detail = 'forged'", 1),
+        (
+            "run",
+            "problem = 'forged', strategy = 'forged', model = 'forged', calls = 0, tokens = 7, usd = 0.5",
+            2,
+        ),
+        ("run", "created_at_ms = 1, paused = 1", 4),
+        ("session", "purpose = 'forged', strategy = 'forged', created_at_ms = 1, thoughts = 7", 1),
     ],
 )
 async def test_a_row_that_was_changed_is_copied_as_the_journal_of_its_run_proves_it(
