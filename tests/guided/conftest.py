@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reasonry.stores.sqlite import MemoryStore
+
 from .desk import Desk, desk
 
 
@@ -25,7 +27,6 @@ async def durable(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 @pytest.fixture
-async def fleeting(tmp_path: Path) -> AsyncIterator[Desk]:
+def fleeting() -> Desk:
     """A desk over a store in memory."""
-    async with desk("memory", tmp_path) as opened:
-        yield opened
+    return Desk(MemoryStore())

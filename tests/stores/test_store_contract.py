@@ -78,15 +78,12 @@ class TestRuns:
             await store.run("q")
         assert (await store.session("s")).run_id == "r"
 
-    async def test_lines_are_appended_in_order_with_the_new_row(self, store: Store) -> None:
+    async def test_lines_are_appended_in_order_with_the_new_row_or_the_row_alone(self, store: Store) -> None:
         await a_run(store)
         await store.append("r", [line(2), line(3)])
         await store.append("r", [line(4)], run_row("r", status="done", answer="24"))
         assert [one.seq for one in await store.lines("r")] == [1, 2, 3, 4]
         assert (await store.run("r")).answer == "24"
-
-    async def test_a_row_alone_can_be_written(self, store: Store) -> None:
-        await a_run(store)
         await store.append("r", [], run_row("r", status="cancelled"))
         assert (await store.run("r")).status == "cancelled"
 
@@ -263,13 +260,14 @@ class TestSessions:
         assert sorted(seqs) == list(range(1, 101))
         assert sorted(await texts(store, "s")) == sorted(f"t{number}" for number in range(100))
 
-    async def test_a_change_may_begin_another_session(self, store: Store) -> None:
+    async def test_a_change_may_begin_another_session_or_add_a_thought_alone(self, store: Store) -> None:
         await think(store, "old", "one")
         await store.change(
             "old", lambda view: SessionChange(row=session_row("new"), thought=ThoughtRow(1, 1, "two"))
         )
+        await store.change("new", lambda view: SessionChange(thought=ThoughtRow(2, 2, "three")))
         assert await texts(store, "old") == ["one"]
-        assert await texts(store, "new") == ["two"]
+        assert await texts(store, "new") == ["two", "three"]
 
     async def test_a_change_may_delete_and_begin_anew(self, store: Store) -> None:
         await think(store, "old", "one")
@@ -347,11 +345,6 @@ class TestSessions:
                 await store.change(session_id, lambda view, change=change: change)
         assert [await texts(store, name) for name in "ab"] == [["one"], ["two"]]
         assert [(await store.session(name)).purpose for name in "ab"] == ["", ""]
-
-    async def test_a_thought_alone_can_be_added(self, store: Store) -> None:
-        await think(store, "s", "one")
-        await store.change("s", lambda view: SessionChange(thought=ThoughtRow(2, 2, "two")))
-        assert await texts(store, "s") == ["one", "two"]
 
     async def test_sessions_are_listed_last_used_first_page_by_page(self, store: Store) -> None:
         for number, used in enumerate([5, 9, 7, 9, 1]):
