@@ -25,7 +25,7 @@ class Session:
         placed = submit(self.strategy, self.head, call, self.view)
         self.head = placed.head
         seq = len(self.view.rows) + 1
-        self.view.rows.append(ThoughtRow(seq, number, call.thought, placed.branch, encode(placed.record)))
+        self.view.add(ThoughtRow(seq, number, call.thought, placed.branch, encode(placed.record)))
         return placed
 
 

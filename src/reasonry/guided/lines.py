@@ -115,11 +115,20 @@ class RowsView:
     """A `SessionView` of a session that is not written yet."""
 
     def __init__(self, row: SessionRow | None = None, thoughts: Iterable[ThoughtRow] = ()) -> None:
-        self.row, self.rows = row, [*thoughts]
+        self.row = row
+        self.rows: list[ThoughtRow] = []
+        self._numbers: dict[int, list[ThoughtRow]] = {}
+        for thought in thoughts:
+            self.add(thought)
+
+    def add(self, thought: ThoughtRow) -> None:
+        """Add the latest thought."""
+        self.rows.append(thought)
+        self._numbers.setdefault(thought.number, []).append(thought)
 
     def with_number(self, number: int) -> list[ThoughtRow]:
         """See `SessionView`."""
-        return [thought for thought in self.rows if thought.number == number]
+        return self._numbers.get(number, [])
 
     def latest(self, count: int) -> list[ThoughtRow]:
         """See `SessionView`."""

@@ -38,7 +38,7 @@ def _replay(
         placed = submit(strategy, head, call, view, at_ms=at_ms, demand_fields=False, recorded=thought)
         row = ThoughtRow(seq, call.thought_number, call.thought, placed.branch, encode(placed.record))
         head = placed.head
-        view.rows.append(row)
+        view.add(row)
         yield head, row
 
 
