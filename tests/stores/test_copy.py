@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import random
 import sqlite3
 import subprocess
@@ -28,7 +27,7 @@ from reasonry.records import Store, WholeRun, WholeSession
 from reasonry.stores import open_store
 from reasonry.stores.copy import CopyCount, copy_store
 from reasonry.stores.sqlite import MemoryStore
-from tests.forked import ForkedProcess, run_command
+from tests.forked import ForkedProcess
 
 from .samples import refused, run_row, session_row, thoughts
 from .test_whole import wholes
@@ -219,8 +218,13 @@ async def kept(path: Path) -> tuple[Path, list[str]]:
 
 
 async def copy_command(source: Path, target: Path | str, *more: str) -> subprocess.CompletedProcess[bytes]:
-    words = ("store", "copy", str(source), str(target), "--salvage", *more)
-    return await asyncio.to_thread(run_command, words, env=dict(os.environ), cwd=source.parent)
+    words = [sys.executable, "-m", "reasonry", "store", "copy", str(source), str(target), "--salvage", *more]
+    pipe = subprocess.PIPE
+    with ForkedProcess(
+        words, cwd=source.parent, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe
+    ) as copying:
+        out, err = await asyncio.to_thread(copying.communicate)
+    return subprocess.CompletedProcess(words, copying.returncode, out, err)
 
 
 async def salvage(path: Path) -> tuple[dict[str, Any], int, Path]:
