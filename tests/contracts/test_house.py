@@ -20,7 +20,6 @@ REGISTRY = SOURCE / "strategies" / "__init__.py"
 DRIVEN = [name for name, strategy in STRATEGIES.items() if strategy.is_driven]
 
 NAMED_ELSEWHERE = {
-    # Its paper samples chains of thought; an option's default says so.
     # What writes a draft by default; an option's default says so.
     ("blocks/drafts.py", "chain_of_thought"),
     # The strategy that a program takes by hand by default, and its own machine.
@@ -28,10 +27,10 @@ NAMED_ELSEWHERE = {
     ("tree_machine.py", "tree_of_thoughts"),
 }
 
-EACH_STRATEGY_HAS = {"Options", "State", "result.py", "state.py"}
+EACH_STRATEGY_HAS = {"Options", "State", "state.py"}
 """Names of parts that every strategy has of its own."""
 
-SHOWN_BY_SURFACES = {"coach.py", "inventory.py", "runs.py", "sessions.py"}
+SHOWN_BY_SURFACES = {"coach.py", "runs.py", "sessions.py"}
 """Names of things that commands and routes are about."""
 
 

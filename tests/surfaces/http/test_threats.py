@@ -449,7 +449,7 @@ def test_a09_a30_a33_no_key_token_path_or_trace_is_in_an_answer_a_log_or_the_sto
         server.client("wrong").get("/api/sessions"),
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("reasonry.surfaces.http.inventory.describe", broken)
+        patched.setattr("reasonry.surfaces.http.listings.describe", broken)
         failed = client.get("/api/strategies")
     assert (failed.status_code, failed.json()["error"]["code"]) == (500, "internal_error")
     said += [str(answer.headers) + answer.text for answer in [*answers, failed]]

@@ -42,7 +42,7 @@ from ...puzzles.equations import false_equations
 from ...reading.candidates import Proposals, ScoredThought, distinct
 from ...reading.verdicts import normal
 from . import asks
-from .result import TreeDetails, conclude
+from .conclusion import TreeDetails, conclude
 from .state import ROOT, Node, Options, State, children, grow, note_replies, path_to, rank
 from .traversal import choose_next, prune_best, why_stop
 

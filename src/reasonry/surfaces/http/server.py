@@ -25,7 +25,7 @@ from ...app.app import App
 from ...errors import NotFoundError, UsageError
 from ..signals import on_ending
 from ..web.html_page import live_page
-from . import comparisons, inventory, mcp, runs, sessions
+from . import comparisons, listings, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
 from .documents import reply
@@ -40,9 +40,9 @@ TABLE: Mapping[str, Sequence[Operation]] = {
     "sessions": sessions.OPERATIONS,
     "runs": runs.OPERATIONS,
     "comparisons": comparisons.OPERATIONS,
-    "catalog": inventory.OPERATIONS,
-    "operation": inventory.HEALTH,
-    "openai": (*inventory.MODELS, *openai.OPERATIONS),
+    "catalog": listings.OPERATIONS,
+    "operation": listings.HEALTH,
+    "openai": (*listings.MODELS, *openai.OPERATIONS),
 }
 """The operations in the schema, by tag."""
 

@@ -17,7 +17,7 @@ from reasonry.engine.usage import estimate_tokens
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.strategies import STRATEGIES
 from reasonry.supervisor import RunEvent
-from reasonry.surfaces.http.inventory import model_ids, read_name
+from reasonry.surfaces.http.listings import model_ids, read_name
 from reasonry.surfaces.http.openai.completion import Thinking, cut_answer, readable
 from reasonry.surfaces.http.openai.request import CallId, Message, messages_of, problem_of, read_call_id
 

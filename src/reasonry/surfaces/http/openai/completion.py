@@ -34,7 +34,7 @@ from ....supervisor import HUNG_UP, RunEvent
 from ...present import count_of, end_text
 from ..context import RequestContext, page_url
 from ..documents import read_json, read_key
-from ..inventory import read_name
+from ..listings import read_name
 from .request import (
     ANSWER,
     CalledFunction,
