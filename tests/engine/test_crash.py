@@ -130,6 +130,7 @@ def killed(server: ServerProcess, job: Job, whole: dict[str, Any], serves_n: boo
         return 0
     left, lines, result, after = resumed
     assert lines[: len(told["acknowledged"])] == told["acknowledged"]
+    assert left.snapshot.status == "active" or not left.open_effects
     is_cut = any(
         question["reply"] is None for trace in (whole, after["trace"]) for question in trace["questions"]
     )

@@ -214,7 +214,8 @@ async def test_a_run_waits_within_its_seconds_then_ends_as_rate_limited_and_can_
     async with App("memory", environ={}) as app:
         request = request_of("?", "chain_of_thought", budget=Budget(calls=1, seconds=seconds), model=model)
         result = await app.solve(*app.order(request))
-        assert (result.outcome, result.status) == ("stopped", "failed")
+        ended = result.outcome, result.status, result.termination.reason
+        assert ended == ("stopped", "failed", "rate_limited")
         assert result.termination.detail == "counting takes no more calls for now; resume the run later"
         assert (await app.store.run(result.run_id)).reason == "rate_limited"
         passing.ahead_s = 800.0

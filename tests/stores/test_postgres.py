@@ -128,6 +128,18 @@ async def test_the_same_request_sent_many_times_at_once_begins_one_run(postgres_
     assert [row.run_id for row in await stores[0].runs()] == begun[:1]
 
 
+async def test_writers_of_several_processes_on_one_session_or_run_are_serialised(postgres_url: str) -> None:
+    stores = [open_store(postgres_url) for _ in range(3)]
+    seqs = await asyncio.gather(*(think(store, "s", "x") for _ in range(8) for store in stores))
+    assert sorted(seqs) == list(range(1, 25))
+    await stores[0].create_run(run_row("r"), [line(1)])
+    for seq in range(2, 12):
+        writes = (store.append("r", [line(seq)]) for store in stores[:2])
+        done = await asyncio.gather(*writes, return_exceptions=True)
+        assert sorted(type(one) for one in done if one) == [ConflictError]
+    assert len(await stores[0].lines("r")) == 11
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -150,6 +150,7 @@ class App:
         """Return the guided sessions of the store; settings default to the environment's."""
         settings, where = settings or SessionSettings.from_environ(self.environ), ""
         chooses = not self._is_one_owners
+        # The directory may have been deleted.
         with suppress(OSError):
             where = os.getcwd()
         return Sessions(self.store, self.strategies, settings, directory=where, chooses_ids=chooses)

@@ -299,7 +299,12 @@ class Calls:
     async def _send(
         self, model: Model, question: Question, samples: int, check_gate: Callable[[], None]
     ) -> Sent:
-        """Send a request once it may go out, and book its usage; raises as `_send_through`."""
+        """Send a request once it may go out, and book its usage.
+
+        Raises:
+            BudgetExhausted: The run's budget, or the daily limit of its owner, does not cover the request.
+            Halted: The drive halts.
+        """
         spent: Sequence[Usage] = (NOTHING,)
         estimates = list[Usage]()
         async with self.slots:
@@ -477,14 +482,19 @@ class _StreamedReply(Booking):
         super().hear(piece)
         if self.passed is None and self._limit_passed is not None:
             self.passed = self._limit_passed(self.so_far)
-        if (self.passed is not None or self.is_endless) and not self.in_time.expired():
-            self.in_time.reschedule(asyncio.get_running_loop().time())
+            if self.passed is not None:
+                self._cut()
 
     def hear_text(self, piece: str) -> None:
         self.pieces.append(piece)
         if len(self.pieces) % LOOK_EVERY == 0 and not self.is_endless:
             self.is_endless = repeats_itself("".join(self.pieces[-ENDLESS_CHARS:]), ENDLESS_CHARS)
+            if self.is_endless:
+                self._cut()
         self.hear(piece)
+
+    def _cut(self) -> None:
+        self.in_time.reschedule(asyncio.get_running_loop().time())
 
 
 # -- independent samples of one question, sent as one request where the model supports that

@@ -172,7 +172,6 @@ class OpenRun:
             refusing: Whether to refuse an unreadable answer, so that its question stays open. A doubtful answer is
                 accepted, and its question asked again.
 
-
         Raises:
             ConflictError: The run does not wait for an answer. No answer is accepted.
         """

@@ -184,7 +184,7 @@ def app_of(store: PostgresStore, application: str = "reasonry") -> procrastinate
 
 
 async def _rescue(queue: procrastinate.App, rest_s: float) -> None:
-    """Requeue the jobs of dead workers at intervals, until the database has not answered for `HANGS_S`."""
+    """Requeue the jobs of dead workers at intervals. Raise TimeoutError once the database hangs for `HANGS_S`."""
     await asyncio.sleep(rest_s)
     while True:
         looking = asyncio.create_task(_put_back(queue))

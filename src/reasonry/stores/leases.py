@@ -214,10 +214,11 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
     Raises:
         ConflictError: Another store object holds it.
     """
-    other, number, _, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
+    other, number, until_ms, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
     if other != holder and (pid := _find_holder(tx, found)) is not None:
         raise already_driven_error(run_id, pid)
-    lease = Lease(holder, number + 1, deaths + (other not in (None, holder)))
+    has_died = other not in (None, holder) and until_ms <= _term_ms(tx)[1]
+    lease = Lease(holder, number + 1, deaths + has_died)
     tx.execute(TAKE, (key, holder, lease.number, _end_ms(tx), lease.deaths))
     return lease
 
@@ -259,10 +260,10 @@ def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
     The lease is not taken. The seconds are infinite if the last holder released the lease, or the clock was set back.
     """
     holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
-    if holder is None or _find_holder(tx, found):
-        return deaths, inf
     now_ms, last_ms = _term_ms(tx)
-    return deaths + 1, inf if until_ms > last_ms else LEASE_S + (now_ms - until_ms) / 1_000
+    if holder is None or until_ms > last_ms or _find_holder(tx, found):
+        return deaths, inf
+    return deaths + 1, LEASE_S + (now_ms - until_ms) / 1_000
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
@@ -281,7 +282,10 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return the times between which a valid lease ends. Only a clock that was set back leaves a later end."""
+    """Return the times between which a valid lease ends. Only a clock that was set back leaves a later end.
+
+    A holder that lives may lose such a lease before it renews it, but has not died of its run.
+    """
     now_ms = tx.now_ms()
     return now_ms, now_ms + int(2 * LEASE_S * 1_000)
 

@@ -404,7 +404,9 @@ class Supervisor:
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
     ) -> AsyncGenerator[RunEvent]:
-        """Yield the events of a run after a known event, and pieces of answers, until the run or this process ends.
+        """Yield the events of a run after a known event, with `text` also pieces of answers.
+
+        They end with the run, or when this process drains.
 
         Raises:
             NotFoundError: There is no such run.
