@@ -155,7 +155,8 @@ def _exact(term: Term, position: Position) -> Term:
             return term
         known = (part.value for part in (*position.left, *position.made) if term.stands_for(part.value))
         return Term(next(known, term.value))
-    return join(_exact(term.left, position), term.op, _exact(term.right, position), tight=term.tight)
+    left, right = _exact(term.left, position), _exact(term.right, position)
+    return term if (left, right) == (term.left, term.right) else join(left, term.op, right)
 
 
 def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None, str]:

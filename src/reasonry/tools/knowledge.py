@@ -171,7 +171,10 @@ class Library:
 
     @classmethod
     def open(cls, paths: Sequence[str | Path]) -> Self:
-        """Read files: text, Markdown, PDF. Names have no folders, so that no path of the machine reaches a model.
+        """Read files: text, Markdown, PDF.
+
+        A file with an absolute path is shown by its name, with its folder where two names are equal, so that no path
+        of the machine reaches a model.
 
         Raises:
             UsageError: A file is missing, neither text nor PDF, or damaged.
@@ -181,7 +184,8 @@ class Library:
         wholes = [path for path in map(str, paths) if Path(path).is_absolute()]
         counts = Counter(Path(path).name for path in dict.fromkeys(wholes))
         for path in dict.fromkeys(map(str, paths)):
-            shown = Path(*Path(path).parts[-1 - (counts[Path(path).name] > 1) :]) if path in wholes else path
+            parts = Path(path).relative_to(Path(path).anchor).parts
+            shown = Path(*parts[-1 - (counts[Path(path).name] > 1) :]) if path in wholes else path
             for passage in read_document(path):
                 total += len(passage.text)
                 if total > MAX_TEXT_CHARS:

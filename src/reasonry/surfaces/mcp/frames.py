@@ -46,8 +46,8 @@ class RefusedError(Exception):
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
         self.code, self.message, self.data = code, SECRETS.mask(message), SECRETS.mask_data(data)
+        super().__init__(self.message)
 
 
 def read_params(form: type[T], params: dict[str, Any]) -> T:
