@@ -100,9 +100,14 @@ def test_the_stages_come_in_the_order_of_the_overview() -> None:
     assert order == overview.split()
 
 
-def test_level_and_typical_tasks() -> None:
-    levels = {"straightforward": (2, 3), "moderate": (3, 4), "complex": (4, 5), "highly_complex": (5, 6)}
-    assert levels == TASKS
+@pytest.mark.parametrize(
+    ("level", "tasks"),
+    [("straightforward", (2, 3)), ("moderate", (3, 4)), ("complex", (4, 5)), ("highly_complex", (5, 6))],
+)
+def test_level_and_typical_tasks(level: str, tasks: tuple[int, int]) -> None:
+    assert TASKS[level] == tasks
+    walked = analyse({"complexity_analysis": {**USUAL["complexity_analysis"], "complexity_level": level}})
+    assert f"{tasks[0]} to {tasks[1]} tasks" in asked(walked, "plan_generation")[0].text
 
 
 def test_what_gets_analyzed() -> None:

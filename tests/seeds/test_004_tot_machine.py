@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonry import UsageError, machine, solve_sync, tree_machine
@@ -397,6 +397,7 @@ ANYTHING = st.recursive(
 )
 
 
+@settings(max_examples=200, deadline=None)
 @given(ANYTHING, st.lists(ANYTHING, max_size=3))
 def test_the_parsers_never_raise(said: Any, thoughts: list[Any]) -> None:
     found, mode = parse_thoughts(said)
@@ -433,6 +434,14 @@ def test_a_score_out_of_range_is_asked_for_again_and_never_clamped(said: Any) ->
     assert by_text == {"a": 0.5, "b": 0.3, "c": 0.3}
     assert diagnostics(walked)["unscored"] == ["node_2"]
     assert diagnostics(walked)["parser_errors"] == ["evaluation_parse_retry", "scores_parse_failed"]
+
+
+def test_garbage_counts_as_a_parse_failure_for_scores_too() -> None:
+    walked = search_as_seed(
+        World(say=lambda kind, facts: "All fine!" if kind == "value" else None), max_depth=1
+    )
+    assert diagnostics(walked)["unscored"] == ["node_2", "node_3", "node_4"]
+    assert {one["score"] for one in walked.conclusion.document["candidates"]} == {0.5}
 
 
 def test_what_one_reply_leaves_out_the_next_may_fill_in() -> None:

@@ -132,6 +132,22 @@ def test_a_line_that_is_no_call_is_observed_beside_those_that_are() -> None:
     assert '{"tool":"pair","arguments":{"input":"a, b"}}' in walked.asks[-1].text
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: x\nAction: search",
+        "<tool_call>search for A</tool_call>",
+        {"thought": "x", "actions": [{"tool": "search", "entity": "A"}]},
+    ],
+)
+def test_a_call_in_no_form_that_is_read_is_asked_for_again_and_is_never_the_answer(text: object) -> None:
+    walked = walk(REACT, "p", in_order(text, finish("x")), TOOLS)
+    assert "A call in it cannot be read; call a tool as you were told." in walked.asks[1].text
+    assert (walked.conclusion.answer, walked.conclusion.document["tool_calls"]) == ("x", 0)
+    stubborn = walk(REACT, "p", in_order(text, text, text), TOOLS)
+    assert (stubborn.snapshot.status, stubborn.snapshot.error) == ("failed", "output_invalid")
+
+
 def test_tools_go_along_where_they_are_taken_and_are_told_of_where_they_are_not() -> None:
     (ask,) = walk(REACT, "p", in_order(finish("x")), TOOLS).asks
     told, given = ask.spelled_out(), ask.spelled_out(takes_tools=True)
@@ -183,6 +199,13 @@ def test_a_question_that_needs_no_tool_is_answered_in_one_call() -> None:
     assert walked.conclusion.answer == "4"
     assert len(walked.performed) == 1
     assert "There are no tools." in walked.asks[0].text
+
+
+def test_an_answer_given_beside_actions_waits_for_their_results() -> None:
+    hasty = SEARCH | {"answer": "hasty"}
+    walked = walk(REACT, "p", in_order(hasty, ToolReturned("x"), finish("considered")), TOOLS)
+    assert "Error: an answer counts only in a turn without actions" in observations(walked)[0]
+    assert walked.conclusion.answer == "considered"
 
 
 @pytest.mark.parametrize(

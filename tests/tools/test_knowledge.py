@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import TooLargeError, ToolError, UsageError
+from reasonry.plugins import install_hint
 from reasonry.tools.knowledge import (
     MAX_FILE_BYTES,
     PASSAGE_CHARS,
     Library,
     Passage,
     passages_of,
+    read_document,
 )
 
 HANDBOOK = """# Handbook
@@ -172,6 +175,15 @@ def test_what_is_no_document_is_refused(tmp_path: Path, content: bytes, told: st
     assert caught.value.details["file"] == str(path)
 
 
+def test_what_is_missing_or_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        Library.open([tmp_path / "nothing.txt"])
+    with pytest.raises(UsageError, match="a directory, not a regular file"):
+        Library.open([tmp_path])
+    with pytest.raises(UsageError):
+        Library.open(["nul\0l"])
+
+
 def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     path = tmp_path / "huge.txt"
     with path.open("wb") as file:
@@ -181,6 +193,16 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
         Library.open([path])
     assert (caught.value.code, caught.value.details["limit"]) == ("payload_too_large", MAX_FILE_BYTES)
     assert time.process_time() - began < 1
+
+
+def test_a_pdf_without_pypdf_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    path = tmp_path / "report.pdf"
+    path.write_bytes(pdf(["x"]))
+    with pytest.raises(UsageError, match=re.escape(install_hint("documents"))):
+        list(read_document(path))
 
 
 @given(st.lists(st.text(alphabet="ab \u2028", max_size=PASSAGE_CHARS * 2), max_size=30))
