@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from .text import lazy_pattern
+
+T = TypeVar("T")
 
 MASK: Final = "***"
 LEAST_CHARS: Final = 4
@@ -111,20 +113,21 @@ class Secrets:
                 end = key.end()
         return self.mask(text[:end]), text[end:]
 
-    def mask_data(self, value: Any) -> Any:
+    def mask_data(self, value: T) -> T:
         """Replace each key by `***` in plain data or a struct."""
+        return self._mask_data(value) if self._certain else value
+
+    def _mask_data(self, value: Any) -> Any:
         match value:
-            case _ if not self._certain:
-                return value
             case str():
                 return self.mask(value)
             case list() | tuple():
-                return type(value)(map(self.mask_data, value))
+                return type(value)(map(self._mask_data, value))
             case dict():
-                return {self.mask_data(key): self.mask_data(entry) for key, entry in value.items()}
+                return {self._mask_data(key): self._mask_data(entry) for key, entry in value.items()}
             case Struct():
                 fields = {name: getattr(value, name) for name in value.__struct_fields__}
-                changed = {name: self.mask_data(entry) for name, entry in fields.items()}
+                changed = {name: self._mask_data(entry) for name, entry in fields.items()}
                 changed = {name: entry for name, entry in changed.items() if entry != fields[name]}
                 return msgspec.structs.replace(value, **changed) if changed else value
             case _:

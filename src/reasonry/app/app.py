@@ -148,8 +148,8 @@ class App:
 
     def sessions(self, settings: SessionSettings | None = None) -> Sessions:
         """Return the guided sessions of the store; settings default to the environment's."""
-        settings, where = settings or SessionSettings.from_environ(self.environ), ""
-        chooses = not self._is_one_owners
+        settings = settings or SessionSettings.from_environ(self.environ)
+        where, chooses = "", not self._is_one_owners
         # The directory may have been deleted.
         with suppress(OSError):
             where = os.getcwd()

@@ -116,9 +116,10 @@ def plan_fault(calls: Sequence[PlannedCall], cards: Sequence[ToolCard]) -> str |
     needs = {call.id: references(call.input) for call in calls}
     if len(needs) < len(calls):
         return "every call needs an id of its own"
-    for name, reference in ((name, each) for name, wanted in needs.items() for each in wanted):
-        if reference not in needs:
-            return f"{name} refers to {reference}, which is not in the plan ({', '.join(needs)})"
+    for name, wanted in needs.items():
+        for reference in wanted:
+            if reference not in needs:
+                return f"{name} refers to {reference}, which is not in the plan ({', '.join(needs)})"
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -382,10 +382,7 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
     found, prices = [run.any_right for run in runs], [run.usd for run in runs]
     first = sum(run.samples - run.asked_again for run in runs)
     shares = [run.share_up for run in runs if run.share_up is not None]
-    measured = ("calls", "samples", "asked_again", "rounds", "tokens", "seconds")
-    means: dict[str, Any] = {name: fmean(getattr(run, name) for run in runs) for name in measured}
     return Standing(
-        **means,
         strategy=name,
         runs=len(runs),
         right=right,
@@ -396,7 +393,13 @@ def _row(name: str, runs: Sequence[Trial]) -> Standing:
         unjudged=sum(run.right is None for run in runs),
         failed=sum(run.answer is None for run in runs),
         usd=None if None in prices else fmean(price or 0.0 for price in prices),
+        calls=fmean(run.calls for run in runs),
+        samples=fmean(run.samples for run in runs),
         in_form=1 - sum(run.unread for run in runs) / first if first else None,
+        asked_again=fmean(run.asked_again for run in runs),
+        rounds=fmean(run.rounds for run in runs),
+        tokens=fmean(run.tokens for run in runs),
+        seconds=fmean(run.seconds for run in runs),
         thin=sum(run.is_thin for run in runs),
         share_up=fmean(shares) if shares else None,
     )

@@ -24,7 +24,14 @@ Document = dict[str, Any]
 NO_DIFFERENCE: Final = frozenset({"at_ms", "usage", "model", "lost", "native", "value"})
 """Members of an event that hold its time, its usage and its reading rather than its content."""
 _DESCRIBED: Final = (
-    *("run_id", "session_id", "strategy", "model", "outcome", "status", "created_at_ms", "warnings"),
+    "run_id",
+    "session_id",
+    "strategy",
+    "model",
+    "outcome",
+    "status",
+    "created_at_ms",
+    "warnings",
 )
 _SPENT: Final = ("calls", "samples", "rounds", "input_tokens", "output_tokens", "usd", "seconds", "thoughts")
 

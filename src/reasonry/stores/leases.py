@@ -260,10 +260,10 @@ def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
     The lease is not taken. The seconds are infinite if the last holder released the lease, or the clock was set back.
     """
     holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
-    now_ms, last_ms = _term_ms(tx)
-    if holder is None or until_ms > last_ms or _find_holder(tx, found):
+    if holder is None or _find_holder(tx, found):
         return deaths, inf
-    return deaths + 1, LEASE_S + (now_ms - until_ms) / 1_000
+    now_ms, last_ms = _term_ms(tx)
+    return (deaths, inf) if until_ms > last_ms else (deaths + 1, LEASE_S + (now_ms - until_ms) / 1_000)
 
 
 def find_driven(tx: sql.Tx, run_ids: Collection[str]) -> set[str]:
@@ -277,8 +277,10 @@ def _read(tx: sql.Tx, statement: str, which: int | str) -> Sequence[Any]:
 
 def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
     holder, _, until_ms, _ = found
+    if holder is None:
+        return None
     after_ms, last_ms = _term_ms(tx)
-    return find_living(holder) if holder is not None and after_ms < until_ms <= last_ms else None
+    return find_living(holder) if after_ms < until_ms <= last_ms else None
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:

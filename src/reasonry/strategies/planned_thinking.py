@@ -279,7 +279,6 @@ _EXAMPLE = {
     "planning": [_WORKED_OFF, {"description": "Conclusion", "status": DONE, "result": "42"}],
     "next_thought_needed": False,
 }
-_THOUGHT: dict[str, Any] = {"reply": PlannedThought, "example": _EXAMPLE, "read": read_thought}
 
 PLANNED_THINKING: Strategy[State, Options] = Strategy(
     name="planned_thinking",
@@ -305,7 +304,9 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             fields=(Field("planning", _PLANNING, check=broken_rules),),
             repeats=True,
             body=think,
-            **_THOUGHT,
+            reply=PlannedThought,
+            example=_EXAMPLE,
+            read=read_thought,
         ),
         Stage(
             "conclude",
@@ -315,7 +316,9 @@ PLANNED_THINKING: Strategy[State, Options] = Strategy(
             "stay here with the plan put right, and conclude anew.",
             fields=(Field("planning", _PLANNING, required=False, check=broken_rules),),
             body=conclude,
-            **_THOUGHT,
+            reply=PlannedThought,
+            example=_EXAMPLE,
+            read=read_thought,
         ),
         final_response(),
     ),

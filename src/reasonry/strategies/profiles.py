@@ -128,8 +128,8 @@ class Profile(Struct, frozen=True):
         entries = s.entries[len(s.worked) :][: 1 if self.in_order else None]
         outline = (f"Problem: {s.problem}", "Outline:\n" + "\n".join(s.entries)) if self.joins else ()
         shown = s.material if self.in_order else outline
-        prompts = ((self._task(-2), *shown, f"{self.entry}: {entry}") for entry in entries)
-        asks = [s.ask(*prompt, mark=self.mark) for prompt in prompts]
+        task = self._task(-2)
+        asks = [s.ask(task, *shown, f"{self.entry}: {entry}", mark=self.mark) for entry in entries]
         answers = yield request(s, *asks, give_failures=True)
         raise_if_all_failed(answers)
         worked = [

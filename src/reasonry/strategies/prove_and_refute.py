@@ -346,8 +346,8 @@ def _settle(problem: str, ran: Set[int], claim: Claim, ruled: Any) -> Claim:
         why = f"thought {claim.thought} is marked as run"
         return replace(claim, settled_by="run", verdict="confirmed", reason=why)
     if faults := false_equations(claim.text):
-        claim = replace(claim, settled_by="arithmetic", quote=claim.text)
-        return replace(claim, verdict="refuted", reason=faults[0])
+        why = faults[0]
+        return replace(claim, settled_by="arithmetic", verdict="refuted", reason=why, quote=claim.text)
     if is_true_equation(claim.text, about=problem):
         return replace(claim, settled_by="arithmetic", verdict="confirmed", reason="the equation holds")
     if not isinstance(ruled, Verified) or ruled.verdict == "unknown":
@@ -366,11 +366,10 @@ def judge(problem: str, claim: Claim) -> Claim:
     elif not fails and len(holds) >= min(2, len(claim.votes)) > 0:
         verdict, deciding = "confirmed", holds
     else:
-        found = [
-            f"{lens}: {vote.verdict}{'' if vote.verdict != 'fails' or lens in counted else ' (no place of the text)'}"
-            f", {vote.reason.strip().rstrip('.') or 'no reason'}"
-            for lens, vote in claim.votes.items()
-        ]
+        found = list[str]()
+        for lens, vote in claim.votes.items():
+            lacks = " (no place of the text)" if vote.verdict == "fails" and lens not in counted else ""
+            found.append(f"{lens}: {vote.verdict}{lacks}, {vote.reason.strip().rstrip('.') or 'no reason'}")
         return replace(claim, verdict="undecided", reason="; ".join(found) or "no reader gave a verdict")
     quote = next((vote.quote for vote in deciding if _is_quoted(problem, vote.quote)), "")
     return replace(claim, verdict=verdict, reason=deciding[0].reason, quote=quote)
@@ -389,8 +388,10 @@ def _is_quoted(text: str, quote: str) -> bool:
 
 def record(s: State) -> Move:
     """V_1 … V_n, each recorded as a thought."""
-    about = ({"verdict": claim.verdict, "node_id": f"claim-{at}"} for at, claim in enumerate(s.claims, 1))
-    thoughts = (Thought(claim.line, data=data) for claim, data in zip(s.claims, about, strict=True))
+    thoughts = [
+        Thought(claim.line, data={"verdict": claim.verdict, "node_id": f"claim-{at}"})
+        for at, claim in enumerate(s.claims, 1)
+    ]
     return go(s, "final_response", *thoughts)
 
 
@@ -538,8 +539,6 @@ def _conclude_claims(state: State) -> Conclusion:
     return end.because(why, f"claim-{state.claims.index(first) + 1}")
 
 
-_ATTACKING: dict[str, Any] = {"reply": Attack, "read": read_attack, "max_output_tokens": SHORT_REPLY}
-
 PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
     name="prove_and_refute",
     version=2,
@@ -590,7 +589,9 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             guidance="Compute it again, look for a counterexample, for a step that does not follow, and for what is "
             "missing. Quote the place that decides.",
             body=attack,
-            **_ATTACKING,
+            reply=Attack,
+            read=read_attack,
+            max_output_tokens=SHORT_REPLY,
             example={
                 "quote": "count(*) on the five hot tables, 20 s",
                 "reason": "A count reads the whole table; at 100 GB that takes minutes.",
@@ -623,7 +624,9 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Have fresh readers try to refute a proof, blind to one another.",
             guidance="See the proof alone. Four of five readers confirm it, two refute it; stay for the next proof.",
             body=attack_proof,
-            **_ATTACKING,
+            reply=Attack,
+            read=read_attack,
+            max_output_tokens=SHORT_REPLY,
             example={"quote": "so n is even", "reason": "n = 3 is a counterexample.", "verdict": "fails"},
         ),
         Stage(

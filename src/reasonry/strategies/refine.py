@@ -136,8 +136,9 @@ def _review(s: State, groups: Sequence[Group]) -> Generator[Request, Any, tuple[
     pairs = zip(shown, verdict.ratings, strict=True)
     rated_now = {str(number): rating for number, rating in pairs if rating is not None}
     feedback = cut("\n".join(filter(None, [verdict.reason, s.drafts[-1].why])), DIGEST_CHARS)
-    s = replace(s, ratings=s.ratings | rated_now, compared=tuple(shown), feedback=feedback, lost="")
-    return replace(s, reason=verdict.reason), (Thought(verdict.reason, data={"ratings": rated_now}),)
+    ratings, reason = s.ratings | rated_now, verdict.reason
+    s = replace(s, ratings=ratings, compared=tuple(shown), feedback=feedback, reason=reason, lost="")
+    return s, (Thought(reason, data={"ratings": rated_now}),)
 
 
 class RefineDetails(DraftsDetails):

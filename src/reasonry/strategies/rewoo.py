@@ -193,8 +193,11 @@ def solve(s: State) -> Body:
     for call in s.calls:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     known = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
-    parts: dict[str, Any] = {"known": known, "task": SOLVE, "mark": MARKED}
-    return (yield from s.settle_answer(lambda s: s.build_question(SYSTEM, "rewoo_solve", **parts), evidence))
+
+    def question(s: State) -> Ask:
+        return s.build_question(SYSTEM, "rewoo_solve", known, SOLVE, mark=MARKED)
+
+    return (yield from s.settle_answer(question, evidence))
 
 
 class RewooDetails(Details):

@@ -104,9 +104,8 @@ def initialize(s: State) -> Body:
     """s_0 ← the variables of x."""
     (reply,) = yield from replies(s, Start, _question(s, "initialize", INITIALIZE))
     variables, rule = reply.state_variables, reply.rule or "as the problem says"
-    line, shown = (
-        STARTED.format(state=show(variables), rule=rule) for show in (_format_variables, _show_variables)
-    )
+    line = STARTED.format(state=_format_variables(variables), rule=rule)
+    shown = STARTED.format(state=_show_variables(variables), rule=rule)
     s = replace(s, lines=(line,), variables=variables)
     return go(s, "iterative_calculation", Thought(shown, data={"stateVariables": variables}))
 

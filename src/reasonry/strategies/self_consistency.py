@@ -223,8 +223,9 @@ def lead_confidence(first: int, second: int) -> float:
 
 def confidence(votes: Sequence[Vote]) -> float:
     """Return the `lead_confidence` of the leader over the runner-up, or 0 without votes."""
-    first, second, *_ = [*(vote.count for vote in votes), 0, 0]
-    return lead_confidence(first, second) if votes else 0.0
+    if not votes:
+        return 0.0
+    return lead_confidence(votes[0].count, votes[1].count if len(votes) > 1 else 0)
 
 
 def sample_paths(s: State) -> Body:
@@ -366,9 +367,8 @@ def conclude(state: State) -> Conclusion:
     drawing = f"{drawn} of {state.options.samples} samples drawn{without}"
     second = f"second: {quote(votes[1].answer, 60, before='')} ({votes[1].count})" if len(votes) > 1 else ""
     first = f"sample-{min(groups[0].voters)}" if groups else ""
-    detail, why = (
-        "; ".join(filter(None, parts)) for parts in ((few, share, drawing), (few, share, second, drawing))
-    )
+    detail = "; ".join(filter(None, (few, share, drawing)))
+    why = "; ".join(filter(None, (few, share, second, drawing)))
     certainty = "proved" if proved else "given"
     end = Conclusion(state.leader, detail=detail, document=document, certainty=certainty)
     return end.because(why, first, "majority_selection")

@@ -105,7 +105,9 @@ class Supervisor:
     ) -> None:
         self._app, self._max_runs, self._max_queued = app, max_runs, max_queued
         self.has_job = asyncio.Event()
-        self._queued, self._allowance_of = queued, partial(_allowance_of, {}, usd_a_day)
+        self._queued, self._usd_a_day = queued, usd_a_day
+        self._allowances: dict[str, Allowance] = {}
+        """By owner."""
         self._drives: dict[str, _Drive] = {}
         self._starting = 0
         self._present = Counter[str]()
@@ -155,7 +157,7 @@ class Supervisor:
         """
         try:
             with self._room(job):
-                allowance = await self._allowance_of(app)
+                allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 if allowance is not None:
                     check_priced("max_usd_a_day", performers.models, performers.prices)
                     if refusal := allowance.refusal():
@@ -207,7 +209,7 @@ class Supervisor:
             await asyncio.wait([drive.ended])
         with self._room(job):
             async with AsyncExitStack() as held:
-                allowance = await self._allowance_of(app)
+                allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 opened = await held.enter_async_context(app.engine.open(run_id))
                 performers = await app.reopen(opened, participants, budget, job=job)
                 if job is None and opened.run.snapshot.status == "active":
@@ -241,7 +243,7 @@ class Supervisor:
                     await opened.stop(SET_ASIDE, f"{died}; resume it once the reason is found")
                     _log.error("run %s is set aside: %s", run_id, died)
                     return None
-                allowance = await self._allowance_of(app)
+                allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
                 self._news.tell()
@@ -465,8 +467,8 @@ class Supervisor:
         return await app.engine.result(run_id)
 
 
-async def _allowance_of(
-    known: dict[str, Allowance], usd_a_day: Callable[[str], float | None], app: App
+async def _look_at_allowance(
+    app: App, usd_a_day: Callable[[str], float | None], known: dict[str, Allowance]
 ) -> Allowance | None:
     """Return the allowance of an app's owner after a look at the store; None for no daily limit."""
     owner = getattr(app.store, "owner", "")

@@ -46,8 +46,6 @@ FOUND = "The analysis came to this answer:\n{answer}"
 FOCUS = "Now reason which value the answer comes to."
 VALUE = f"Write the value that a program can branch on, {{rule}}, {AROUND}."
 
-SHOWN = ("resource_name", "task_query")
-"""The members of a planned task in the result document."""
 NOTHING = "no result was accepted, so there is nothing to answer from"
 UNDECIDED = "no reply to whether to go on could be read"
 
@@ -262,8 +260,10 @@ def close(s: State) -> Move:
 
 def accepted_text(state: State) -> str | None:
     """Return the accepted results, the best result before a synthesis."""
-    brought = ((task.task_query, result_text(task.resource_name, task.result)) for task in state.accepted)
-    return "\n\n".join(map("\n".join, brought)) or None
+    results = (
+        f"{task.task_query}\n{result_text(task.resource_name, task.result)}" for task in state.accepted
+    )
+    return "\n\n".join(results) or None
 
 
 def conclude(state: State) -> Conclusion:
@@ -336,7 +336,10 @@ def _iteration(number: int, iteration: Iteration) -> dict[str, Any]:
             {
                 "id": plan_id(number, plan.name),
                 "plan": plan.name,
-                "tasks": [{name: getattr(task, name) for name in SHOWN} for task in plan.tasks],
+                "tasks": [
+                    {"resource_name": task.resource_name, "task_query": task.task_query}
+                    for task in plan.tasks
+                ],
                 "overall_score": plan.score,
                 "reason": plan.reason,
             }

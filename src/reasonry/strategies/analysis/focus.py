@@ -86,18 +86,27 @@ def focus_of(written: str) -> Focus | None:
         return Focus(kind, WORDS[kind])
     if match := _CHOICE.fullmatch(text):
         words = tuple(" ".join(word.split()) for word in match[1].split("|"))
-        if len({word.casefold() for word in words}) == len(words) > 1 and all(words):
-            return Focus(f"choice: {' | '.join(words)}", words)
-        few = "name at least two choices, as in `choice: Python | JavaScript`"
-        fault = "two choices are the same" if len(words) > 1 and all(words) else few
-        raise ValueError(f"focused_answer_type {text[:80]!r}: {fault}")
+        if fault := _fault(words):
+            raise ValueError(f"focused_answer_type {text[:80]!r}: {fault}")
+        return Focus(f"choice: {' | '.join(words)}", words)
     raise ValueError(f"focused_answer_type is one of: {'; '.join(TYPES)}; got {text[:80]!r}")
 
 
+def _fault(words: tuple[str, ...]) -> str | None:
+    if not all(words) or len(words) < 2:
+        return "name at least two choices, as in `choice: Python | JavaScript`"
+    if len({word.casefold() for word in words}) < len(words):
+        return "two choices are the same"
+    return None
+
+
 def _number(raw: object) -> int | float | None:
-    text = "" if isinstance(raw, bool) or not isinstance(raw, str | int | float) else str(raw).strip()
-    is_number = len(text) <= _LONGEST_NUMBER and _NUMBER.fullmatch(text)
-    number = float(text.replace(",", "")) if is_number else math.nan
+    if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+        return None
+    text = str(raw).strip()
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    number = float(text.replace(",", ""))
     if not math.isfinite(number):
         return None
     return int(number) if number.is_integer() and abs(number) < 1e15 else number

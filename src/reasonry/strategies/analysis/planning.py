@@ -277,10 +277,10 @@ def choose_plan(s: State) -> Body:
 
 def _verdicts(state: State) -> list[Thought]:
     """Return a thought for each plan with its scores, and a thought for the selection."""
-    plans = (
-        (each, f"Plan {each.name}: {each.shown_score}. {each.reason}".strip()) for each in state.now.plans
-    )
-    thoughts = [Thought(text, score=plan.score, branch=plan_branch(state, plan)) for plan, text in plans]
+    thoughts = list[Thought]()
+    for plan in state.now.plans:
+        text = f"Plan {plan.name}: {plan.shown_score}. {plan.reason}".strip()
+        thoughts.append(Thought(text, score=plan.score, branch=plan_branch(state, plan)))
     assert state.now.selected is not None, "selected before"
     selected = state.now.plans[state.now.selected]
     selection = f"Selected plan {selected.name}: {selected.shown_score}"

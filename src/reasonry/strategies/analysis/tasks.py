@@ -100,10 +100,13 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
     if all(task.at in ("waiting", "over") for task in state.at_work):
         state = _open_next(state)
     stages = {task.at for task in state.at_work}
-    judges = "quality_evaluation" in stages and "task_execution" not in stages
-    order = ("quality_evaluation",) if judges else ("query_conversion", "task_execution")
-    to = next((stage for stage in order if stage in stages), None)
-    if to is None:
+    if "quality_evaluation" in stages and "task_execution" not in stages:
+        to = "quality_evaluation"
+    elif "query_conversion" in stages:
+        to = "query_conversion"
+    elif "task_execution" in stages:
+        to = "task_execution"
+    else:
         return go(state, "iteration_decision", *thoughts)
     is_free = to == "quality_evaluation" and any(task.judgement for task in _tasks_at(state, to))
     if not (is_free or state.affordable(1)):
@@ -120,8 +123,11 @@ def _open_next(state: State) -> State:
     opening = ready[: state.affordable(2 * len(ready)) // 2]
     if ready and not opening:
         return state.end_work()
-    begun = ("task_execution" if task.resource_name in BUILT_IN else "query_conversion" for task in opening)
-    return state.with_tasks(*(replace(task, at=at) for task, at in zip(opening, begun, strict=True)))
+    begun = [
+        replace(task, at="task_execution" if task.resource_name in BUILT_IN else "query_conversion")
+        for task in opening
+    ]
+    return state.with_tasks(*begun)
 
 
 def _tasks_at(state: State, stage: str) -> list[Task]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -92,12 +93,8 @@ def _node_documents(state: State) -> dict[str, dict[str, Any]]:
             "score": node.score,
             "children": list(node.children),
             "depth": node.depth,
-            "status": "open" if node.id in waiting else "leaf",
+            "status": _node_status(state, node, waiting),
         } | ({"why": node.why} if node.why else {})
-        if node.refuted:
-            documents[node.id]["status"] = "pruned"
-        elif node.children or node.id not in state.nodes:
-            documents[node.id]["status"] = "expanded" if node.children else "proposed"
         if node.id not in on_path and (dropped := _why_dropped(state, node, chosen)):
             documents[node.id]["dropped"] = dropped
     return documents
@@ -119,6 +116,16 @@ def _why_dropped(state: State, node: Node, chosen: Node | None) -> dict[str, str
         return {"code": "score", "text": f"it scored {node.score:.2f}, another path was chosen{best}"}
     code = "limit" if state.reason in ("max_nodes", "max_duration") else "not_selected"
     return {"code": code, "text": f"it was not expanded: {_detail(state)}"}
+
+
+def _node_status(state: State, node: Node, waiting: Collection[str]) -> str:
+    if node.refuted:
+        return "pruned"
+    if node.id not in state.nodes:
+        return "proposed"
+    if node.children:
+        return "expanded"
+    return "open" if node.id in waiting else "leaf"
 
 
 def _diagnostics(state: State) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def why_stop(state: State, alive: Sequence[Node]) -> tuple[str, str | None]:
         return cap, None
     if winners := rank(child for child in alive if _is_success(state, child)):
         return "threshold", winners[0].id
-    # With a window of 1, or a gain of 0 that is enough, the search never converges.
+    # With a window of 1 or a least improvement of 0, the search never converges.
     window, best = options.convergence_window, state.best_scores
     if alive and len(best) >= window > 1 and best[-1] - best[-window] < options.min_score_improvement - NOISE:
         return "converged", None

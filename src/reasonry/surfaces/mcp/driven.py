@@ -85,7 +85,8 @@ def run_tools(tasks: RunTasks) -> list[McpTool]:
     """Return the tools of runs: `coach` always, `solve` where a model is configured."""
     coach = "coach", "Coached Run", COACH_DESCRIPTION, actions_schema(COACH_ACTIONS), _COACH_OUTPUT, _coach
     solve = "solve", "Solve", SOLVE_DESCRIPTION, tool_schema(SolveCall), _SOLVE_OUTPUT, _solve
-    return [_run_tool(tasks, *each) for each in (coach, solve)[: 1 + tasks.app.rights.has_model]]
+    offered = [coach, solve] if tasks.app.rights.has_model else [coach]
+    return [_run_tool(tasks, *each) for each in offered]
 
 
 def _run_tool(

@@ -180,13 +180,16 @@ class McpServer:
         """Return every strategy, and the latest sessions."""
         found = await self._sessions.list({"limit": _LISTED_SESSIONS})
         strategies = [
-            _listing(STRATEGY_URI + each.name, each.name, each.summary, each.title)
-            for each in self._strategies.values()
+            {
+                "uri": STRATEGY_URI + strategy.name,
+                "name": strategy.name,
+                "title": strategy.title,
+                "description": strategy.summary,
+                "mimeType": _JSON,
+            }
+            for strategy in self._strategies.values()
         ]
-        sessions = [
-            _listing(SESSION_URI + each["session_id"], each["session_id"], _about(each))
-            for each in found["sessions"]
-        ]
+        sessions = [_session_listing(session) for session in found["sessions"]]
         return {"resources": [*([PAGE_LISTING] if context.shows_pages else []), *strategies, *sessions]}
 
     async def _list_templates(self, _: ListParams, context: CallContext) -> Document:
@@ -238,13 +241,14 @@ class McpServer:
         }
 
 
-def _listing(uri: str, name: str, description: str, title: str = "") -> Document:
-    members = {"uri": uri, "name": name, "title": title, "description": description, "mimeType": _JSON}
-    return {key: value for key, value in members.items() if value}
-
-
-def _about(session: Document) -> str:
-    return f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": ")
+def _session_listing(session: Document) -> Document:
+    listing = {
+        "uri": SESSION_URI + session["session_id"],
+        "name": session["session_id"],
+        "description": f"{session.get('strategy', '')}: {session.get('purpose', '')}".strip(": "),
+        "mimeType": _JSON,
+    }
+    return {key: value for key, value in listing.items() if value}
 
 
 def lesson(strategy: Strategy[Any, Any], problem: str) -> str:
