@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from reasonry.explore import explore
+from reasonry.compare.explore import explore
 from tests.test_every_path import DEPTH, DRIVEN, OPTIONS, outcomes_of
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from reasonry.compare.explore import explore
 from reasonry.core.effects import Ask, CallTool
 from reasonry.core.pending import Pending
 from reasonry.core.strategy import Strategy
-from reasonry.explore import explore
 
 from .filling import fill
 from .test_every_strategy import DRIVEN, MORE_TO_DO, RETURNS

@@ -21,7 +21,7 @@ from .blocks.short_strategy import Loop as Loop, Prompt as Prompt, ask as ask, a
 from .blocks.short_strategy import strategy as strategy
 from .core.strategy import Field as Field, NoOptions as NoOptions, Stage as Stage, Strategy as Strategy
 from .blocks.toolcard import ToolCard as ToolCard
-from .explore import Explored as Explored, explore as explore
+from .compare.explore import Explored as Explored, explore as explore
 from .engine.observer import Observer as Observer
 from .engine.ports import Model as Model, OnText as OnText, Question as Question
 from .engine.ports import SamplingModel as SamplingModel, Tool as Tool, Verifier as Verifier

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.system import split_words
+from reasonry.system.processes import split_words
 from tests.forked import forking_python
 from tests.servers import ModelServer, Player
 

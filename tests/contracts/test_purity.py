@@ -13,7 +13,7 @@ PURE = sorted(
     [
         SOURCE / "errors.py",
         SOURCE / "machine.py",
-        SOURCE / "explore.py",
+        SOURCE / "compare" / "explore.py",
         SOURCE / "stages.py",
         SOURCE / "guided" / "session_choice.py",
         *(path for room in ROOMS for path in (SOURCE / room).rglob("*.py")),

@@ -18,7 +18,7 @@ from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.rate_limits import RateLimits
 from reasonry.errors import ModelError
-from reasonry.masking import SECRETS
+from reasonry.system.masking import SECRETS
 
 from .playing import CountingModel
 

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reasonry.engine.observer import HELD_CHARS, StreamedText
-from reasonry.masking import Secrets
+from reasonry.system.masking import Secrets
 
 KEYS = ("sk-proj-CANARYab9Kd2Qx7", "sk-proj-CANARYab9K", "ana=0Zp9/Lm2+77=", "k" * HELD_CHARS)
 BEGINNINGS = [key[:length] for key in KEYS for length in (1, 4, 9, len(key) - 1)]

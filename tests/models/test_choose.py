@@ -16,7 +16,7 @@ from reasonry.models.choose import (
     open_model,
 )
 from reasonry.models.openai_compatible import OpenAICompatibleModel
-from reasonry.plugins import install_hint
+from reasonry.system.plugins import install_hint
 from tests.servers import ModelServer
 
 from .asking import KEY, question

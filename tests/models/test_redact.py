@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.masking import Secrets
 from reasonry.models.openai_wire import MAX_SHOWN, redact
+from reasonry.system.masking import Secrets
 
 
 @pytest.mark.parametrize(

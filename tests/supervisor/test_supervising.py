@@ -18,12 +18,12 @@ from reasonry.core.events import Usage
 from reasonry.engine.engine import Accepted
 from reasonry.engine.policy import Performers, Policy
 from reasonry.errors import ConflictError, NotFoundError, OverloadedError, UsageError
-from reasonry.masking import SECRETS
 from reasonry.records import JobOptions, RequestKey, now_ms
 from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S
 from reasonry.supervisor.run_events import Feed, FeedReader
+from reasonry.system.masking import SECRETS
 
 from ..engine.playing import STRATEGIES, CountingModel, GatedModel, turns
 from ..engine.test_engine import order

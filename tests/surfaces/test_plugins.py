@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 import reasonry
-from reasonry import plugins
 from reasonry.app.app import App
 from reasonry.app.installed import describe_plugins, installed_strategies
 from reasonry.core.registry import resolve
 from reasonry.errors import ReasonryError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES
+from reasonry.system import plugins
 from tests.forked import ForkedProcess
 
 from .mcp.raw import Raw

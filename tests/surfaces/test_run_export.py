@@ -18,7 +18,7 @@ import pytest
 from reasonry import STRATEGIES, Budget, UsageError, ask, solve_sync, strategy
 from reasonry.app.run_test import run_test
 from reasonry.ext import App, Loop, ScriptedModel, Strategy, replay
-from reasonry.masking import SECRETS
+from reasonry.system.masking import SECRETS
 from tests.in_process import call_command
 
 KEY = "sk-CANARY0123456789abcdef"

@@ -16,9 +16,9 @@ from reasonry.app.runs import coach_answer, coach_start
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError, UsageError
-from reasonry.masking import SECRETS
 from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.present import error_document, masked_output
+from reasonry.system.masking import SECRETS
 from tests.engine.running import order_and_solve
 from tests.in_process import run
 from tests.servers import Fault, ModelServer

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.errors import TooLargeError, ToolError, UsageError
-from reasonry.plugins import install_hint
+from reasonry.system.plugins import install_hint
 from reasonry.tools.knowledge import (
     MAX_FILE_BYTES,
     PASSAGE_CHARS,

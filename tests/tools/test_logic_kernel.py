@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonry.plugins import install_hint
+from reasonry.system.plugins import install_hint
 from reasonry.tools.logic_kernel import (
     ClaimChecker,
     UnreadableClaimError,

@@ -22,7 +22,7 @@ import pytest
 from msgspec.structs import replace
 
 from reasonry.errors import SandboxError, ToolError, UsageError
-from reasonry.plugins import install_hint
+from reasonry.system.plugins import install_hint
 from reasonry.tools.execution import AT_ONCE, MAX_CODE_BYTES
 from reasonry.tools.sandbox import (
     SANDBOXES,

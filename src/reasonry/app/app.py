@@ -30,8 +30,8 @@ from ..engine.run import Run
 from ..errors import UsageError
 from ..guided.session_settings import SessionSettings
 from ..guided.sessions import Sessions
-from ..masking import SECRETS
 from ..records import JobOptions, Store, find_id
+from ..system.masking import SECRETS
 from .installed import installed_strategies
 from .participants import Participants, PerformerPool
 from .requests import RunRequest, check_offline, make_order, strategies_in

@@ -16,10 +16,10 @@ from msgspec import Struct
 from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
 from ..errors import TooLargeError, UsageError
-from ..plugins import installed_plugins, read_opener
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
-from ..system import read_regular_file
+from ..system.plugins import installed_plugins, read_opener
+from ..system.processes import read_regular_file
 from .strategy_table import MAX_CHARS, describe, read_tables
 
 MAX_TABLES = 500

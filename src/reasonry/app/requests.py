@@ -21,11 +21,11 @@ from ..engine.journal import Begun
 from ..engine.policy import Performers
 from ..engine.prices import check_priced, dollar_limit
 from ..errors import UsageError
-from ..masking import SECRETS
-from ..plugins import has_extra
 from ..puzzles.reading import read_puzzle
 from ..strategies import DEFAULT_STRATEGY
 from ..strategies.choice import AUTO, Inputs, choose_strategy
+from ..system.masking import SECRETS
+from ..system.plugins import has_extra
 from ..tools.verifiers import exact_verifier, idle_verifier_warning
 from .composition import MAX_LEVELS, Composition, read_composition
 from .participants import Participants, PerformerPool

@@ -27,9 +27,9 @@ from ..engine.result import result_of
 from ..engine.run import Run, requests_in
 from ..errors import ConflictError, ReasonryError
 from ..guided.transcripts import guidance_after
-from ..masking import SECRETS
 from ..models.scripted import read_lines
 from ..strategies import STRATEGIES
+from ..system.masking import SECRETS
 from ..text import nearest_difference
 from .installed import installed_strategies
 from .prompts import read_prompts

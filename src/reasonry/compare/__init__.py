@@ -7,4 +7,5 @@ comparison      every strategy on every problem, each as a run that is found aga
 standings       the accuracy of each strategy, its uncertainty, and its price
 recorded_table  a comparison as one file, from which anyone computes its table again
 trial_table     problems × strategies, kept in the store while they fill
+explore         every path of a strategy, to a depth: a test for its author; pure
 """

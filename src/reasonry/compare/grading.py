@@ -20,7 +20,7 @@ from ..puzzles.reading import read_puzzle
 from ..puzzles.term import Puzzle
 from ..reading.numbers import numbers_in, without_latex
 from ..reading.vote import agree, normalise
-from ..system import ProblemId, read_problems
+from ..system.processes import ProblemId, read_problems
 from ..tools.verifiers import judge
 
 TOLERANCE = Fraction(1, 1_000_000)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ReasonryError
-from ..plugins import check_extra
+from ..system.plugins import check_extra
 from .grading import Item, Judge
 
 WHITELIST = tuple(Path(__file__).with_name("gym.txt").read_text("utf-8").split())

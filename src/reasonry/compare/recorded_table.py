@@ -27,9 +27,9 @@ from ..engine.ports import Model, Question
 from ..engine.result import result_of
 from ..engine.run import Run, requests_in
 from ..errors import ConflictError, ModelError, ReasonryError
-from ..masking import SECRETS
 from ..models.scripted import MAX_FILE_BYTES, RecordedModel, Recording, RecordingLine, TableLine, digest
-from ..system import read_regular_file
+from ..system.masking import SECRETS
+from ..system.processes import read_regular_file
 from .grading import Item, Judge
 from .problem_set import find_judge
 from .standings import Report, Trial, trial_of

@@ -26,7 +26,7 @@ from ..core.events import NOTHING, Answered, Event, Failed, ToolReturned, Usage,
 from ..core.pending import Pending
 from ..core.problem import without_quoted
 from ..errors import ModelError, ReasonryError, ToolError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 from ..text import repeats_itself, without_surrogates
 from .budget_guard import Allowance, BudgetExhausted, BudgetGuard, limits_calls
 from .observer import Observer

@@ -15,9 +15,9 @@ from ..core.effects import Ask, Effect
 from ..core.events import Answered
 from ..core.pending import Pending
 from ..errors import AnswerRefusedError, ConflictError, ModelError
-from ..masking import SECRETS
 from ..reading.mark import find_ending
 from ..records import now_ms
+from ..system.masking import SECRETS
 from .coach_input import read_answers
 from .compact_replies import HOW_TO_READ, compact_questions, compact_result, equal_questions, pieces_of
 from .drive import OpenRun

@@ -15,8 +15,8 @@ from ..core.effects import Ask
 from ..core.problem import check_characters
 from ..core.registry import Registry
 from ..errors import ConflictError, TooLargeError, UsageError
-from ..masking import SECRETS
 from ..records import now_ms
+from ..system.masking import SECRETS
 from .journal import Begun, Entry, ParticipantNames, Resumed, Settled
 from .run import Run, recorded_strategy
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ..core.machine import Step
 from ..core.pending import Pending
-from ..masking import SECRETS, Secrets
 from ..records import Line
+from ..system.masking import SECRETS, Secrets
 from ..text import lazy_pattern
 from .journal import Entry
 from .run import Run

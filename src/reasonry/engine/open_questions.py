@@ -13,7 +13,7 @@ from ..core.effects import Ask, CallTool
 from ..core.events import Event, Failed, ToolReturned
 from ..core.pending import Pending
 from ..errors import ConflictError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 from .budget_guard import closing_reserve, refuse_call
 from .run import Run
 

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from ..core.events import NOTHING, Answered, Usage
 from ..errors import ReasonryError
-from ..masking import SECRETS
 from ..records import RunRow
+from ..system.masking import SECRETS
 from .ports import Question, provider_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from ..errors import UsageError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 from .export import Format
 from .lines import MAIN, Head
 from .session_settings import SessionSettings

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..errors import ReasonryError, TooLargeError, UsageError
-from ..masking import SECRETS
 from ..records import SessionRow, ThoughtRow, WholeSession
+from ..system.masking import SECRETS
 from ..text import show_value
 from .export import KIND, VERSION, Document
 from .lines import Head, RowsView, ThoughtLine, encode

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ..engine.ports import Model
 from ..errors import UsageError
-from ..masking import SECRETS
-from ..plugins import check_extra, has_extra, install_hint, installed_plugins, split_plugin
+from ..system.masking import SECRETS
+from ..system.plugins import check_extra, has_extra, install_hint, installed_plugins, split_plugin
 from ..text import did_you_mean
 from .known import reasons_by_itself
 from .objects import as_model

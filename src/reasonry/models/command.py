@@ -17,7 +17,7 @@ from ..engine.ports import BrokenReplyError, Model, OnText, Question
 from ..engine.prices import PriceOf, no_price
 from ..engine.usage import Stated, meter
 from ..errors import ModelError
-from ..system import Output, bare_environment, run_child, split_command
+from ..system.processes import Output, bare_environment, run_child, split_command
 from .http_session import DEFAULT_TIMEOUT_S
 
 MAX_REPLY_BYTES = 4 * 1024 * 1024

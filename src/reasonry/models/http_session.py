@@ -25,7 +25,7 @@ from ..engine.ports import BrokenReplyError, Question
 from ..engine.prices import PriceOf
 from ..engine.usage import estimate_tokens, estimate_usage, guess
 from ..errors import ModelError, UsageError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession

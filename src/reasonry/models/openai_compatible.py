@@ -11,7 +11,7 @@ import msgspec
 from ..core.events import Answered
 from ..engine.ports import BrokenReplyError, OnText, Question
 from ..errors import ModelError, UsageError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 from .http_session import (
     MAX_STREAM_BYTES,
     EventLines,

@@ -23,8 +23,8 @@ from ..engine.prices import PriceOf
 from ..engine.rate_limits import UNCLEAR_WAIT_S
 from ..engine.usage import Stated, meter
 from ..errors import ModelError
-from ..masking import SECRETS, Secrets, mask_keylike
 from ..reading.json_in_text import is_whole
+from ..system.masking import SECRETS, Secrets, mask_keylike
 from ..text import UNSEEN, first_words, without_surrogates
 
 MOST_SAMPLES = 128

@@ -23,8 +23,8 @@ from ..engine.ports import BrokenReplyError, OnText, Question
 from ..engine.prices import PriceOf
 from ..engine.usage import Stated, estimate_usage, meter
 from ..errors import ModelError, UsageError
-from ..masking import SECRETS
 from ..reading.json_in_text import is_whole
+from ..system.masking import SECRETS
 from ..text import without_surrogates
 from .http_session import (
     CONNECT_TIMEOUT_S,

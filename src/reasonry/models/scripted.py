@@ -31,8 +31,8 @@ from ..engine.policy import MAX_ATTEMPTS
 from ..engine.ports import Model, OnText, Question
 from ..engine.prices import PriceOf, no_price
 from ..errors import ModelError, UsageError
-from ..masking import SECRETS
-from ..system import read_regular_file
+from ..system.masking import SECRETS
+from ..system.processes import read_regular_file
 from ..text import nearest_difference
 
 L = TypeVar("L", bound=Struct)

@@ -27,13 +27,13 @@ from procrastinate.exceptions import ConnectorException
 
 from ..engine.telemetry import trace_work
 from ..errors import NotFoundError, ReasonryError, UsageError
-from ..masking import SECRETS
 from ..records import JobOptions
 from ..stores.postgres import PostgresStore
 from ..stores.postgres.jobs import DEAD_S, TASK, WORKER
 from ..stores.postgres.nul_escapes import read
 from ..supervisor import Supervisor
 from ..supervisor.job_taking import REST_S, rest_s
+from ..system.masking import SECRETS
 
 DEFAULT_QUEUE: Final = JobOptions().queue
 BEAT_S: Final = 2.0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import UsageError
-from ..plugins import check_extra
+from ..system.plugins import check_extra
 
 if TYPE_CHECKING:
     from .row_store import RowStore

@@ -29,8 +29,8 @@ from ..engine.record import record_of
 from ..engine.result import Result
 from ..engine.run import Performed, Run
 from ..errors import ReasonryError
-from ..masking import SECRETS
 from ..records import Line, RunRow, RunStore
+from ..system.masking import SECRETS
 from ..text import cut
 
 MAX_TEXT_CHARS: Final = 16_000

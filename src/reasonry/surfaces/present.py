@@ -14,7 +14,7 @@ import msgspec
 
 from ..blocks.plan import PlanStep, format_plan, number_steps
 from ..errors import ReasonryError
-from ..masking import SECRETS
+from ..system.masking import SECRETS
 from ..text import clip
 
 _EXITS: Mapping[int, str] = {

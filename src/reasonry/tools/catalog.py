@@ -12,10 +12,10 @@ from typing import Any
 from ..blocks.toolcard import ANSWER, ToolCard
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
-from ..plugins import has_extra, installed_plugins, split_plugin
 from ..strategies import STRATEGIES
 from ..strategies.analysis.state import BUILT_IN
 from ..strategies.rewoo import LLM
+from ..system.plugins import has_extra, installed_plugins, split_plugin
 from .python import PythonTool
 
 

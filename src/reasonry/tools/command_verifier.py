@@ -22,8 +22,8 @@ from ..blocks.programs import program_in
 from ..core.effects import Verify
 from ..core.events import Verified
 from ..errors import SandboxError, UsageError
-from ..masking import mask_keylike
-from ..system import Output, bare_environment, run_child, split_command
+from ..system.masking import mask_keylike
+from ..system.processes import Output, bare_environment, run_child, split_command
 from .sandbox_bubblewrap import FIRST_UID, NOBODY, UIDS, WALLS, find_bwrap
 from .seccomp import filter_program
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import SandboxError, ToolError, UsageError
-from ..system import FLOOD_BYTES, Output
+from ..system.processes import FLOOD_BYTES, Output
 from ..text import without_surrogates
 from .results import cut_data
 

@@ -19,8 +19,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from ..errors import TooLargeError, ToolError, UsageError
-from ..plugins import check_extra
-from ..system import read_regular_file
+from ..system.plugins import check_extra
+from ..system.processes import read_regular_file
 from ..text import first_words
 from .python import parameters_of
 

@@ -25,8 +25,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
-from ..plugins import has_extra, install_hint
-from ..system import Output, run_child
+from ..system.plugins import has_extra, install_hint
+from ..system.processes import Output, run_child
 from .python import parameters_of
 
 MAX_CLAIM_CHARS = 100_000

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ToolError
-from ..plugins import check_extra
+from ..system.plugins import check_extra
 from ..text import inert
 from .catalog import reserved_names
 from .mcp_transport import McpTarget, ServerProcess, http_transport, read_targets

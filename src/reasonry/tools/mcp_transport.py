@@ -21,8 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import UsageError
-from ..masking import SECRETS
-from ..system import end, send_signal, split_words, start
+from ..system.masking import SECRETS
+from ..system.processes import end, send_signal, split_words, start
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 GRACE_S = 1.0

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from ..system import Output, run_child
+from ..system.processes import Output, run_child
 from .execution import Execution, ExecutionLimits, Sandbox, conclude
 from .seccomp import filter_program
 

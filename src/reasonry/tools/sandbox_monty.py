@@ -13,8 +13,8 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..plugins import has_extra, install_hint
-from ..system import Output
+from ..system.plugins import has_extra, install_hint
+from ..system.processes import Output
 from .execution import Execution, ExecutionLimits, Sandbox, Status, conclude
 from .python import in_thread
 

@@ -17,13 +17,13 @@ from ..core.effects import Verify
 from ..core.events import Verified
 from ..engine.ports import Verifier
 from ..errors import UsageError
-from ..plugins import installed_plugins, split_plugin
 from ..puzzles.expression import judge_sides
 from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import expressions, final_expression, follow
 from ..puzzles.term import Puzzle, format_number
-from ..system import read_regular_file
+from ..system.plugins import installed_plugins, split_plugin
+from ..system.processes import read_regular_file
 from ..text import did_you_mean, without_surrogates
 from .command_verifier import SANDBOXED, UNSANDBOXED, CommandVerifier
 from .python import call_anywhere

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from ...errors import UsageError
-from ...masking import SECRETS
+from ...system.masking import SECRETS
 
 SCHEMA = "reasonry"
 """The default schema of a store's tables."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from ...app.app import App
 from ...app.installed import describe_plugins
 from ...errors import ReasonryError
-from ...masking import SECRETS
 from ...models.choose import default_model, describe_models
-from ...plugins import EXTRAS, has_extra, install_hint
+from ...system.masking import SECRETS
+from ...system.plugins import EXTRAS, has_extra, install_hint
 from ...tools.sandbox import describe_sandboxes
 from .. import present
 from ..setup.agent_plan import compare_skills

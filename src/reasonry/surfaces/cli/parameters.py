@@ -17,7 +17,7 @@ from cyclopts.validators import Number
 from ...errors import TooLargeError, UsageError
 from ...records import Outcome, now_ms
 from ...strategies import STRATEGIES
-from ...system import read_regular_file
+from ...system.processes import read_regular_file
 from ...text import clip
 
 MAX_INPUT_BYTES = 50_000_000

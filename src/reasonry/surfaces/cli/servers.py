@@ -18,9 +18,9 @@ from ...app.app import App
 from ...engine.policy import Policy
 from ...engine.watchdog import WATCHDOG
 from ...errors import UsageError
-from ...plugins import check_extra
 from ...records import JobOptions
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS, Supervisor
+from ...system.plugins import check_extra
 from ..signals import on_ending
 from .output import print_note
 from .parameters import Count, WholeNumber

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from ...errors import ReasonryError, UsageError
-from ...masking import SECRETS
 from ...stores import open_store
+from ...system.masking import SECRETS
 from .. import present
 from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation

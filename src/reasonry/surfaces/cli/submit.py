@@ -27,7 +27,7 @@ from ...records import ANSWERED, MAX_PRIORITY, JobOptions, RequestKey, RunRow, n
 from ...stores.row_store import RowStore
 from ...strategies import DEFAULT_STRATEGY
 from ...supervisor import CONCURRENCY, Supervisor
-from ...system import ProblemId, read_problems, read_regular_file
+from ...system.processes import ProblemId, read_problems, read_regular_file
 from ...text import escaped_json
 from .. import present
 from .output import check_writable, print_note

@@ -23,8 +23,8 @@ from starlette.responses import Response
 from ...core.budget import MAX_INT
 from ...errors import ReasonryError, StoreError, TooLargeError, UsageError
 from ...guided.tool_arguments import not_a_choice
-from ...masking import SECRETS
 from ...records import RequestKey, now_ms
+from ...system.masking import SECRETS
 from ...text import clip, did_you_mean
 from ..present import error_document, http_status
 

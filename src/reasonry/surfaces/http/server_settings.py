@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...errors import UsageError
 from ...models.http_session import is_loopback
 from ...supervisor import CONCURRENCY, MAX_QUEUED, MAX_RUNS
-from ...system import read_regular_file
+from ...system.processes import read_regular_file
 
 OPERATOR = ""
 """The principal of all requests if no tokens are set, and the owner of the work of other surfaces."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ...errors import ReasonryError, TooLargeError
-from ...masking import SECRETS
+from ...system.masking import SECRETS
 
 T = TypeVar("T")
 

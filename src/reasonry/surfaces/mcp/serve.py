@@ -14,7 +14,7 @@ from typing import Any
 from ...app.app import App
 from ...core.registry import Registry
 from ...errors import ReasonryError
-from ...masking import SECRETS
+from ...system.masking import SECRETS
 from ...text import clip, cut, inert
 from ..present import masked_output
 from ..signals import on_ending

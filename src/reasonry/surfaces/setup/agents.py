@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from ...errors import NotFoundError, UsageError
-from ...plugins import EXTRAS, has_extra, read_origin
+from ...system.plugins import EXTRAS, has_extra, read_origin
 from ...text import did_you_mean, find_named
 
 _VARIABLE = re.compile(r"\$([A-Z_]+)")

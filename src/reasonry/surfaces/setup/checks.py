@@ -14,8 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from ...errors import ReasonryError
-from ...masking import SECRETS
-from ...system import ChildEnd, Output, bare_environment, run_child
+from ...system.masking import SECRETS
+from ...system.processes import ChildEnd, Output, bare_environment, run_child
 from .agents import AGENTS, NAME, Agent, Launch, Machine, read_launch, starts_reasonry
 from .config_file import find_entry, read_config, read_data
 

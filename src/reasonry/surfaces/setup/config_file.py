@@ -23,7 +23,7 @@ from typing import Any
 from msgspec import Struct
 
 from ...errors import ConflictError, UsageError, WorldError
-from ...system import read_regular_file
+from ...system.processes import read_regular_file
 
 MAX_CONFIG_BYTES = 64 << 20
 BACKUP_SUFFIX = ".reasonry.bak"

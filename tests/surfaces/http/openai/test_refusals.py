@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reasonry.masking import SECRETS
+from reasonry.system.masking import SECRETS
 
 from ....servers import Fault, ModelServer
 from ..serving import TOKENS, Serving

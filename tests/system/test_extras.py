@@ -14,13 +14,13 @@ import pytest
 
 from reasonry.errors import MissingExtraError
 from reasonry.models.choose import open_model
-from reasonry.plugins import EXTRAS, check_extra, has_extra, install_hint
+from reasonry.system.plugins import EXTRAS, check_extra, has_extra, install_hint
 from tests.contracts.without_extras import LOCK, base_packages, without_extras
 from tests.servers import ModelServer, Player
 
-from .surfaces.mcp.raw import Raw
+from ..surfaces.mcp.raw import Raw
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
 ANSWER = "(9 - (13 - 10)) * 4 = 24"
 MAX_BASE_PACKAGES = 60

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from .text import lazy_pattern
+from ..text import lazy_pattern
 
 T = TypeVar("T")
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from reasonry import system
 from reasonry.app.installed import read_strategies
 from reasonry.compare.grading import read_dataset
 from reasonry.errors import TooLargeError, UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.cli.parameters import read_prompts
-from reasonry.system import read_regular_file
+from reasonry.system import processes
+from reasonry.system.processes import read_regular_file
 from reasonry.tools.knowledge import read_document
 from reasonry.tools.verifiers import open_verifier
 
@@ -95,7 +95,7 @@ def test_a_pipe_that_takes_the_place_of_a_file_at_the_last_moment_is_refused_too
         os.mkfifo(path)
         return found
 
-    monkeypatch.setattr(system.os, "stat", swap)
+    monkeypatch.setattr(processes.os, "stat", swap)
     with pytest.raises(UsageError, match="a named pipe"):
         read_regular_file(path, 10, label="script", option="model")
 

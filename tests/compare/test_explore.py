@@ -10,10 +10,10 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reasonry.compare.explore import explore
 from reasonry.core.bodies import Body, Conclusion, go, request, stay
 from reasonry.core.effects import Ask, Verify
 from reasonry.core.strategy import NoOptions, Stage, Strategy
-from reasonry.explore import explore
 
 
 class State(Struct, frozen=True):

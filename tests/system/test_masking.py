@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from reasonry.core.events import Answered, Failed, ToolReturned, Usage
-from reasonry.masking import SECRETS, Secrets
+from reasonry.system.masking import SECRETS, Secrets
 from reasonry.tools.mcp_transport import read_targets
 from tests.servers.echoes import echo, written
 

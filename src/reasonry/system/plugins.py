@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from .errors import MissingExtraError, UsageError
-from .text import did_you_mean, find_name
+from ..errors import MissingExtraError, UsageError
+from ..text import did_you_mean, find_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -20,16 +20,16 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from .blocks.reply import read_reply
-from .core.codec import dump_snapshot, load_snapshot
-from .core.effects import Ask, CallTool, Verify
-from .core.events import NOTHING, Answered, Closing, Event, Failed, Stopped, ToolReturned, Usage, Verified
-from .core.machine import advance, as_recorded, begin, last_questions
-from .core.options import read_options
-from .core.pending import Pending, Snapshot, open_effects
-from .core.readings import Reading
-from .core.strategy import Strategy
-from .strategies import STRATEGIES
+from ..blocks.reply import read_reply
+from ..core.codec import dump_snapshot, load_snapshot
+from ..core.effects import Ask, CallTool, Verify
+from ..core.events import NOTHING, Answered, Closing, Event, Failed, Stopped, ToolReturned, Usage, Verified
+from ..core.machine import advance, as_recorded, begin, last_questions
+from ..core.options import read_options
+from ..core.pending import Pending, Snapshot, open_effects
+from ..core.readings import Reading
+from ..core.strategy import Strategy
+from ..strategies import STRATEGIES
 
 MAX_EVENTS: Final = 500
 """The events of a path; a run with more does not end."""

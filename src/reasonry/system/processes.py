@@ -22,8 +22,8 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from .errors import TooLargeError, UsageError
-from .text import without_surrogates
+from ..errors import TooLargeError, UsageError
+from ..text import without_surrogates
 
 FLOOD_BYTES = 16 * 1024 * 1024
 """The output at which a child is killed. Output between the limit and this is only cut."""
