@@ -4,8 +4,6 @@ Every exception has a stable `code`, a message that says what to do, and `detail
 Failures of the world that reach a run do so as `Failed` events, never as exceptions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

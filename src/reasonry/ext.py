@@ -3,8 +3,6 @@
 `reasonry` has the API for users of strategies. Names in both modules are the same objects.
 """
 
-from __future__ import annotations
-
 from .app.app import App as App
 from .app.run_test import replay as replay
 from .blocks.answers import AnswerOptions as AnswerOptions, AnswerReply as AnswerReply

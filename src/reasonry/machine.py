@@ -5,8 +5,6 @@ recorded. The caller performs the effects and reports each result. `solve` adds 
 here changes its arguments.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ A mapping (`strategyStages`, `stageTransitions`, `stageDescriptions`) has only t
 guidance and fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

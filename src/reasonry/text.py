@@ -9,8 +9,6 @@ Rule 1: case, spaces, dashes, underscores and a plural's `s` make no difference;
 Rule 2: an ambiguous spelling matches no name.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ It is `reasonry.machine` with `preset=seed` and without its closing question, so
 `docs/tree-machine.md` shows a search, and lists the messages, the directives and the attributes of a machine.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ These Structs are the source of the schemas and readers. The operator lists the 
 and `documents`: `App` puts the names into the schema, and refuses others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 A page has limits on entries and characters; a shortened text says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

@@ -7,8 +7,6 @@ The part without `=` is the inner strategy, at most one. Commas and brackets in 
 value. The outer strategy stores the inner strategy in its options `over` and `over_options`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Final

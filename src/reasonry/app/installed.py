@@ -3,8 +3,6 @@
 The registry of strategies is pure, and loading is input and output, so this module completes the registry.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

@@ -5,8 +5,6 @@ instructions, `{problem}` for the problem; other braces stay unchanged. The repl
 machine inserts a prompt at the first try of a question, and later tries continue from there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Check requests for runs before anything is written or paid, and turn them into orders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The rights of callers: the operator may name anything, agents and requests only parts that the operator listed."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

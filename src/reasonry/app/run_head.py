@@ -1,7 +1,5 @@
 """The head of a run, for lists on every surface, under the names of its record."""
 
-from __future__ import annotations
-
 from typing import Literal, NotRequired, TypedDict
 
 from ..engine.journal import CALLER

@@ -6,8 +6,6 @@ Rule 2: Strategies, their prompts and defaults, and the reader of replies are th
 Rule 3: In a session of an agent's own thoughts, a request is the text that the agent gets at a stage.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Transfer thoughts between runs and sessions: a run's thoughts as rows of its session, a session's as quotations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 

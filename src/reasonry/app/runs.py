@@ -1,7 +1,5 @@
 """Operations on runs: list, continue, limit, delete, coach."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace

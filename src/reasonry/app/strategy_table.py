@@ -5,8 +5,6 @@ stage and ends in the stage without `to`. JSON has the same members; further mem
 --json` prints are ignored. A mapping in the form of `reasonry.stages` works too.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from typing import Any

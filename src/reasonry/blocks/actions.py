@@ -6,8 +6,6 @@ Rule 2: a wire's markup is never an argument, and a call is never an answer. A t
 Rule 3: the first answer ends the turn, and so does an observation that the model made up.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

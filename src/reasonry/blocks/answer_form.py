@@ -5,8 +5,6 @@ a reply that does not fit, it asks again with the fault. If the form belongs to 
 checks that no schema expresses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Types of data that users name: Pydantic models, dataclasses, Structs, TypedDicts, built-in types and JSON schemas."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ Rule 2: equal drafts are one candidate, each a vote for it; the first draft repr
 Rule 3: a draft that was cut off is no candidate. It becomes the answer only if there is no other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 

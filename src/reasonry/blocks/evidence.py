@@ -4,8 +4,6 @@ Rule 1: `#E1` is not part of `#E10`: a reference is a whole number.
 Rule 2: references are substituted once. References inside evidence are not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

@@ -1,7 +1,5 @@
 """Judging: candidates shown to a judge without their authors' names, and the judge's ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 

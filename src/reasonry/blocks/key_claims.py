@@ -8,8 +8,6 @@ Rule 3: at equal weight the claim nearer to the conclusion comes first; no thoug
         occurs twice.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence, Set

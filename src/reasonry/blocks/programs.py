@@ -1,7 +1,5 @@
 """Programs in replies: the code of an answer, and its output in the sandbox."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Generator, Mapping, Sequence

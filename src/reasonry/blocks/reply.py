@@ -1,7 +1,5 @@
 """The reader for the machine: it reads a reply as its stage declares."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, TypeVar

@@ -3,8 +3,6 @@
 Rule: no argument is lost. An unknown argument is the tool's only argument under another name, or the call is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, cast

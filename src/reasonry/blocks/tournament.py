@@ -20,8 +20,6 @@ Rule 4: the first contender leads until the end of the tournament, in heats unti
 Rule 5: a candidate that leaves a level is ranked below all that enter the next one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from math import exp, log

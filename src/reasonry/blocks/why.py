@@ -5,8 +5,6 @@ Rule 2: a reason names its thoughts as "thought 2" or "thoughts 2, 3 and 5", whi
 Rule 3: a reason quotes only a field of a model's form or a tool's result, and cuts it after a whole word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -7,8 +7,6 @@ Rule 2: ended runs are not repeated and interrupted runs continue, so a repeated
 Rule 3: each call judges all answers, so another judge costs nothing. Only the judge `model` needs runs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import time

@@ -12,8 +12,6 @@ Law 5: a run that its strategy can close keeps its answer at a limit on calls, e
 Law 6: a run resumed from its record after a crash, between any two events, equals the undisturbed run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 

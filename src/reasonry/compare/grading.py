@@ -5,8 +5,6 @@ Rule 2: a judge is pure: the same answer gets the same verdict at no cost. The j
         a model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ The package takes seconds to import and 300 MB, so this process never imports it
 answers get the full score and empty answers get none; `bench/gym_whitelist.py` checks the list.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The problems of a comparison, from a user's file or from a data set with its own judge and tools."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -8,8 +8,6 @@ Rule 2: each line ends with a seal, a digest of the line and of all lines before
 Rule 3: the answers are lines of a recording, so the model `recorded:FILE` plays the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from typing import Any

@@ -8,8 +8,6 @@ Rule 3: a run without an answer, and an answer without a verdict, count as not r
 Rule 4: a strategy that was never right is not worth even a low price: it is on no front.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb, sqrt

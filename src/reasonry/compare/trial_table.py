@@ -5,8 +5,6 @@ Rule 1: the table is a session. Its first thought is the plan; every other thoug
 Rule 2: of several trials for the same problem and strategy, the latest counts.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

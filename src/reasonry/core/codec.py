@@ -1,7 +1,5 @@
 """Encode and decode snapshots as JSON, with the version of their schema."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ within the document, `anyOf`, `oneOf` and `allOf` (one or all of them fit). `pat
 are not checked: an untrusted pattern can take exponential time, and every check here is linear in the data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 

@@ -32,8 +32,6 @@ Rule 10: each round of answers keeps a digest of its request: a body that reques
         at once (`strategy_changed`). A body that raises ends the run with `stage_error`; its answers are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32

@@ -5,8 +5,6 @@ The options Struct is the only source of defaults, ranges and descriptions. Thre
 runs, and `other_names` maps alternative names to options.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -4,8 +4,6 @@ Earlier thoughts and answers are material, and instructions constrain the answer
 line of a block has a quotation mark, so that no text can end the quotation and the blocks can be removed again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..errors import TooLargeError, UsageError

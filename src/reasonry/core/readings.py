@@ -1,7 +1,5 @@
 """The readings of replies, and the question that follows an unusable reply."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 Rule: the search begins with built-in strategies, so that their names load no plugin. A plugin needs its full name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any

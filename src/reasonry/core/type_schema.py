@@ -1,7 +1,5 @@
 """JSON schemas of types (the form of a reply, the options of a strategy), and their descriptions in plain words."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

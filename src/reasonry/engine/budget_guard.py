@@ -9,8 +9,6 @@ Rule 2: the guard reads the spending of the owner's runs in other processes from
 Rule 3: a day begins at midnight, UTC. A call in flight at midnight counts for the day of its answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence

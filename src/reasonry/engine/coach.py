@@ -4,8 +4,6 @@ A coached run has the journal and the machine of a driven run; only the performe
 hand a run over to a model at any point, and a model to a caller.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Read the answers that a caller hands to a coached run, in any of the accepted shapes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -8,8 +8,6 @@ Rule 1: a reply leaves out only the texts of the questions that this call answer
 Rule 2: the references with their texts restore the whole reply.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Commands to a drive while it works."""
 
-from __future__ import annotations
-
 import asyncio
 
 from ..core.events import Stopped

@@ -4,8 +4,6 @@ Rule 1: a drive writes a command into the journal before it obeys, so that the c
 Rule 2: a drive that halts sends no new request. Answers to earlier requests may still come in.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -4,8 +4,6 @@ A fork may reword one of its questions. The machine identifies a question by a d
 text replaces only the pending question (`run.reword`), and its later tries continue from the new text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The effects of a drive in flight, and their calls."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -5,8 +5,6 @@ Rule 2: an answer is on disk before it is used; a call that counts against a bud
 Rule 3: the digest of each line covers the line before, which reveals a changed, lost or foreign line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Observers of a driven run. A resumption never depends on an observer."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ A drive performs every other effect, and ends while the run is still active. The
 ordinary events, so any process can continue the run, even after a crash.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The policy and the performers of a run."""
 
-from __future__ import annotations
-
 import math
 import random
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The interfaces through which the engine reaches models, verifiers and tools; packages above implement them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The record of a run: its result and trace, readable even after changes of the strategy's code."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

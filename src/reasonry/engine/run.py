@@ -1,7 +1,5 @@
 """A run as a fold over the entries of its journal, without a model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal

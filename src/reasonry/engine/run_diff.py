@@ -9,8 +9,6 @@ Rule 3: the comparison of a fork with its run starts at the fork point: the copi
         options may have worded their questions differently.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, islice

@@ -7,8 +7,6 @@ Rule 2: the estimate, marked as such, replaces a figure that is not believed or 
 Rule 3: a stated cost is believed within a factor of `MOST_OFF` of the price list, or where the list has no price.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ A thread could not watch the loop, since a runaway regular expression holds the 
 process that runs this file: it imports little, and nothing of the package.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

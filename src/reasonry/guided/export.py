@@ -4,8 +4,6 @@ Thoughts are foreign text. In Markdown they keep lists, headings, emphasis and f
 tags, and invisible control characters are escaped. JSON keeps a session unchanged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 

@@ -7,8 +7,6 @@
 Rule: a value that fits its schema is never changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any

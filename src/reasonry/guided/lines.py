@@ -4,8 +4,6 @@ Numbers are the agent's own and may repeat on every line. A number is looked up 
 lines up to the branching thought, then anywhere.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import chain, groupby

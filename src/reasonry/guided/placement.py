@@ -11,8 +11,6 @@ Rule 4: a refusal describes the lines; `instead` has acceptable arguments, if an
 Rule 5: a session may continue after its end.
 """
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 The tool's schema and its reader are made from these Structs. A member's name means the same in all of them.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Sessions and thoughts as JSON documents for tools and the shell."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 from typing import Any

@@ -3,8 +3,6 @@
 They are dependents of revised thoughts, assumptions, open branches, open steps of plans, and false equations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

@@ -5,8 +5,6 @@ Rule 2: thoughts live in the store. A process keeps none of them.
 Rule 3: nothing runs in the background. Expired sessions are swept, at most once a minute, when sessions are used.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import re

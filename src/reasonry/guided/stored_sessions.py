@@ -4,8 +4,6 @@ Commands have a directory where MCP has a connection: a thought continues the se
 session has ended, has expired, or uses another strategy.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Schemas, parsing, the command line and replies are made from these Structs. An a
 request, so they are short.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any

@@ -7,8 +7,6 @@ Rule 1: an argument without a clear meaning is refused by name. All faults are i
 Rule 2: text is not changed: any non-empty text names a branch.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Replays the thoughts of an export into a session, one by one under the rules for new thoughts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any

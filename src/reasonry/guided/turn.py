@@ -1,7 +1,5 @@
 """A turn of guided thinking: applies a call to its session inside a transaction."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate

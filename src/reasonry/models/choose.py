@@ -1,7 +1,5 @@
 """Opens the model named by `--model`, or the default model of the environment."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -5,8 +5,6 @@ text or as JSON with the text in `result`, `response` or `text`. It runs in an e
 variables that a login needs, and without any key of ours. If the program reports no usage, usage is estimated.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping

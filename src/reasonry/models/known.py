@@ -4,8 +4,6 @@ No question asks such a model to think step by step: it has done so before it re
 Its reasoning arrives apart from the reply, counts as usage, and is never read as the answer.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

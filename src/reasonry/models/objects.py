@@ -1,7 +1,5 @@
 """Models from a program: functions of messages, and the model objects of pydantic-ai and LangChain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ It gets the same questions as a language model and answers them from their `fact
 search: it proposes moves, including dead ends, and values them by whether the target can still be reached.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

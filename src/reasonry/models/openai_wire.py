@@ -3,8 +3,6 @@
 Servers differ in the parameters they accept. A refused parameter is noted in the server's `Dialect` and not sent again.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections import defaultdict

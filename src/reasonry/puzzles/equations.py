@@ -7,8 +7,6 @@ Rule 2: an equation is false only if it is false under every reading of its numb
 Rule 3: a number needs to be right only to its written digits, and a decimal among the operands may be rounded.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from fractions import Fraction

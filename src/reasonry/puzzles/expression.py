@@ -4,8 +4,6 @@ Rule 1: no code is executed, and the time is linear in the length of a text.
 Rule 2: unreadable text is ignored, never guessed.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping

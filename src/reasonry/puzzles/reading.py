@@ -4,8 +4,6 @@ A sentence is a puzzle only if all of its words are typical of puzzles, it has o
 besides, the target, and it has no further conditions: fewer operations, a subset of the numbers, an order.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from functools import lru_cache

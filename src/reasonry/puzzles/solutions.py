@@ -7,8 +7,6 @@ A part of value 0 leaves the other part undetermined, as in 0 * x. No solution i
 another part finds the same product.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache

@@ -5,8 +5,6 @@ numbers. A number with a point may be rounded or truncated: `8 / 3 = 2.67` is tr
 later steps are exact, and rounding proves nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from fractions import Fraction

@@ -3,8 +3,6 @@
 `procrastinate --app reasonry.queues.shell.app shell` lists its jobs.
 """
 
-from __future__ import annotations
-
 import os
 
 from ..stores import open_store

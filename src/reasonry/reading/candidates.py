@@ -5,8 +5,6 @@ Rule 1: a score is read with its scale (`0.7`, `90%`, `7/10`) or not at all. `85
 Rule 2: a score is a member of the data, or follows its candidate's number alone; a number in a thought is not a score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 

@@ -8,8 +8,6 @@ Rule 1: ambiguous input does not fit: two keys of one field with different value
 Rule 2: a misfit names the field and the reason, for the next question.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -9,8 +9,6 @@ Rule 2: a value is returned only if it fits the form; unread text is never a val
 Rule 3: two different readings make a reply unreadable.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ Rule 2: the time is bounded: only the end of a very long text is searched, after
 Rule 3: strings have no lone surrogates; a number that is not finite becomes None.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -5,8 +5,6 @@ Rule 2: a mark in the thinking, in quotes, or with only dots in it does not coun
 Rule 3: after two different marks, or none, the machine asks again. Nothing is guessed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Final

@@ -6,8 +6,6 @@ number; `20 July 1969` and `1969-07-20` are the same day.
 Rule: a text is a quantity if it is a number with or without a unit; a sentence is not.
 """
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Final

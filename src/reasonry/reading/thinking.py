@@ -7,8 +7,6 @@ Rule 2: words shared with the question prove nothing, because an answer may be o
         in the form, or the placeholder for a field in the question.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache

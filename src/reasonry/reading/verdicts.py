@@ -8,8 +8,6 @@ Rule 3: after two different verdicts, the machine asks again.
 Rule 4: a score is read on the requested scale, or on its own (`90%`, `7/10`); no score is reduced to fit.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -9,8 +9,6 @@ Rule 3: answers agree if they are the same text apart from case, spaces and mark
 Rule 4: if a problem offers options by letter, an answer is the letter, the text of the option, or both.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Rule: no other word is interpreted. A model makes any judgement of language.
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 Verdict = Literal["holds", "fails", "unsure"]

@@ -4,8 +4,6 @@ Each transaction writes a few runs or sessions. An interrupted copy is therefore
 continues it: existing runs and sessions are compared and left unchanged. At the end the whole target is verified.
 """
 
-from __future__ import annotations
-
 from msgspec import Struct, field
 from msgspec.structs import replace
 

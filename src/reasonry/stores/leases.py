@@ -4,8 +4,6 @@ A lease has a holder, a store object, and a fencing number that grows with each 
 its leases after `LEASE_S` without renewal. When it continues, its old number no longer fits.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import platform

@@ -3,8 +3,6 @@
 A run's row has the position and the digest of the last line of its journal. Lines are kept deflated.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Collection, Sequence
 from datetime import date

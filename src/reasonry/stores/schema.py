@@ -3,8 +3,6 @@
 Steps are added at the end and never changed. Both databases have the same tables in their own SQL dialects.
 """
 
-from __future__ import annotations
-
 import time
 import zlib
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ The transaction that writes a text also writes a copy with its case folded. A tr
 characters. Shorter parts, and databases without such an index, need a scan of the folded texts. Both find the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transfer of whole runs and sessions between stores: reading, writing, counting and verifying them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from operator import attrgetter
 from typing import Any

@@ -4,8 +4,6 @@ Only this file and the strategy's own file name it: `auto` chooses by the kinds 
 (`choice`), and other rooms use the names below. `installed` adds the strategies of other packages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

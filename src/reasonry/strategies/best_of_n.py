@@ -19,8 +19,6 @@ whole numbers in a reply, where the tournament's paper reads token probabilities
 no less often right with fewer calls (`bench/selection.py`); a round ends once the lead is safe.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import compress
 from typing import Annotated, Any, Literal

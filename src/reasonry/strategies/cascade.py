@@ -15,8 +15,6 @@ Algorithm, for a problem x and models π_1, …, π_k, cheapest first:
 of the models and the thresholds are given, not learned; the last model's answer is verified, but not judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Annotated, Any
 

@@ -17,8 +17,6 @@ problem first, and `check` lets the author check the answer; the table has no ed
 answer is corrected there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 

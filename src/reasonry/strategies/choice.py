@@ -5,8 +5,6 @@ Rule 2: the first row below that holds and that a strategy suits (`Strategy.suit
 Rule 3: if drafts are checked, the strategy for the given tools or documents writes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -16,8 +16,6 @@ Algorithm, for a problem x and members 1, …, k:
 no prompt names a model; the best ranked answer replaces a synthesis that is refuted or unreadable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

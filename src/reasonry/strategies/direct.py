@@ -7,8 +7,6 @@ Algorithm, for a problem x:
 No word is added to the problem, and a reply is not asked for again, unless a verifier checks the answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ..blocks.answers import AnswerOptions, AnswerState, ReasonedAnswer

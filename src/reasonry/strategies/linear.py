@@ -22,8 +22,6 @@ deciding stage, 3 + 2n calls for n thoughts. After its last thought the run proc
 hypothesis to a solution. A hypothesis with an unreadable test is the answer, unchecked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import partial

@@ -19,8 +19,6 @@ so; if no reply is readable, the latest thought is the solution, unchecked; a re
 `max_repairs` times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 from typing import Annotated, Any
 

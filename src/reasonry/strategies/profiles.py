@@ -12,8 +12,6 @@ skeleton                Ning et al. 2023, arXiv:2307.15337: points side by side,
 answer is asked for again, with the objection.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

@@ -16,8 +16,6 @@ Algorithm, for a problem x and k programs:
 prints its answer without computing it is marked.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct

@@ -33,8 +33,6 @@ settled by a verifier, a test or exact arithmetic are not put to the vote; if ev
 since an attacker that refutes everything says nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence, Set
 from itertools import cycle, islice, zip_longest

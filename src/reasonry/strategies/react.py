@@ -18,8 +18,6 @@ point out repeated actions and failures; instructions replace the examples; at t
 refuted answer is an observation.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any

@@ -16,8 +16,6 @@ again with the answers so far, so that only data lives in between and a resumed 
 questions have limits, which the model is told.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 from functools import partial

@@ -16,8 +16,6 @@ Algorithm, for a problem x:
 bounded reply; the best draft so far is kept, so a refinement that is refuted or rated lower never replaces it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Annotated, Any
 

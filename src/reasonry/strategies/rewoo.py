@@ -17,8 +17,6 @@ tool, a dangling reference or a circle is requested again before any call; indep
 that refers to failed evidence is skipped; a refuted answer is requested again, up to `max_repairs` times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

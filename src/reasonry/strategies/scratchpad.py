@@ -17,8 +17,6 @@ the state as data or with the marked result; the engine keeps the state, so an o
 false equation of numbers the model is asked again, once; a refuted answer is read off again, up to `max_repairs` times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

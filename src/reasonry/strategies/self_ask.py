@@ -19,8 +19,6 @@ question unanswered, with a note; a question without a follow-up passes through 
 answer is requested again, up to `max_repairs` times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any
 

@@ -21,8 +21,6 @@ judge groups free answers in a single call; all paths are drawn at once, and the
 decided or the first m have arrived.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Generator, Sequence
 from math import comb, exp

@@ -17,8 +17,6 @@ asked again, once. With the option `check`, the author checks the solution; the 
 so a failed solution is corrected there, up to `max_repairs` times.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """Runs whose processes died: drive them one at a time, with a pause after each death."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final

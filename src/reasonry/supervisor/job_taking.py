@@ -1,7 +1,5 @@
 """Jobs of a store without workers: one process takes them, and alternates between owners."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

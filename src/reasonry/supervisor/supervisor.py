@@ -4,8 +4,6 @@ The app of a call determines the owner; to it, runs of other owners do not exist
 of a run, so nothing here has to survive the process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -3,8 +3,6 @@
 Every surface maps error codes here.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout

@@ -4,8 +4,6 @@
 everything: problem, answer, outline, warnings, path and every thought. Text stays text in a terminal and in Markdown.
 """
 
-from __future__ import annotations
-
 import datetime
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 An agent pays for descriptions in every request, so they are short.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

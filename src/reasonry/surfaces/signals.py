@@ -1,7 +1,5 @@
 """Signals that ask a process to end, on systems with and without signal support in event loops."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable

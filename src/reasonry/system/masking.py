@@ -1,7 +1,5 @@
 """Masks the keys of this process in errors, logs, traces, records and streamed text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar

@@ -3,8 +3,6 @@
 A child ends with its parent, however the parent ends, together with its process group.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

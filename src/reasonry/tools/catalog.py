@@ -1,7 +1,5 @@
 """The catalog: the tools of one run, built in or named by the user, fixed when the run starts."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

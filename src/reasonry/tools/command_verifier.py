@@ -5,8 +5,6 @@ Python program in the answer as the module `answer`. In the sandbox it reads tha
 and the system's programs; it writes only to `/tmp`, and has no network. It runs outside only if the user says so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

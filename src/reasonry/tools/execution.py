@@ -1,7 +1,5 @@
 """The interface of a sandbox: it takes code and limits, and returns an execution even if the code fails."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from abc import ABC, abstractmethod

@@ -3,8 +3,6 @@
 SQLite's full-text search ranks the passages by BM25.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import re

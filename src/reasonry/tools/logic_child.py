@@ -3,8 +3,6 @@
 Native code may run out of stack or memory; a separate process can be killed without harm to others.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

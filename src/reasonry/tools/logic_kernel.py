@@ -11,8 +11,6 @@ the solver's own rules of strings, symbols and comments, and only declarations, 
 on.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

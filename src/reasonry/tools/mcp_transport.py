@@ -4,8 +4,6 @@ The SDK's own stdio transport accepts lines of any length; this transport drops 
 limit. An unreadable reply fails its request. The end of the server's standard error is kept for the error message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """A Python callable as a tool: its signature is the form of the arguments, its docstring the description."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import functools

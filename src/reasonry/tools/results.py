@@ -1,7 +1,5 @@
 """Results of tools as JSON data of bounded size, for every store and every model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, cast

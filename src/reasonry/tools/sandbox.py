@@ -1,7 +1,5 @@
 """The sandboxes and their tool `py_executor`. Code runs in a sandbox or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any
 

@@ -5,8 +5,6 @@ with the interpreter and its libraries alone; no environment; a user id that nob
 limits of the kernel; and the host, which ends the process at the time limit. Every execution has a new environment.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

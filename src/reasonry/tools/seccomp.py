@@ -4,8 +4,6 @@ It denies the calls that the other layers permit: child processes, memory outsid
 sockets, namespaces, mounts, tracing, and the most attacked parts of the kernel.
 """
 
-from __future__ import annotations
-
 import platform
 import struct
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Verifiers: code that proves candidates right or wrong without a model."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

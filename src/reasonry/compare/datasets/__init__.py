@@ -7,8 +7,6 @@ Rule 1: an item depends only on the data set's name and version, the seed, the l
 Rule 2: a judge is exact: it accepts only known spellings of the right answer, and asks no model.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """`arithmetic`: a chain of operations on whole numbers."""
 
-from __future__ import annotations
-
 from random import Random
 
 from ..grading import Item, number_in, reads_the_same

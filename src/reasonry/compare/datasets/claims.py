@@ -1,7 +1,5 @@
 """`claims`: a derivation that is right, or has one error that is easy to miss."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 

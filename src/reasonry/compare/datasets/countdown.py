@@ -1,7 +1,5 @@
 """`countdown`: make a given number from some numbers, each used once; `game24` judges it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from random import Random
 

@@ -4,8 +4,6 @@ A tool looks up the facts, or one long text before the question contains them. T
 read them before.
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 from random import Random
 

@@ -1,7 +1,5 @@
 """`game24`: make 24 from four numbers, each used once."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from random import Random
 

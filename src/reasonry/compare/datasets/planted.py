@@ -1,7 +1,5 @@
 """`planted`: drafts, exactly one of them right."""
 
-from __future__ import annotations
-
 from random import Random
 
 from ..grading import Item

@@ -1,7 +1,5 @@
 """`stories`: word problems of several steps, with irrelevant numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from random import Random

@@ -4,8 +4,6 @@ The work on rows is the same as in the SQLite store. This room has the differenc
 SQL dialect, the jobs, and the index of texts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from ...records import Whole, Written

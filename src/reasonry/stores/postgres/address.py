@@ -1,7 +1,5 @@
 """The address of a PostgreSQL store: its URL, and the part of it that is safe to show."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit

@@ -4,8 +4,6 @@ A run and its job are thus one commit, and a backup or a copy has a single place
 ends or pauses"; its worker is in `queues`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache

@@ -3,8 +3,6 @@
 The escape preserves the order of texts, their prefixes, and every text without NUL.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg.types.string import StrDumperUnknown, TextLoader

@@ -5,8 +5,6 @@ Every transaction has a deadline, which the client itself keeps. A connection th
 The extension `pg_trgm` indexes texts if the server has it. Otherwise a search reads all texts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -29,8 +29,6 @@ reply can be read, the complexity stays unknown, the decision is to stop, the ac
 and the final answer replaces the value, unchecked, if it is a legal value.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...blocks.programs import SANDBOX_TOOL

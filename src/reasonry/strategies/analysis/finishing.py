@@ -1,7 +1,5 @@
 """Stages 5 to 7: the decision, the synthesis and the focused answer; and the result, at any time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Annotated, Any

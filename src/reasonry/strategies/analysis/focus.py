@@ -3,8 +3,6 @@
 Rule: a value is an allowed word in its canonical spelling, or a number. No other value is returned.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

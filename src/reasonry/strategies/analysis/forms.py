@@ -3,8 +3,6 @@
 The result document keeps data as data. A question shows it as text, without JSON and without scores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Stages 1 to 3: complexity, candidate plans, and the plan that is selected."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

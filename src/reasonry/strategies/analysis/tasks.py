@@ -7,8 +7,6 @@ Tasks run one after another. With `concurrent_tasks`, independent tasks pass thr
 results enter the analysis history.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 

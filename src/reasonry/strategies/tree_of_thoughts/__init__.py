@@ -25,8 +25,6 @@ node valued 0 waits. If nothing else is left, the search returns to the highest 
 step before the second. It thus ends without an answer only if no question is left. The preset `seed` has none of these.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The result of a search so far, and the live tree."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Annotated, Any
 

@@ -3,8 +3,6 @@
 Nodes are kept by id, oldest first; the first is the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal

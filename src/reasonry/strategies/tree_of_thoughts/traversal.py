@@ -1,7 +1,5 @@
 """The rules of a search: its end, the next node, and paths without an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The command line: runs a command and reports its errors."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys

@@ -1,7 +1,5 @@
 """`reasonry coach`: the engine runs the algorithm, the user of the shell answers its questions."""
 
-from __future__ import annotations
-
 import json as json_
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The commands and their help. A command's module loads at first use, so that `--help` is fast."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """`reasonry compare`: strategies side by side on a user's own problems, or on a data set."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """`reasonry doctor`: the installation, the defaults and their reasons, and Reasonry's state in the agents."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

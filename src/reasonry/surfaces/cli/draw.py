@@ -8,8 +8,6 @@ In an answer, a closed list of LaTeX becomes plain text, and Markdown is drawn:
 Everything else stays unchanged, and so does all text in code, in a pipe and in JSON.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -1,7 +1,5 @@
 """`reasonry strategies`, `plugins` and `datasets`: lists for people and programs."""
 
-from __future__ import annotations
-
 import json as json_
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """`reasonry open` and `--report FILE`: a run or a session as a page to read in the browser or to keep."""
 
-from __future__ import annotations
-
 import os
 import webbrowser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments shared by commands: ids, strategies, whole numbers, instants, filters."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

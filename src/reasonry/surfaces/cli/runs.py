@@ -1,7 +1,5 @@
 """`reasonry runs`: lists, shows and steers runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence

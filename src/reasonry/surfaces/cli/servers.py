@@ -1,7 +1,5 @@
 """`reasonry mcp`, `serve` and `worker`: the processes that serve agents, serve over HTTP and drive jobs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

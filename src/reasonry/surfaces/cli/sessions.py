@@ -1,7 +1,5 @@
 """`reasonry sessions` and `think`: the thoughts of agents and of runs."""
 
-from __future__ import annotations
-
 import json as json_
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Options shared by commands, grouped as in `--help`, and the execution of a command's work."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`reasonry setup`: add Reasonry to the installed agents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`reasonry solve`: a problem in, a run with its live tree, an answer out."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`reasonry store`: checks, backups and copies of the store."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """`reasonry submit`: problems as jobs of a store, and their results."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from asyncio import FIRST_COMPLETED, Future

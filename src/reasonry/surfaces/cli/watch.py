@@ -1,7 +1,5 @@
 """Shows a run in progress on standard error: a growing tree in a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections import Counter

@@ -10,8 +10,6 @@ Rule 4: a request occupies a place once its body has arrived, so that slow clien
         open address occupies no place and counts against no rate.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Comparisons in progress: the table, and repeated runs of a problem."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, TypedDict
 
 from msgspec import Meta, Struct

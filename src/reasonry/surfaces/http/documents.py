@@ -3,8 +3,6 @@
 Under `/v1` an error also has the members that OpenAI's clients expect.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import math

@@ -3,8 +3,6 @@
 A request that passes `admission` is read and answered. A refused request is not read.
 """
 
-from __future__ import annotations
-
 import itertools
 import secrets
 import time

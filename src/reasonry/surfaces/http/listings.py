@@ -3,8 +3,6 @@
 Strategies, and the models, verifiers, tools and documents that the operator listed; health, jobs and metrics.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta, Struct

@@ -5,8 +5,6 @@ The supervisor drives the runs that calls start, even if the call ends. A client
 `sessionId` starts a session, and runs are named by their ids.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Prometheus metrics. No label names a principal or a run."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

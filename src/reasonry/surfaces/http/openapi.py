@@ -1,7 +1,5 @@
 """The OpenAPI schema of the API, generated from the table of operations."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import json

@@ -1,7 +1,5 @@
 """An operation of the API: its parameters and its reply, and the call of its function for a request."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 

@@ -1,7 +1,5 @@
 """Forms of requests about runs, and documents about runs: their state, and rows of lists."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Annotated, Any, NotRequired, TypedDict
 

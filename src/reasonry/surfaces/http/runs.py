@@ -1,7 +1,5 @@
 """Operations on runs: start, read, follow and steer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing

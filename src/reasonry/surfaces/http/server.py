@@ -1,7 +1,5 @@
 """The server: its table of operations, which generates routes and schema, and its run until a signal."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """The operator's settings of the server."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

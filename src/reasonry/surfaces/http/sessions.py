@@ -3,8 +3,6 @@
 A request names a session by its complete id. To other principals the session does not exist.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 import msgspec

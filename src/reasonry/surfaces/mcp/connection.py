@@ -4,8 +4,6 @@ The first valid request decides: `initialize` opens a handshake version, an enve
 From then on the connection serves that version alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing

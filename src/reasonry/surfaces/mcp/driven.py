@@ -1,7 +1,5 @@
 """The tools of coached and driven runs, over the app."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable

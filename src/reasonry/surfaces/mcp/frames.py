@@ -1,7 +1,5 @@
 """JSON-RPC frames as bytes, one per line, read leniently so that every request gets a reply."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Annotated, Any, Literal, TypeVar

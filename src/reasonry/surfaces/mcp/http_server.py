@@ -3,8 +3,6 @@
 Importing this takes half a second. The stdio server does not import it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The tools, resources and prompts of the server, the same over stdio and HTTP."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from ...core.registry import strategy_names

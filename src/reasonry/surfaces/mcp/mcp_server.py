@@ -3,8 +3,6 @@
 The stdio connection and the SDK's server for HTTP both get their replies here.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext

@@ -4,8 +4,6 @@ A client declares support for pages in its capabilities (the extension MCP Apps)
 without data, and passes it each result of the tool. The model gets only the summary of a result.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any

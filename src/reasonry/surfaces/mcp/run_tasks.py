@@ -7,8 +7,6 @@ Rule 2: a reached limit or a question of the run waits `ASK_MS` for the user. Af
 Rule 3: an ended task stays ended, unless a separate call resumes its run.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Runs the server over standard input and output until the client leaves, and logs thoughts to standard error."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

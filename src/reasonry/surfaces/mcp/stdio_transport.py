@@ -3,8 +3,6 @@
 Descriptors keep their blocking mode, which they may share with a terminal or another process.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -3,8 +3,6 @@
 A tool takes raw arguments and returns a document or raises an error. It does not know the protocol.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

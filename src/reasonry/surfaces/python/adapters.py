@@ -3,8 +3,6 @@
 A refused call goes back to the model as an error document, so that it can correct itself. No library is needed.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from typing import Any, cast

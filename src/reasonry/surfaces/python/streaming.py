@@ -1,7 +1,5 @@
 """`reasonry.stream`: a run as typed events for `async for`."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress

@@ -10,8 +10,6 @@ The agent owns the session: it passes the id on. Tools over the same store share
 store once, so even a new tool for each call continues the session.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import operator

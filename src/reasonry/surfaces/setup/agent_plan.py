@@ -1,7 +1,5 @@
 """The plan of a setup or a removal: the changes to an agent's files and skills."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources

@@ -1,7 +1,5 @@
 """Finds the entries for Reasonry in the agents' files and checks whether their servers work."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -5,8 +5,6 @@ replaces the old file by it, and then makes the old text the backup. A setup kil
 file, and no copy besides the backup.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

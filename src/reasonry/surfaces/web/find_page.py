@@ -1,7 +1,5 @@
 """Finds the page for a text: an id, the beginning of an id, or `last`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from functools import partial

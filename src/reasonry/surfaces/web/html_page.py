@@ -8,8 +8,6 @@ contains, and no address can be reached. The data is JSON without any character 
 joins the modules of `assets` unchanged. Pages without a name of their own are readable by their owner alone.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

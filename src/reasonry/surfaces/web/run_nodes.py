@@ -14,8 +14,6 @@ after `|` are optional.
 `dropped` is {"code", "text"}. Ids are those of the document, so that an effect finds the node it is `about`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar

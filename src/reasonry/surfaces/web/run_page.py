@@ -3,8 +3,6 @@
 An effect belongs to the node it is `about`. Without `about`, a question belongs to the first thought it produced.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import bisect_left
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """The page of a guided session: a pure function of the document that `export` writes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The first of simultaneous answers is streamed piece by piece, the others as fini
 texts, without punctuation. The mark of an answer is omitted.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from bisect import bisect_right

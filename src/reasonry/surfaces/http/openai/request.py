@@ -5,8 +5,6 @@ messages of the system and the developer are instructions for the answer; all ot
 problem, and the oldest are left out if space runs out.
 """
 
-from __future__ import annotations
-
 import base64
 import itertools
 import re

@@ -1,7 +1,5 @@
 """The routes of chats and responses, and the events of a run in both APIs. The last event has the complete reply."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import re
