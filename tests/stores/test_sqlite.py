@@ -412,6 +412,24 @@ class TestTrouble:
             other.execute("ROLLBACK")
         await store.append("r", [line(2)])
 
+    async def test_the_stores_of_a_process_write_in_turn(self, store: SqliteStore, path: Path) -> None:
+        other = SqliteStore(path, busy_timeout_s=0.1)
+        await think(store, "s", "one")
+        is_writing, may_end = threading.Event(), threading.Event()
+
+        def hold(tx: sql.Tx) -> bool:
+            is_writing.set()
+            return may_end.wait(60)
+
+        held = asyncio.create_task(store.write(hold))
+        await asyncio.to_thread(is_writing.wait)
+        thinking = asyncio.create_task(think(other, "t", "two"))
+        # SQLite's own wait is over.
+        await asyncio.sleep(0.5)
+        may_end.set()
+        await asyncio.gather(held, thinking)
+        assert await texts(store, "t") == ["two"]
+
     async def test_while_another_process_writes_everything_is_read_at_once(
         self, path: Path, tmp_path: Path
     ) -> None:

@@ -11,12 +11,13 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..errors import StoreError
 from ..records import Backup, Finding, OnProgress
@@ -91,6 +92,13 @@ class SqliteStore(RowStore):
     def __init__(self, path: Path | str, busy_timeout_s: float = 10.0) -> None:
         self.path = Path(path)
         super().__init__(SqliteDatabase(Source(self.path, busy_timeout_s), str(path)))
+
+
+TURN_S = 10.0
+"""The longest wait for the other stores of this process before SQLite's own wait."""
+
+_TURNS: Final = defaultdict[Path, threading.Lock](threading.Lock)
+"""The stores of one process write a file in turn: many that wait by SQLite's polling would starve each other."""
 
 
 class _Job(NamedTuple):
@@ -222,7 +230,7 @@ class SqliteDatabase(Database):
     def _perform(self, batch: Sequence[_Job]) -> None:
         """Commit a batch and report the results. If a job is too large or meets damage, commit each job alone."""
         try:
-            reports = self._commit(batch) if batch else []
+            reports = self._commit_in_turn(batch) if batch else []
         except Exception as error:
             meant = read_fault(error, self._source.path)
             if len(batch) > 1 and getattr(meant, "code", "") in ("store_full", "store_corrupt"):
@@ -231,6 +239,15 @@ class SqliteDatabase(Database):
                 reports = [partial(job.done.set_exception, meant) for job in batch]
         for report in reports:
             report()
+
+    def _commit_in_turn(self, batch: Sequence[_Job]) -> list[partial[None]]:
+        turn = _TURNS[self._source.path]
+        is_ours = turn.acquire(timeout=TURN_S)
+        try:
+            return self._commit(batch)
+        finally:
+            if is_ours:
+                turn.release()
 
     def _commit(self, batch: Sequence[_Job]) -> list[partial[None]]:
         """Commit a batch, and return the functions that report the results."""
