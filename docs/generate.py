@@ -382,12 +382,12 @@ def stage_rows() -> str:
 def kind_rows() -> str:
     """Return the kinds of problem in the order they are tried, each with the strategy that is taken for it."""
     from reasonry.strategies import STRATEGIES
-    from reasonry.strategies.choice import KINDS, strategies_by_kind
+    from reasonry.strategies.choice import KINDS
 
-    suits = strategies_by_kind(STRATEGIES.values())
+    suits = (next(each.name for each in STRATEGIES.values() if kind.name in each.suits) for kind in KINDS)
     rows = [
-        f"| {number} | {_cell(kind.why)} | `{kind.name}` | `{suits[kind.name]}` |"
-        for number, kind in enumerate(KINDS, 1)
+        f"| {number} | {_cell(kind.why)} | `{kind.name}` | `{name}` |"
+        for number, (kind, name) in enumerate(zip(KINDS, suits, strict=True), 1)
     ]
     return "\n".join(["| # | you give | kind | strategy |", "|---|---|---|---|", *rows])
 

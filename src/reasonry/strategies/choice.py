@@ -5,13 +5,13 @@ Rule 2: the first row below that holds and that a strategy suits (`Strategy.suit
 Rule 3: if drafts are checked, the strategy for the given tools or documents writes them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from msgspec import Struct
 
 from ..core.strategy import Strategy
-from ..errors import InvalidStrategyError, UsageError
+from ..errors import UsageError
 from ..puzzles.reading import read_puzzle
 
 AUTO = "auto"
@@ -100,7 +100,7 @@ def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) ->
     Raises:
         UsageError: No strategy suits the problem.
     """
-    suiting = strategies_by_kind(strategies)
+    suiting = {kind: strategy.name for strategy in reversed([*strategies]) for kind in strategy.suits}
     kinds = [kind for kind in KINDS if kind.name in suiting and kind.holds(inputs)]
     if not kinds:
         raise UsageError("no strategy here suits the problem: name one", option="strategy")
@@ -108,19 +108,3 @@ def choose_strategy(inputs: Inputs, strategies: Iterable[Strategy[Any, Any]]) ->
     if not (inputs.has_verifier and writer) or writer == name:
         return name, kinds[0].why
     return f"{name}({writer})", f"{kinds[0].why}; {writer} writes each draft"
-
-
-def strategies_by_kind(strategies: Iterable[Strategy[Any, Any]]) -> Mapping[str, str]:
-    """Return the name of the strategy for each kind of problem.
-
-    Raises:
-        InvalidStrategyError: A strategy suits an unknown kind of problem.
-    """
-    suiting = {kind: strategy.name for strategy in reversed([*strategies]) for kind in strategy.suits}
-    known = [kind.name for kind in KINDS]
-    for kind, name in suiting.items():
-        if kind not in known:
-            raise InvalidStrategyError(
-                f"strategy {name!r}: suits names no kind of problem: {kind!r}. The kinds: {', '.join(known)}."
-            )
-    return suiting
