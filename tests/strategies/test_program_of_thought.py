@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reasonry import solve
-from reasonry.blocks.programs import computes, program_in
+from reasonry.blocks.programs import program_in
 from reasonry.models.scripted import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -41,12 +41,6 @@ async def run(*programs: str, **options: Any) -> Any:
 )
 def test_a_program_is_found_in_a_fence_or_alone(text: str, expected: str | None) -> None:
     assert program_in(text) == expected
-
-
-def test_a_program_that_only_prints_computes_nothing() -> None:
-    assert not computes("x = 18\nprint(x)")
-    assert computes("print(16 - 3)")
-    assert computes("for n in (1, 2):\n    print(n)")
 
 
 async def test_an_error_goes_back_with_the_program_until_it_runs() -> None:
@@ -86,13 +80,6 @@ async def test_a_program_has_to_reproduce_its_examples_before_its_answer_counts(
     result = await run(wrong, right, examples=examples)
     assert (result.answer, result.usage.calls) == ("8", 2)
     assert "solve(3) returned 4, not 6" in result.details["drafts"][0]["dropped"]["text"]
-
-
-async def test_a_program_that_states_its_answer_is_marked() -> None:
-    result = await run("x = 18\nprint(x)")
-    assert result.answer == "18"
-    assert result.details["no_computation"] == ["draft-1"]
-    assert any("computes nothing" in warning for warning in result.warnings)
 
 
 async def test_a_sandbox_that_cannot_start_is_no_error_of_the_program_and_is_told(

@@ -85,14 +85,6 @@ def read_program(_: Any, __: Ask, texts: Sequence[str]) -> tuple[ProgramReply, s
     return reading
 
 
-def computes(program: str) -> bool:
-    """Whether a program computes its result rather than printing a known result."""
-    working = (ast.BinOp, ast.For, ast.While, ast.comprehension, ast.Compare, ast.BoolOp, ast.AugAssign)
-    nodes = [*ast.walk(_parse(program) or ast.Module([], []))]
-    calls = (ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call))
-    return any(isinstance(node, working) for node in nodes) or any(name != "print" for name in calls)
-
-
 def _parse(text: str) -> ast.Module | None:
     try:
         return ast.parse(text)

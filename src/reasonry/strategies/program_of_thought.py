@@ -12,8 +12,7 @@ Algorithm, for a problem x and k programs:
     argmax_o Σ_i 1(o_i = o)                                       answer_selection
 
 *Differs from the papers*: instructions replace the examples; an error goes back to the author with the program, at most
-`rounds` times; a program may have to reproduce examples of input and output; several programs vote; a program that
-prints its answer without computing it is marked.
+`rounds` times; a program may have to reproduce examples of input and output; several programs vote.
 """
 
 from typing import Annotated, Any
@@ -28,7 +27,6 @@ from ..blocks.programs import (
     WHERE_IT_RUNS,
     ProgramOutput,
     ProgramReply,
-    computes,
     read_program,
     run_programs,
 )
@@ -166,20 +164,15 @@ class ProgramOfThoughtDetails(DraftsDetails, total=False):
     """The details of a result."""
 
     rounds: Annotated[int, Meta(description="Rounds of programs.")]
-    no_computation: Annotated[list[str], Meta(description="The ids of programs that compute nothing.")]
     program: Annotated[str, Meta(description="The program of the answer.")]
 
 
 def conclude(state: State) -> Conclusion:
-    """Return the majority's output, its program, and the programs that compute nothing."""
-    best = state.best
-    idle = [draft.id for draft in state.drafts if draft.steps and not computes(draft.steps[0])]
-    details: dict[str, Any] = {"rounds": state.round, "no_computation": idle}
+    """Return the majority's output, and its program."""
+    best, details = state.best, dict[str, Any](rounds=state.round)
     if best is not None and best.steps:
         details["program"] = best.steps[0]
-    is_idle = best is not None and best.id in idle and best.status != "proved"
-    unchecked = "the program states its answer and computes nothing" if is_idle else ""
-    conclusion = state.conclude(details, unchecked, "programs" if state.options.programs > 1 else "")
+    conclusion = state.conclude(details, authors="programs" if state.options.programs > 1 else "")
     if not best or not best.steps:
         return conclusion.because("", "execution")
     votes = state.votes_for(best) or 1
