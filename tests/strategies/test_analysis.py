@@ -19,7 +19,6 @@ from reasonry.errors import UsageError
 from reasonry.strategies.analysis import ANALYSIS
 from reasonry.strategies.analysis.focus import WORDS, focus_of
 from reasonry.strategies.analysis.forms import TASKS
-from reasonry.strategies.analysis.tasks import without_quotes
 
 from ..playing import advance
 from .analysing import QUERY, USUAL, Desk, analyse, asked, plan, scores, statuses
@@ -200,7 +199,7 @@ def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() ->
         {
             "knowledge": [{"answer": secret, "confidence": 1}],
             "quality_evaluation": [
-                {"quality": "REJECTED", "reason": f"It says {secret}, which is made up."},
+                {"quality": "REJECTED", "reason": "It is made up."},
                 None,
             ],
             "iteration_decision": [ON],
@@ -210,21 +209,11 @@ def test_a_rejected_result_appears_in_no_later_prompt_and_not_in_the_answer() ->
     judged = next(n for n, one in enumerate(walked.asks) if secret in one.text)
     assert [n for n, one in enumerate(walked.asks) if secret in one.text] == [judged]
     assert secret not in json.dumps([one.facts for one in walked.asks[judged + 1 :]])
-    assert "It says […], which is made up." in asked(walked, "complexity_analysis")[1].text
+    assert "It is made up." in asked(walked, "complexity_analysis")[1].text
     assert "made up" not in asked(walked, "synthesis")[0].text
     assert walked.conclusion.document["tasks"][0]["result"]["answer"] == secret, (
         "kept for people, in the document"
     )
-
-
-words = st.text(st.characters(codec="utf-8", exclude_characters='"\\'), min_size=12, max_size=60)
-
-
-@settings(max_examples=50, deadline=None)
-@given(words.filter(str.strip), words)
-def test_a_reason_never_carries_a_rejected_text_on(text: str, around: str) -> None:
-    quoted = without_quotes(f"{around} {text} {around}", text)
-    assert len(text.strip()) < 8 or text.strip() not in quoted.replace(around, "")
 
 
 @pytest.mark.parametrize(

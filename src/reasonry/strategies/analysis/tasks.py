@@ -7,7 +7,7 @@ Tasks run one after another. With `concurrent_tasks`, independent tasks pass thr
 results enter the analysis history.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from ...core.json_schema import faults
 from ...core.readings import Unreadable
 from ...core.type_schema import inlined_schema
 from ...reading.form import read_form
-from ...text import cut, lazy_pattern
+from ...text import cut
 from . import forms
 from .state import BUILT_IN, CHECKER, RETRIEVER, State, Task
 
@@ -83,11 +83,6 @@ REPLIES: dict[str, tuple[type[Struct], type[Struct]]] = {
 
 A program's result is known only after it has run.
 """
-
-SHORTEST_QUOTE = 8
-"""The fewest characters of a quotation. Shorter texts are words that a reason may need."""
-
-_SENTENCE = lazy_pattern(r"[^\n.!?;]+")
 
 
 # -- the way through the stages
@@ -403,9 +398,7 @@ def _result_text(state: State, task: Task, *, with_passages: bool = False) -> st
 def setbacks(state: State, iterations: Iterable[int]) -> str:
     """List the setbacks of these iterations: rejections, failures, unusable plans."""
     lines = [
-        # Not a word of a rejected result.
-        f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: '
-        + (without_quotes(task.reason, task.result) if task.status == "REJECTED" else task.reason)
+        f'- {task.resource_name}, "{task.task_query}": {task.status.lower()}: {task.reason}'
         for task in state.tasks
         if task.iteration in iterations and task.status in ("REJECTED", "FAILED", "SKIPPED")
     ]
@@ -413,20 +406,3 @@ def setbacks(state: State, iterations: Iterable[int]) -> str:
         f"- a plan could not be used: {why}" for n in iterations for why in state.iterations[n - 1].dropped
     ]
     return SETBACKS.format(lines="\n".join(lines)) if lines else ""
-
-
-def without_quotes(reason: str, result: Any) -> str:
-    """Remove quoted sentences of a result from a reason."""
-    quoted = {piece.strip() for text in _texts(result) for piece in (text, *_SENTENCE.findall(text))}
-    for piece in sorted(quoted, key=len, reverse=True):
-        if len(piece) >= SHORTEST_QUOTE:
-            reason = reason.replace(piece, "[…]")
-    return reason
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
