@@ -157,7 +157,6 @@ def _analysis(rng: random.Random, *, is_long: bool) -> dict[str, Any]:
         "candidate_plans": rng.randint(2, 3) if is_long else 1,
         "max_iterations": 2 if is_long else 1,
         "concurrent_tasks": rng.random() < 0.5,
-        "cost_limit": rng.choice([None, round(rng.uniform(0.02, 0.3), 2)]),
         "focused_answer_type": rng.choice(["none", "yes/no", "number", "choice: Python | JavaScript"]),
         "execution_retry_limit": rng.randint(0, 1),
         "image": rng.random() < 0.3,

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from reasonry.app.app import App
+from reasonry.app.participants import Participants
 from reasonry.core.budget import Budget
 from reasonry.core.events import Answered, Closing, Stopped, Usage
 from reasonry.core.machine import LAST_QUESTION
@@ -31,7 +33,7 @@ from ..playing import World
 from ..test_every_strategy import each_driven, options, world
 from .answering import after_crash, engine, is_same, order, performers_of, record
 from .playing import CountingModel, by
-from .running import accept, drive, fork, resume, take_over
+from .running import accept, drive, fork, order_and_solve, resume, take_over
 
 pytestmark = pytest.mark.anyio
 
@@ -280,18 +282,21 @@ async def test_a_fork_is_told_how_many_calls_it_has_itself() -> None:
     ("limit", "outcome"), [(0.05, "answered"), (0.07, "answered"), (0.01, "stopped"), (100, "answered")]
 )
 async def test_an_analysis_closes_at_its_cost_limit_as_at_any_other(limit: float, outcome: str) -> None:
-    engines, analysis = engine(), STRATEGIES["analysis"]
-    answers = world(analysis, 1, 0.0)
-    chosen = replace(options(analysis, 1), cost_limit=limit, focused_answer_type="none", verify=False)
-    run_id = await accept(engines, order(analysis, chosen))
-    result = await drive(engines, run_id, performers_of(answers))
-    assert result.outcome == outcome
-    assert (result.usage.usd or 0) <= limit
-    if limit < 1 and outcome == "answered":
-        assert result.termination.reason == "cost_limit"
-        assert result.warnings[0].startswith("answered from what was known by then: ")
-        assert result.warnings[0].endswith("; to let it work further, fork it with a higher cost_limit")
-    assert any("by then" in warning for warning in result.warnings) is (limit < 1 and outcome == "answered")
+    async with App("memory", strategies=STRATEGIES, environ={}) as app:
+        model, chosen = performers_of(world(STRATEGIES["analysis"], 1, 0.0)).model, {"cost_limit": limit}
+        result = await order_and_solve(app, "2 + 2?", "analysis", model=model, options=chosen)
+        assert result.outcome == outcome
+        assert (result.usage.usd or 0) <= limit
+        if limit < 1:
+            assert result.termination.reason == "max_usd"
+            assert any("by then" in warning for warning in result.warnings) is (outcome == "answered")
+        if limit < 1 and outcome == "answered":
+            reached = f"answered from what was known by then: reached the limit of {limit} US dollars"
+            assert result.warnings[0].startswith(reached)
+            assert result.warnings[0].endswith("; to let it work further, resume it with a higher limit")
+            further = await app.resume(result.run_id, Participants(model=model), Budget(usd=100))
+            assert further.usage.calls > result.usage.calls
+            assert further.termination.reason != "max_usd"
 
 
 @pytest.mark.parametrize("brief", [False, True])

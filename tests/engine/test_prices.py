@@ -122,6 +122,29 @@ def test_a_price_for_a_model_that_is_not_there_is_refused() -> None:
         order(Budget(), model=FREE, price="gpt-5=1/2")
 
 
+@pytest.mark.parametrize(
+    ("budget", "cost_limit", "expected"),
+    [
+        (None, 0.5, Budget(usd=0.5)),
+        (Budget(calls=9), 0.5, Budget(calls=9, usd=0.5)),
+        (Budget(usd=0.2, seconds=9), 0.5, Budget(usd=0.2, seconds=9)),
+        (Budget(usd=0.7), 0.5, Budget(usd=0.5)),
+        (None, None, Budget(calls=30)),
+    ],
+)
+def test_the_lowest_limit_on_dollars_is_that_of_the_run(
+    budget: Budget | None, cost_limit: float | None, expected: Budget
+) -> None:
+    app, inside = App("memory", environ={}), {"cost_limit": cost_limit}
+    for strategy, options in (
+        ("analysis", inside),
+        ("best_of_n", {"over": "analysis", "over_options": inside}),
+    ):
+        named: dict[str, Any] = {"strategy": strategy, "options": options, "budget": budget}
+        request = RunRequest(problem="2 + 2?", participants=Participants(model=FREE), **named)
+        assert app.order(request)[0].budget == expected
+
+
 def test_the_limit_of_a_strategy_inside_another_needs_a_price_too() -> None:
     app = App("memory", environ={})
     options = {"over": "analysis", "over_options": {"cost_limit": 1.0}}

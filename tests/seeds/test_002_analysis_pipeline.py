@@ -11,7 +11,7 @@ import pytest
 from reasonry import Result, solve_sync
 from reasonry.blocks.toolcard import ToolCard
 from reasonry.core.effects import CallTool
-from reasonry.core.events import Failed
+from reasonry.core.events import Failed, Usage
 from reasonry.core.registry import resolve
 from reasonry.models.scripted import ScriptedModel
 from reasonry.strategies import STRATEGIES
@@ -19,6 +19,7 @@ from reasonry.strategies.analysis.forms import MAX_TASKS, TASKS
 from reasonry.strategies.analysis.state import BUILT_IN
 from reasonry.surfaces.run_report import markdown_page, outline
 
+from ..engine.playing import CountingModel
 from ..strategies.analysing import QUERY, USUAL, analyse, asked, plan, scores, statuses
 from ..strategies.walking import in_order, walk
 
@@ -337,10 +338,13 @@ def test_use_max_iterations_and_cost_limit_to_control_the_trade_off() -> None:
     script = {"iteration_decision": [ON] * 9}
     calls = [len(analyse(script, max_iterations=most).asks) for most in (1, 2, 3)]
     assert calls == sorted(set(calls))
-    limited = analyse(script, usd=0.01, cost_limit=0.12, max_iterations=5)
-    assert len(limited.asks) <= 12
-    assert limited.conclusion.reason == "cost_limit"
-    assert limited.conclusion.answer == "Python."
+    said = {**USUAL, "task_execution": USUAL["knowledge"], "iteration_decision": ON}
+    model = CountingModel(usage=Usage(usd=0.01), reply=lambda question: json.dumps(said[question.stage]))
+    options = {"cost_limit": 0.12, "max_iterations": 5, "candidate_plans": 1}
+    limited = solve_sync(QUERY, strategy="analysis", model=model, options=options, store="memory")
+    assert limited.usage.calls <= 12
+    assert limited.termination.reason == "max_usd"
+    assert limited.answer == "Python."
 
 
 def solved(script: list[tuple[str, Any]], **options: Any) -> Result:

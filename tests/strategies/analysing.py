@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from reasonry.core.effects import Ask, CallTool
-from reasonry.core.events import Answered, Event, Failed, ToolReturned, Usage
+from reasonry.core.events import Event, Failed, ToolReturned
 from reasonry.core.machine import Pending
 from reasonry.strategies.analysis import ANALYSIS
 
@@ -74,15 +74,12 @@ class Desk:
     Args:
         script: Replies in order; a list holds several, None stands for the usual one.
         tools: What each tool returns, in order; `overview` is what there is to say of the documents.
-        usd: What each call costs.
     """
 
     def __init__(
         self,
         script: Mapping[str, Any],
         tools: Mapping[str, Sequence[Any]] | None = None,
-        usd: float | None = None,
-        prices: Mapping[str, float] | None = None,
     ) -> None:
         self.script = {
             name: list(given) if isinstance(given, list) else [given] for name, given in script.items()
@@ -90,7 +87,6 @@ class Desk:
         self.tools = {name: list(given) for name, given in (tools or {}).items()}
         waiting = self.tools.pop("overview", None)
         self.overview = ToolReturned(waiting[0]) if waiting else Failed("tool_error", "there is none")
-        self.usd, self.prices, self.spent = usd, dict(prices or {}), 0.0
 
     def answer(self, one: Pending) -> Event:
         if isinstance(one.effect, CallTool):
@@ -108,22 +104,16 @@ class Desk:
         else:
             usual = USUAL.get(name) or {"tool_input": {"query": f"converted: {one.effect.facts['task']}"}}
         given = self.script[name].pop(0) if self.script.get(name) else None
-        event = given if isinstance(given, msgspec.Struct) else reply(usual if given is None else given)
-        usd = self.prices.get(name, self.usd)
-        if isinstance(event, Answered) and usd is not None:
-            self.spent += usd
-            return msgspec.structs.replace(event, usage=Usage(usd=usd))
-        return event
+        return given if isinstance(given, msgspec.Struct) else reply(usual if given is None else given)
 
 
 def analyse(
     script: Mapping[str, Any] | None = None,
     returns: Mapping[str, Sequence[Any]] | None = None,
-    usd: float | None = None,
     **options: Any,
 ) -> Walked:
     """Walk an analysis of the usual query to its end; one candidate plan of any size, unless more is asked for."""
-    desk = Desk(script or {}, returns, usd)
+    desk = Desk(script or {}, returns)
     return walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, "enforce_task_counts": False, **options})
 
 

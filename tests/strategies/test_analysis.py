@@ -557,60 +557,6 @@ def test_no_value_gets_through_that_is_not_allowed(said: Any, kind: str) -> None
     assert value is None or (value in focus.words if focus.words else isinstance(value, int | float))
 
 
-# -- the cost limit
-
-
-@pytest.mark.parametrize("calls", range(2, 40))
-@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
-def test_a_limited_run_stays_within_the_limit_and_still_ends_with_a_synthesis(calls: int, focus: str) -> None:
-    walked = analyse(
-        {"iteration_decision": [ON] * 9},
-        usd=0.01,
-        cost_limit=calls / 100,
-        candidate_plans=3,
-        focused_answer_type=focus,
-        max_iterations=5,
-    )
-    if focus != "none" and calls < 3:
-        return
-    assert len(walked.asks) <= calls
-    assert walked.snapshot.status == "done"
-    assert len(asked(walked, "synthesis")) == 1
-    assert walked.conclusion.reason == "cost_limit"
-
-
-def test_a_call_that_costs_all_ends_the_run_with_what_was_accepted() -> None:
-    for decision in (ON, OFF):
-        desk = Desk({"iteration_decision": [decision]}, usd=0.01, prices={"iteration_decision": 5.0})
-        walked = walk(ANALYSIS, QUERY, desk.answer, {"candidate_plans": 1, "cost_limit": 1.0})
-        assert not asked(walked, "synthesis"), "nothing is left to pay for it"
-        assert (walked.snapshot.status, walked.conclusion.reason) == ("done", "cost_limit")
-        assert "It can do much." in str(walked.conclusion.answer)
-
-
-@pytest.mark.parametrize("focus", ["none", "choice: Python | JavaScript"])
-@pytest.mark.parametrize("calls", range(8, 14))
-def test_an_unreadable_synthesis_counts_as_much_at_the_cost_limit_as_without(calls: int, focus: str) -> None:
-    script = {"iteration_decision": [ON] * 9, "synthesis": [""] * 3}
-    walked = analyse(
-        script,
-        usd=0.01,
-        cost_limit=calls / 100,
-        candidate_plans=1,
-        max_iterations=5,
-        focused_answer_type=focus,
-    )
-    end = walked.conclusion
-    assert (end.reason, end.certainty, end.document["verification"]) == ("cost_limit", "given", "unchecked")
-
-
-def test_no_focused_answer_without_money_is_a_failure() -> None:
-    desk = Desk({}, usd=0.01, prices={"synthesis": 5.0})
-    given = {"candidate_plans": 1, "cost_limit": 1.0, "focused_answer_type": "yes/no"}
-    walked = walk(ANALYSIS, QUERY, desk.answer, given)
-    assert (walked.snapshot.status, walked.conclusion.reason) == ("failed", "focused_answer_failed")
-
-
 # -- options
 
 
@@ -692,15 +638,3 @@ def test_an_answer_proved_wrong_is_asked_for_again_with_the_reason_and_one_prove
     document = walked.conclusion.document
     assert document["verification"] == "proved"
     assert document["objections"] == ['The answer "Python." was checked and is wrong. too slow']
-
-
-def test_no_further_answer_is_asked_for_when_the_cost_limit_leaves_no_room() -> None:
-    desk = Desk({}, usd=0.1)
-
-    def answer(one: Any):
-        return Verified("wrong", "no") if isinstance(one.effect, Verify) else desk.answer(one)
-
-    given = {"candidate_plans": 1, "verify": True, "max_repairs": 20, "cost_limit": 1.5}
-    walked = walk(ANALYSIS, QUERY, answer, given)
-    assert walked.conclusion.reason == "verification_failed"
-    assert len(walked.asks) * 0.1 <= 1.5

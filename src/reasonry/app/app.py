@@ -294,12 +294,12 @@ class App:
         if budget is None and is_default and conclusion is not None and conclusion.reason == "max_calls":
             budget = Budget(calls=run.usage.calls + DEFAULT_CALLS)
         performers = await self.open_recorded(run, participants, budget, coached=coached)
-        names, limits, options = performers.names, budget or run.budget, run.begun.options
+        names, limits = performers.names, budget or run.budget
         if coached:
             # The prices of the earlier models stay, and so do the run's limits.
             names = structs.replace(names, price=run.participants.price)
-            limits, options = budget or Budget(), {}
-        check_priced(dollar_limit(limits, options), performers.models, performers.prices)
+            limits = budget or Budget()
+        check_priced(dollar_limit(limits), performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
         await opened.reopen(budget, changed, job=job)

@@ -106,8 +106,7 @@ def make_order(
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
     prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inner])
-    is_exempt = isinstance(performers.model, Caller) or "preset" in request.options
-    budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
+    budget = _budget(request, to_builtins(options[0]), performers)
     warnings = filter(None, _warnings(asked, used, options, budget, participants, performers))
     order = Begun(
         strategy=used[0].name,
@@ -256,6 +255,17 @@ def _seats(levels: Levels, rights: Rights) -> tuple[str, ...]:
 # -- checks
 
 
+def _budget(request: RunRequest, options: Mapping[str, Any], performers: Performers) -> Budget:
+    """Return the budget of a run, with the lowest limit on dollars of the request and of the options at any level."""
+    limits = [named["cost_limit"] for named in nested_options(options) if named.get("cost_limit")]
+    is_exempt = isinstance(performers.model, Caller) or "preset" in request.options or limits
+    budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
+    check_priced("cost_limit" if limits else dollar_limit(budget), performers.models, performers.prices)
+    if not limits:
+        return budget
+    return structs.replace(budget, usd=min(limits if budget.usd is None else [budget.usd, *limits]))
+
+
 def _warnings(
     asked: str,
     used: Sequence[Strategy[Any, Any]],
@@ -286,7 +296,6 @@ def _warnings(
             'such as models=["ollama:small", "openai:large"]'
         )
         raise UsageError(message, option="models")
-    check_priced(dollar_limit(budget, to_builtins(first)), performers.models, performers.prices)
     yield "" if candidates else _check_calls(strategy, budget.calls)
 
 

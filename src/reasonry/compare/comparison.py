@@ -197,7 +197,7 @@ class Comparison:
             )
             raise UsageError(message, option="strategies")
         participants = order.participants
-        if dollar_limit(order.budget, order.options) is None:
+        if dollar_limit(order.budget) is None:
             # Then the cost of a run changes nothing about it.
             participants = structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)

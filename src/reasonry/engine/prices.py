@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct
 
 from ..core.budget import Budget
-from ..core.options import nested_options
 from ..errors import UsageError
 from .journal import CALLER
 from .ports import Model
@@ -110,11 +108,9 @@ def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str,
     return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
 
 
-def dollar_limit(budget: Budget, options: Mapping[str, Any] = {}) -> str | None:
-    """Return the name of a limit on dollars, if a budget or the options of a run and its inner strategies set one."""
-    if budget.usd is not None:
-        return "max_usd"
-    return "cost_limit" if any(named.get("cost_limit") for named in nested_options(options)) else None
+def dollar_limit(budget: Budget) -> str | None:
+    """Return the name of the limit on dollars, if a budget sets one."""
+    return None if budget.usd is None else "max_usd"
 
 
 def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:

@@ -267,8 +267,6 @@ def _warnings(run: Run, conclusion: Conclusion) -> Iterator[str]:
     closing, way_on = run.snapshot.closing, ""
     if closing is not None:
         way_on = f"{closing.detail}; to let it work further, resume it with a higher limit"
-    elif conclusion.reason == "cost_limit":
-        way_on = f"{conclusion.detail}; to let it work further, fork it with a higher cost_limit"
     if way_on and outcome_of(run) in ANSWERED:
         yield f"answered from what was known by then: {way_on}"
     if any(asked.read == UNMARKED_MODE for asked in run.asked.values()):

@@ -22,11 +22,10 @@ results as text. Another iteration begins with the first stage, not with plannin
 `choice: A | B | …`, which the seed's own example needs. Tasks run one after another, as in the seed;
 `concurrent_tasks` runs independent tasks side by side, and a new conversion then waits until the other tasks have run.
 Without a usable plan the run fails, or closes with the results of earlier iterations; without accepted results it
-fails; a task is given up after its retries. At the cost limit, a reserve pays for the synthesis of the accepted
-results. Every path to the end leads through the decision, which is not asked if it is already settled. A verifier
-checks the answer (the focused value, if there is one); a refuted answer is asked for again, with the reason. If no
-reply can be read, the complexity stays unknown, the decision is to stop, the accepted results replace the synthesis,
-and the final answer replaces the value, unchecked, if it is a legal value.
+fails; a task is given up after its retries. Every path to the end leads through the decision, which is not asked if it
+is already settled. A verifier checks the answer (the focused value, if there is one); a refuted answer is asked for
+again, with the reason. If no reply can be read, the complexity stays unknown, the decision is to stop, the accepted
+results replace the synthesis, and the final answer replaces the value, unchecked, if it is a legal value.
 """
 
 from typing import Any
@@ -48,7 +47,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
     aliases=("pipeline",),
     resources=(SANDBOX_TOOL, CHECKER, RETRIEVER),
     suits=("focused_reading",),
-    version=3,
+    version=4,
     options=Options,
     calls=12,
     least_calls=5,
@@ -65,7 +64,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "complexity_analysis",
-            ("plan_generation", "iteration_decision"),
+            ("plan_generation",),
             description="Size up the query.",
             guidance="Name its aspects, what is difficult, and what must come before what. In a later iteration "
             "say what was accepted and what went wrong. Answer nothing yet.",
@@ -107,7 +106,7 @@ ANALYSIS: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "plan_evaluation",
-            ("query_conversion", "task_execution", "iteration_decision"),
+            ("query_conversion", "task_execution"),
             description="Score the plans and select the best.",
             guidance="Score each from 0 to 100 by resources, order, coverage and feasibility. "
             "Select the highest, the first of equals.",

@@ -9,15 +9,15 @@ from msgspec.structs import asdict, replace
 
 from ...blocks.answers import UNREADABLE
 from ...blocks.why import quote
-from ...core.bodies import Body, Conclusion, Move, Thought, fail, go
+from ...core.bodies import Body, Conclusion, Move, Thought, fail, go, request
 from ...core.effects import Ask
-from ...core.events import Failed, Reply
+from ...core.events import Failed
 from ...core.readings import AROUND, Unreadable
 from ...core.strategy import AnswerDetails
 from ...reading.form import read_form
 from ...text import lazy_pattern
 from .forms import DecisionReply, FocusReply, SynthesisReply, result_text
-from .state import COST_LIMIT, Iteration, State, iteration_id, plan_id
+from .state import Iteration, State, iteration_id, plan_id
 from .tasks import setbacks
 
 # Stage 5, iteration decision.
@@ -58,14 +58,14 @@ _BESIDE = lazy_pattern(
 
 
 def decide(s: State) -> Body:
-    """Repeat from the first line, or stop. Not asked if settled or too expensive."""
-    if s.ended is not None or not s.affordable(1):
-        return _close(s if s.ended else s.end_work())
+    """Repeat from the first line, or stop. Not asked if settled."""
+    if s.ended is not None:
+        return _close(s)
     minimum, maximum = s.options.iterations
     wanted = f"; at least {minimum} are wanted" if minimum > s.number else ""
     worked = setbacks(s, (s.number,))
     over = OVER.format(number=s.number, most=maximum, wanted=wanted)
-    s, (answer,) = yield from s.ask(s.question("decide", DECIDE, over, worked))
+    (answer,) = yield request(s, s.question("decide", DECIDE, over, worked), give_failures=True)
     if isinstance(answer, Failed):
         if answer.code != UNREADABLE or not s.accepted:
             return fail(s, "error", answer.message, answer.code)
@@ -81,23 +81,14 @@ def decide(s: State) -> Body:
         return _close(s.end_work("quality_sufficient", detail), thought)
     if s.number >= maximum:
         return _close(s.end_work("max_iterations", f"reached the limit of {maximum} iterations"), thought)
-    sizes_up = s.options.complexity_analysis
-    if s.room < sizes_up + 1:
-        return _close(s.end_work(), thought)
     s = replace(s, iterations=(*s.iterations, Iteration()))
-    return go(s, "complexity_analysis" if sizes_up else "plan_generation", thought)
+    return go(s, "complexity_analysis" if s.options.complexity_analysis else "plan_generation", thought)
 
 
 def _close(state: State, *thoughts: Thought) -> Move:
-    if state.is_broke:
-        state = state.end_work()
-    assert state.ended is not None, "set before the run closes"
-    reason, detail = state.ended
-    if state.accepted or (reason == "cost_limit" and not state.is_broke):
+    if state.accepted:
         return go(state, "synthesis", *thoughts)
-    if reason != "cost_limit":
-        reason, detail = "nothing_accepted", NOTHING
-    return replace(fail(state, reason, detail), thoughts=thoughts)
+    return replace(fail(state, "nothing_accepted", NOTHING), thoughts=thoughts)
 
 
 def decision_text(reply: DecisionReply, number: int) -> str:
@@ -116,26 +107,22 @@ def decision_text(reply: DecisionReply, number: int) -> str:
 def synthesize(s: State) -> Body:
     """Findings, answer ← Synthesis(q, H). The answer is verified here unless a focused value follows.
 
-    The accepted results replace a synthesis that is too expensive or unreadable.
+    The accepted results replace an unreadable synthesis.
     """
-    answer: Reply | Failed = Failed("cost_limit", COST_LIMIT)
-    if not s.is_broke:
-        task = SYNTHESIZE.format(none="" if s.accepted else NOTHING_ACCEPTED)
-        mark = f"{BESIDE.format(caption=CAPTION if s.options.image else '')} {FINAL}"
-        question = s.question(
-            "synthesis", task, *s.final.objections, mark=mark, wants_value=s.options.verify and not s.focus
-        )
-        s, (answer,) = yield from s.ask(question, closes=True)
+    task = SYNTHESIZE.format(none="" if s.accepted else NOTHING_ACCEPTED)
+    mark = f"{BESIDE.format(caption=CAPTION if s.options.image else '')} {FINAL}"
+    question = s.question(
+        "synthesis", task, *s.final.objections, mark=mark, wants_value=s.options.verify and not s.focus
+    )
+    (answer,) = yield request(s, question, give_failures=True)
     before = s.unchecked
     if isinstance(answer, Failed):
-        is_unread = answer.code == UNREADABLE
-        is_limited = s.ended is not None and s.ended[0] == "cost_limit"
         # After an answer proved wrong the results may say the same.
-        results = accepted_text(s) if is_limited or (is_unread and not s.final.refuted) else None
+        results = accepted_text(s) if answer.code == UNREADABLE and not s.final.refuted else None
         if results is None:
             return fail(s, "error", answer.message, answer.code)
         lost = f"the accepted results stand in for a synthesis that could not be read: {answer.message}"
-        s = replace(s, unchecked="; ".join(filter(None, (before, lost))) if is_unread else "")
+        s = replace(s, unchecked="; ".join(filter(None, (before, lost))))
         made = SynthesisReply(answer=results, final_answer=results)
     else:
         made = answer.value
@@ -147,7 +134,7 @@ def synthesize(s: State) -> Body:
     s = _propose(s, final)
     s, thoughts = yield from s.verify_answer((str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return replace(s, synthesis=None, unchecked=before).repair_or_fail(can_ask=s.room >= 1)
+        return replace(s, synthesis=None, unchecked=before).repair_or_fail()
     return go(s, "final_response", *thoughts)
 
 
@@ -192,8 +179,6 @@ def _propose(state: State, text: str) -> State:
 
 def focus(s: State) -> Body:
     """One allowed value ← Focus(answer), then verified. Without a value the run fails."""
-    if s.is_broke:
-        return fail(s, "focused_answer_failed", COST_LIMIT)
     wanted, made = s.focus, s.synthesis
     assert wanted is not None, "asked only where one is wanted"
     assert made is not None, "the stage before brings it"
@@ -208,7 +193,7 @@ def focus(s: State) -> Body:
         mark=VALUE.format(rule=wanted.rule),
         wants_value=True,
     )
-    s, (answer,) = yield from s.ask(question, closes=True)
+    (answer,) = yield request(s, question, give_failures=True)
     if isinstance(answer, Failed):
         # A final answer that is itself unchecked says nothing of the value.
         is_unread = answer.code == UNREADABLE and not s.unchecked
@@ -225,7 +210,7 @@ def focus(s: State) -> Body:
     thought = Thought(str(value), data={"value": value})
     s, thoughts = yield from s.verify_answer((str(made.answer),), thought, give_failures=True)
     if s.final.text is None:
-        return replace(s, focused=None).repair_or_fail(can_ask=s.room >= 0)
+        return replace(s, focused=None).repair_or_fail()
     return go(s, "final_response", *thoughts)
 
 
@@ -266,16 +251,11 @@ def accepted_text(state: State) -> str | None:
 
 def conclude(state: State) -> Conclusion:
     """Return the focused value, else the final answer, else the accepted results."""
-    made, (reason, detail), results = state.synthesis, state.ended or ("success", ""), accepted_text(state)
-    answer = results if made is None else state.final.text
+    made, (reason, detail) = state.synthesis, state.ended or ("success", "")
+    answer = accepted_text(state) if made is None else state.final.text
     if state.focus is not None:
         answer = None if state.focused is None else str(state.focused)
-    proved = "proved" if state.final.verification == "proved" else "given"
-    stands_in = made is None or str(made.answer) == results
-    # For an unreadable synthesis the results are an unchecked answer, with a limit as without.
-    is_unpaid = reason == "cost_limit" and stands_in and not state.unchecked
-    is_cut = is_unpaid or (answer is None and state.is_broke)
-    certainty = "best_so_far" if is_cut else proved
+    certainty = "proved" if state.final.verification == "proved" else "given"
     conclusion = Conclusion(answer, reason, detail, document(state), certainty=certainty)
     found = quote(made.headline or made.final_answer) if made else ""
     tasks = f"{len(state.accepted)} of {len(state.tasks)} tasks were accepted{found and '; the synthesis says'}{found}"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...blocks.evidence import passages_text
 from ...blocks.reply import number_entries
 from ...blocks.toolcard import card_named, cards_text, no_such_tool
-from ...core.bodies import Body, Move, Thought, fail, go, request
+from ...core.bodies import Body, Thought, fail, go, request
 from ...core.effects import Ask, CallTool
 from ...core.events import UNREADABLE, Failed, Reply
 from ...core.readings import Unreadable
@@ -93,7 +93,7 @@ def documents_shown(state: State) -> str:
 def size_up(s: State) -> Body:
     """Level, dimensions, order ← Complexity(q, H, what went wrong)."""
     material = documents_shown(s), setbacks(s, range(1, s.number))
-    s, (answer,) = yield from s.ask(s.question("complexity", COMPLEXITY, *material))
+    (answer,) = yield request(s, s.question("complexity", COMPLEXITY, *material), give_failures=True)
     if isinstance(answer, Reply):
         found: Complexity = answer.value
         text = complexity_text(found, s.number)
@@ -104,9 +104,7 @@ def size_up(s: State) -> Body:
         thought = Thought(f"The complexity is unknown: {answer.message}")
     else:
         return fail(s, "error", answer.message, answer.code)
-    if plans_due(s):
-        return go(s, "plan_generation", thought)
-    return go(s.end_work(), "iteration_decision", thought)
+    return go(s, "plan_generation", thought)
 
 
 def complexity_text(found: Complexity, number: int) -> str:
@@ -126,47 +124,26 @@ def complexity_text(found: Complexity, number: int) -> str:
 
 
 def draft_plans(s: State) -> Body:
-    """P_1 … P_k ← Plan(q, H), side by side, within the cost limit. A single plan needs no scores."""
-    asked = 0
-    failures: list[Failed] = []
+    """P_1 … P_k ← Plan(q, H), side by side. A single plan needs no scores."""
+    numbers = range(1, s.options.candidate_plans + 1)
+    answers = yield request(s, *(_plan_question(s, number) for number in numbers), give_failures=True)
+    failures = [answer for answer in answers if isinstance(answer, Failed)]
+    found = zip(map(plan_letter, numbers), answers, strict=True)
+    plans = [Plan(name, each.value.tasks) for name, each in found if isinstance(each, Reply)]
     thoughts: list[Thought] = []
-    while due := plans_due(s, asked):
-        numbers = range(asked + 1, asked + due + 1)
-        s, answers = yield from s.ask(*thoughts, *(_plan_question(s, number) for number in numbers))
-        asked, thoughts = asked + due, []
-        failures = [answer for answer in answers if isinstance(answer, Failed)]
-        found = zip(map(plan_letter, numbers), answers, strict=True)
-        plans = [Plan(name, each.value.tasks) for name, each in found if isinstance(each, Reply)]
-        for plan in plans:
-            text, data = f"Plan {plan.name}:\n{plan.text}", {"node_id": plan_id(s.number, plan.name)}
-            thoughts.append(Thought(text, branch=plan_branch(s, plan), data=data))
-        dropped = (failure.message for failure in failures)
-        s = s.with_iteration(plans=(*s.now.plans, *plans), dropped=(*s.now.dropped, *dropped))
-    if not s.now.plans:
-        return _without_plan(s, asked, failures)
-    if len({plan.text for plan in s.now.plans}) > 1:
+    for plan in plans:
+        text, data = f"Plan {plan.name}:\n{plan.text}", {"node_id": plan_id(s.number, plan.name)}
+        thoughts.append(Thought(text, branch=plan_branch(s, plan), data=data))
+    s = s.with_iteration(plans=tuple(plans), dropped=tuple(failure.message for failure in failures))
+    if not plans:
+        detail = f"no usable plan in {len(failures)} attempts: {failures[-1].message}"
+        if s.accepted:
+            return go(s.end_work("no_plan", detail), "iteration_decision")
+        reason = "no_plan" if any(failure.code == UNREADABLE for failure in failures) else "error"
+        return fail(s, reason, detail, failures[-1].code)
+    if len({plan.text for plan in plans}) > 1:
         return go(s, "plan_evaluation", *thoughts)
     return move_on(select_plan(s, 0), "plan_generation", *thoughts)
-
-
-def plans_due(state: State, asked: int = 0) -> int:
-    """Return the number of plans to request, with a reserve for their scores and for a task."""
-    wanted, have = state.options.candidate_plans - asked, len(state.now.plans)
-    for due in range(wanted, 0, -1):
-        if due + (have + due > 1) + 3 <= state.room:
-            return due
-    return min(wanted, 1) if not have and state.room >= 1 else 0
-
-
-def _without_plan(state: State, asked: int, failures: Sequence[Failed]) -> Move:
-    last = failures[-1] if failures else Failed(UNREADABLE, "")
-    detail = f"no usable plan in {asked} attempts: {last.message}"
-    if asked < state.options.candidate_plans:
-        return go(state.end_work(), "iteration_decision")
-    if state.accepted:
-        return go(state.end_work("no_plan", detail), "iteration_decision")
-    reason = "no_plan" if any(failure.code == UNREADABLE for failure in failures) else "error"
-    return fail(state, reason, detail, last.code)
 
 
 def _plan_question(state: State, number: int) -> Ask:
@@ -257,9 +234,7 @@ def plan_branch(state: State, plan: Plan) -> str:
 
 def choose_plan(s: State) -> Body:
     """P ← argmax_i score(P_i), the first of equals."""
-    if not s.affordable(1):
-        return move_on(select_plan(s, 0), "plan_evaluation")
-    s, (reply,) = yield from s.ask(_score_question(s))
+    (reply,) = yield request(s, _score_question(s), give_failures=True)
     plans = {plan.name: plan for plan in s.now.plans}
     if isinstance(reply, Failed):
         unscored = f"no plan has a score, so plan {next(iter(plans))} was selected: {reply.message}"

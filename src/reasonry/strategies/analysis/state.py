@@ -1,4 +1,4 @@
-"""The options, the tasks, the state between two answers, and the cost limit of an analysis.
+"""The options, the tasks, and the state between two answers of an analysis.
 
 Every prompt begins with the query, the context and the growing analysis history; the instruction comes last. Each
 prompt thus repeats the beginning of the previous prompt, and providers can cache it.
@@ -6,19 +6,16 @@ prompt thus repeats the beginning of the previous prompt, and providers can cach
 
 from __future__ import annotations
 
-import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from ...blocks.answers import UNREADABLE, AnswerOptions, AnswerState
+from ...blocks.answers import AnswerOptions, AnswerState
 from ...blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS
 from ...blocks.toolcard import PROVER, ToolCard
-from ...core.bodies import Request, Thought, request
-from ...core.effects import Ask, Effect, Turn
-from ...core.events import Failed, Reply
+from ...core.effects import Ask
 from .focus import Focus, focus_of
 from .forms import Complexity, DecisionReply, PlannedTask, QualityReply, SynthesisReply
 
@@ -45,10 +42,6 @@ PY_EXECUTOR = ToolCard(
 BUILT_IN = ("knowledge", "logic_kernel", SANDBOX_TOOL)
 """Resources that take the query of a task directly, without a conversion."""
 RETRIEVER, CHECKER = "search_documents", PROVER
-
-RE_ASKS = 2
-ANSWER_AGAIN = "Answer the question again."
-COST_LIMIT = "the cost limit was reached"
 
 MODES: dict[str, tuple[int, int]] = {
     "quick": (1, 2),
@@ -102,9 +95,7 @@ class Options(AnswerOptions, frozen=True):
     ] = True
     cost_limit: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(
-            description="Limit in US dollars, with a reserve for the end. Needs a model with a known price."
-        ),
+        Meta(description="Limits the whole run to these US dollars, like `max_usd`; the lower limit counts."),
     ] = None
     image: Annotated[bool, Meta(description="Ask for the caption of an image.")] = False
     context: Annotated[str, Meta(max_length=400_000, description="Context for the query.")] = ""
@@ -260,11 +251,6 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
     focused: str | int | float | None = None
     unchecked: str = ""
     """The question before the answer without a readable reply, and the replacement for that reply."""
-    spent_usd: float = 0.0
-    dearest_usd: float = 0.0
-    """The cost of the most expensive call so far."""
-    calls: int = 0
-    """The number of answered questions so far, with every try counted."""
 
     @property
     def now(self) -> Iteration:
@@ -305,7 +291,7 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
         by_id = {task.id: task for task in changed}
         return replace(self, tasks=tuple(by_id.get(task.id, task) for task in self.tasks))
 
-    def end_work(self, reason: str = "cost_limit", detail: str = COST_LIMIT) -> State:
+    def end_work(self, reason: str, detail: str) -> State:
         """End the work. Unfinished tasks are skipped."""
         tasks = tuple(
             task if task.at == "over" else replace(task, status="SKIPPED", reason=detail, at="over")
@@ -344,59 +330,3 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
             about=about or iteration_id(self.number),
             **parts,
         )
-
-    def ask(
-        self, *items: Effect | Thought, closes: bool = False
-    ) -> Generator[Request, Any, tuple[State, tuple[Any, ...]]]:
-        """Ask side by side and book the cost. Returns the new state, and the answers with failures among them.
-
-        The questions share the remaining money, so that each can be asked again. The first call of a run with a cost
-        limit is sent alone. It is repeated only once its cost is known.
-
-        Args:
-            closes: Whether the reserved call for the end may be used.
-        """
-        count, is_first = sum(isinstance(each, Ask) for each in items), self.calls == 0 and self.room == 1
-        retries = int(max(0, min(RE_ASKS, (self.room + closes) / max(1, count) - 1)))
-        effects = [replace(each, retries=retries) if isinstance(each, Ask) else each for each in items]
-        answers = yield request(self, *effects, give_failures=True)
-        state, lost = self._book_costs(answers), answers[0] if is_first and count else None
-        if isinstance(lost, Failed) and lost.code == UNREADABLE and state.affordable(1):
-            turn = Turn(lost.replies[-1], f"That reply could not be used: {lost.message}. {ANSWER_AGAIN}")
-            repeated = [replace(each, turns=(*each.turns, turn)) for each in items if isinstance(each, Ask)]
-            return (yield from state.ask(*repeated))
-        return state, answers
-
-    # -- what may be spent
-
-    def _book_costs(self, answers: Sequence[Any]) -> State:
-        """Book the cost of answers, unusable ones included."""
-        spent, dearest, calls = self.spent_usd, self.dearest_usd, self.calls
-        for answer in answers:
-            if not isinstance(answer, Reply | Failed):
-                continue
-            tries = answer.tries if isinstance(answer, Reply) else max(1, len(answer.replies))
-            usd = answer.usage.usd or 0.0
-            spent, dearest, calls = spent + usd, max(dearest, usd / tries), calls + tries
-        return replace(self, spent_usd=spent, dearest_usd=dearest, calls=calls)
-
-    @property
-    def room(self) -> float:
-        """The number of affordable calls, without the reserve for the end."""
-        limit = self.options.cost_limit
-        if limit is None or (self.calls and self.dearest_usd == 0):
-            return math.inf
-        if self.calls == 0:
-            return 1.0
-        kept = (self.synthesis is None) + (self.focus is not None)
-        return (limit - self.spent_usd) / self.dearest_usd - kept + 1e-9
-
-    @property
-    def is_broke(self) -> bool:
-        """Whether the limit is used up."""
-        limit = self.options.cost_limit
-        return limit is not None and self.spent_usd >= limit
-
-    def affordable(self, wanted: int) -> int:
-        """Return how many of the requested calls are affordable."""
-        return int(max(0, min(wanted, self.room)))

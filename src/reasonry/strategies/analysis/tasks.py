@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...blocks.programs import SANDBOX_TOOL, UNAVAILABLE, WHERE_IT_RUNS, output_of
 from ...blocks.toolcard import arguments_for, card_named, convert_types
-from ...core.bodies import Body, EffectFailed, Move, Thought, go, stay
+from ...core.bodies import Body, EffectFailed, Move, Thought, go, request, stay
 from ...core.effects import Ask, CallTool, Effect
 from ...core.events import Failed
 from ...core.json_schema import faults
@@ -101,24 +101,17 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
         to = "task_execution"
     else:
         return go(state, "iteration_decision", *thoughts)
-    is_free = to == "quality_evaluation" and any(task.judgement for task in _tasks_at(state, to))
-    if not (is_free or state.affordable(1)):
-        return go(state.end_work(), "iteration_decision", *thoughts)
     return stay(state, *thoughts) if to == here else go(state, to, *thoughts)
 
 
 def _open_next(state: State) -> State:
-    """Open the next task, or all independent tasks, as far as they are affordable."""
+    """Open the next task, or all independent tasks."""
     tasks = state.at_work
     over = {task.number for task in tasks if task.at == "over"}
     ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
-    ready = ready if state.options.concurrent_tasks else ready[:1]
-    opening = ready[: state.affordable(2 * len(ready)) // 2]
-    if ready and not opening:
-        return state.end_work()
     begun = [
         replace(task, at="task_execution" if task.resource_name in BUILT_IN else "query_conversion")
-        for task in opening
+        for task in (ready if state.options.concurrent_tasks else ready[:1])
     ]
     return state.with_tasks(*begun)
 
@@ -164,8 +157,7 @@ def _question(state: State, task: Task, kind: str, instruction: str, *material: 
 def convert(s: State) -> Body:
     """X ← t as the input of its resource. An unreadable input is asked for again within the limit."""
     tasks = _tasks_at(s, "query_conversion")
-    tasks = tasks[: s.affordable(len(tasks))]
-    s, answers = yield from s.ask(*(_conversion(s, task) for task in tasks))
+    answers = yield request(s, *(_conversion(s, task) for task in tasks), give_failures=True)
     changed = [
         _book_failure(s, task, answer)
         if isinstance(answer, Failed)
@@ -208,13 +200,11 @@ def read_input(state: State, ask: Ask, replies: Sequence[str]) -> tuple[dict[str
 
 def execute(s: State) -> Body:
     """R ← resource(x): an attempt at each open task, side by side."""
-    left, changed = s.affordable(len(s.tasks)), list[Task]()
-    under_way: list[tuple[Task, Attempt, Any]] = []
-    for task in _tasks_at(s, "task_execution"):
-        asks = task.resource_name in BUILT_IN
-        if left or not asks:
-            left -= asks
-            under_way.append((task, ATTEMPTS.get(task.resource_name, _call)(s, task), None))
+    changed = list[Task]()
+    under_way: list[tuple[Task, Attempt, Any]] = [
+        (task, ATTEMPTS.get(task.resource_name, _call)(s, task), None)
+        for task in _tasks_at(s, "task_execution")
+    ]
     while under_way:
         waiting = list[tuple[Task, Attempt, Effect]]()
         for task, attempt, answer in under_way:
@@ -226,7 +216,7 @@ def execute(s: State) -> Body:
                 changed.append(_book_failure(s, task, lost.failure))
         if not waiting:
             break
-        s, answers = yield from s.ask(*(effect for _, _, effect in waiting))
+        answers = yield request(s, *(effect for _, _, effect in waiting), give_failures=True)
         under_way = [(*each[:2], answer) for each, answer in zip(waiting, answers, strict=True)]
     changed.sort(key=lambda task: task.number)
     return move_on(s.with_tasks(*changed), "task_execution", *_results(changed), *_failures(changed))
@@ -346,8 +336,7 @@ def judge(s: State) -> Body:
     """H ← H + r if r is ACCEPTED, else r is dropped. Asks nothing if the author has judged its own result."""
     tasks = _tasks_at(s, "quality_evaluation")
     due = [task for task in tasks if task.judgement is None]
-    due = due[: s.affordable(len(due))]
-    s, answers = yield from s.ask(*(_judgement(s, task) for task in due))
+    answers = yield request(s, *(_judgement(s, task) for task in due), give_failures=True)
     verdicts = {task.number: task.judgement for task in tasks}
     for task, answer in zip(due, answers, strict=True):
         verdicts[task.number] = (
