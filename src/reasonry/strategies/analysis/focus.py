@@ -27,7 +27,6 @@ TYPES = ("none", "number", *WORDS, "choice: A | B | …")
 
 _TRUTHS = {True: ("yes", "true"), False: ("no", "false")}
 
-_CHOICE = lazy_pattern(r"choice\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = lazy_pattern(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+|(?=\.\d))(?:\.\d*)?(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 _LONGEST_NUMBER = 100
 
@@ -82,8 +81,9 @@ def focus_of(written: str) -> Focus | None:
         return Focus(kind)
     if kind in WORDS:
         return Focus(kind, WORDS[kind])
-    if match := _CHOICE.fullmatch(text):
-        words = tuple(" ".join(word.split()) for word in match[1].split("|"))
+    head, colon, choices = text.partition(":")
+    if colon and head.strip().lower() == "choice":
+        words = tuple(" ".join(word.split()) for word in choices.split("|"))
         if fault := _fault(words):
             raise ValueError(f"focused_answer_type {text[:80]!r}: {fault}")
         return Focus(f"choice: {' | '.join(words)}", words)

@@ -10,9 +10,6 @@ from msgspec import Meta, Struct
 
 from ...blocks.answers import Answer
 from ...blocks.evidence import evidence_text, passage_place, passages_text
-from ...text import lazy_pattern
-
-_CITED = lazy_pattern(r"\[(\d{1,3})\]")
 
 Quality = Literal["ACCEPTED", "REJECTED"]
 Level = Literal["straightforward", "moderate", "complex", "highly_complex"]
@@ -205,11 +202,10 @@ def _knowledge(result: Mapping[str, Any]) -> Iterator[str]:
     yield f"{result.get('answer', '')}"
     if result.get("confidence") is not None:
         yield f"Confidence: {result['confidence']}"
-    passages = result.get("passages")
-    cited = {int(digits) for digits in _CITED.findall(str(result.get("answer")))}
-    if isinstance(passages, list) and cited:
-        shown = (f"[{n}] {passage_place(passage)}" for n, passage in enumerate(passages, 1) if n in cited)
-        yield "Sources: " + "; ".join(shown)
+    answer, passages = str(result.get("answer")), result.get("passages")
+    numbered = enumerate(passages if isinstance(passages, list) else [], 1)
+    if cited := [f"[{n}] {passage_place(passage)}" for n, passage in numbered if f"[{n}]" in answer]:
+        yield "Sources: " + "; ".join(cited)
 
 
 def _logic(result: Mapping[str, Any]) -> Iterator[str]:
