@@ -167,7 +167,7 @@ reasonry.app.app reasonry.app.runs reasonry.compare reasonry.stores.sqlite reaso
 reasonry.surfaces.http.server reasonry.surfaces.web reasonry.queues.worker reasonry.tools.knowledge
 reasonry.tools.mcp_client reasonry.surfaces.mcp.serve reasonry.surfaces.mcp.connection
 reasonry.surfaces.mcp.stdio_transport reasonry.models.choose reasonry.models.openai_compatible
-reasonry.models.http_session reasonry.models.offline reasonry.models.scripted reasonry.models.known uvicorn.lifespan.on
+reasonry.models.http_session reasonry.models.offline reasonry.models.scripted reasonry.models.known uvicorn.lifespan.off
 aiohttp apsw apsw.sqlite_extra cyclopts.help encodings.idna encodings.utf_8_sig importlib.resources.readers jsonschema
 json_repair mcp mcp.server.mcpserver pydantic_ai.direct procrastinate psycopg_pool pydantic_monty rich.live
 rich.markdown ruamel.yaml tests.engine.running tests.servers.__main__ tomlkit uvicorn.protocols.http.h11_impl

@@ -74,8 +74,6 @@ class Wiring:
         )
         self.metrics = Metrics()
         self.in_flight = Counter[str]()
-        self.failure: Exception | None = None
-        """The reason why the server could not start or failed to end."""
         self.mcp: Any = None
         """The handler of MCP requests while the server runs."""
         self._worker: Worker | None = None

@@ -8,7 +8,7 @@ import itertools
 import logging
 import socket
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -101,9 +101,8 @@ async def answer_nothing(scope: Scope, receive: Receive, send: Send) -> None:
     raise NotFoundError("there is nothing at this address; /api/openapi.json lists the addresses")
 
 
-def create_server(app: App, settings: ServerSettings | None = None) -> RequestGate:
+def create_server(app: App, settings: ServerSettings) -> RequestGate:
     """Create a server for an app. The caller closes the app."""
-    settings = settings or ServerSettings()
     settings.check()
     wiring, packed = Wiring(app, settings), [Middleware(GZipMiddleware)]
     addresses: dict[str, list[Operation]] = {}
@@ -113,18 +112,7 @@ def create_server(app: App, settings: ServerSettings | None = None) -> RequestGa
         Route(path, Endpoint(operations, wiring), middleware=packed if path.startswith(OPEN_FOLDER) else [])
         for path, operations in addresses.items()
     ]
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> AsyncGenerator[None]:
-        try:
-            async with wiring.working(), mcp.serving_mcp(wiring):
-                yield
-        except Exception as error:
-            # uvicorn only logs it, and its log is off.
-            wiring.failure = error
-            raise
-
-    router = Router(routes, redirect_slashes=False, default=answer_nothing, lifespan=lifespan)
+    router = Router(routes, redirect_slashes=False, default=answer_nothing)
     return RequestGate(router, wiring)
 
 
@@ -147,13 +135,8 @@ async def serve(app: App, settings: ServerSettings, on_start: Callable[[str], Aw
     await app.store.runs(limit=1)
     listener = _listen(settings)
     server = DrainingServer(gate, settings, on_start=lambda: on_start(address_of(listener)))
-    try:
-        with listener:
-            await server.serve(sockets=[listener])
-    except SystemExit:
-        if gate.wiring.failure is None:
-            raise
-        raise gate.wiring.failure from None
+    with listener:
+        await server.serve(sockets=[listener])
 
 
 class DrainingServer(uvicorn.Server):
@@ -170,7 +153,7 @@ class DrainingServer(uvicorn.Server):
                 gate,
                 http=make_protocol(settings),
                 ws="none",
-                lifespan="on",
+                lifespan="off",
                 log_config=None,
                 access_log=False,
                 proxy_headers=False,
@@ -183,6 +166,11 @@ class DrainingServer(uvicorn.Server):
         )
         self._wiring = gate.wiring
         self._on_start = on_start
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal, beside the background work of the server."""
+        async with self._wiring.working(), mcp.serving_mcp(self._wiring):
+            await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start accepting requests."""
