@@ -109,7 +109,6 @@ def test_replies_and_errors_both_fit_the_output_schema(raw: Raw) -> None:
     session = raw.think(1, branchId="b")["sessionId"]
     think.validate(raw.think(2, strategy="linear", nextThoughtNeeded=False))
     think.validate(raw.call("sequentialthinking", thought=5))
-    assert not think.is_valid({"thoughtNumber": 1})
     for action in ("list", "get", "export", "resume", "pin", "no such"):
         manage.validate(raw.call("sessions", action=action, sessionId=session))
     manage.validate(raw.call("sessions", action="search", query="thought"))

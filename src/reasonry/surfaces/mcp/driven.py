@@ -52,12 +52,10 @@ _COACH_OUTPUT = {
         **dict.fromkeys(("questions", "refuted", "runs", "thoughts"), _OBJECTS),
         "next_cursor": {"type": ["string", "null"]},
     },
-    "required": [],
 }
 _SOLVE_OUTPUT = {
     "type": "object",
     "properties": {"answer": {"type": ["string", "null"]}, "status": _STRING, "termination": _OBJECT},
-    "required": ["answer", "status", "termination"],
 }
 _WORKS_ON = ("start", "refute", "answer", "resume", "fork")
 """Actions that make a run the connection's own."""

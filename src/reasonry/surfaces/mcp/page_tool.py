@@ -72,7 +72,7 @@ def page_tool(app: App) -> McpTool:
         title="Show as Page",
         description=DESCRIPTION,
         input_schema=tool_schema(ShowPage),
-        output_schema={"type": "object", "properties": properties, "required": ["kind", "id", "status"]},
+        output_schema={"type": "object", "properties": properties},
         annotations={"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False},
         call=lambda arguments, context: _show(app, arguments, context),
         page_uri=PAGE_URI,

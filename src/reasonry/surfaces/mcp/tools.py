@@ -97,16 +97,13 @@ class McpTool:
 
 
 def or_error(schema: Mapping[str, Any]) -> Document:
-    """Add the error document to an output schema as an alternative.
+    """Add the error document to an output schema, which requires no member then.
 
     Clients validate error results against the schema, too.
     """
     members = {"code": {"type": "string"}, "message": {"type": "string"}, "retryable": {"type": "boolean"}}
     error = {"type": "object", "properties": members, "required": [*members]}
-    widened = {key: value for key, value in schema.items() if key != "required"}
-    widened["properties"] = {**schema.get("properties", {}), "error": error}
-    widened["anyOf"] = [{"required": list(schema.get("required", ()))}, {"required": ["error"]}]
-    return widened
+    return {"type": "object", "properties": {**schema["properties"], "error": error}}
 
 
 def tool_result(document: Document, *, is_error: bool = False, shown: Document | None = None) -> Document:
