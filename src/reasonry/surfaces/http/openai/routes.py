@@ -15,8 +15,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from ....app.runs import delete_run
-from ....core.effects import CallTool
-from ....engine.open_questions import waiting_calls
 from ....engine.usage import estimate_tokens
 from ....errors import NotFoundError, ReasonryError, UsageError
 from ..context import RequestContext, stream_events
@@ -349,11 +347,8 @@ async def _resolve(context: RequestContext, item: InputItem) -> InputItem:
             result = await context.app.engine.result(_run_behind(name)[0])
             return InputItem(content=reply_text(result))
         if kind == "fc":
-            call = read_call_id(name, "input")
-            waiting = waiting_calls((await context.app.engine.read(call.run_id)).run)
-            made = next((each.effect for each in waiting if each.id == call.effect), None)
-            function = made.tool if isinstance(made, CallTool) else "function"
-            return InputItem(type="function_call", call_id=name, name=function)
+            await context.app.store.run(read_call_id(name, "input").run_id)
+            return InputItem(type="function_call", call_id=name, name="function")
         _run_behind(name if kind == "rs" else item.id)
     except (NotFoundError, UsageError):
         raise UsageError(f"there is no item {item.id[:80]!r} here; send it whole", field="input") from None
