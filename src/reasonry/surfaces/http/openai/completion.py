@@ -1,7 +1,7 @@
 """A completion: the run behind a request, its thoughts as a growing text, and its end.
 
-The first of simultaneous answers is streamed piece by piece, the others as finished thoughts. Data is streamed as its
-texts, without punctuation. The mark of an answer is omitted.
+The first of simultaneous answers is streamed piece by piece unless it is data, the others as finished thoughts. The
+mark of an answer is omitted.
 """
 
 import itertools
@@ -15,7 +15,6 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct, structs
-from pydantic_core import from_json
 
 from ....app.requests import RunRequest
 from ....app.runs import resumable
@@ -62,34 +61,17 @@ _SHOWN: Final = (
 """The members of a run's document in a reply."""
 
 
-def readable(raw: str, before: str = "") -> str:
-    """Return the readable text of a partial reply: the values of its JSON, or all of it without the mark.
+def readable(raw: str) -> str:
+    """Return the readable text of a partial reply: none of data, else all without the mark of an answer.
 
-    Incomplete JSON yields the values before the break.
+    The mark becomes a paragraph break. An end that may become a tag is omitted.
     """
-    if not raw.startswith(("{", "[")):
-        return _without_mark(raw)
-    with suppress(ValueError):
-        data = from_json(raw, allow_partial="trailing-strings")
-        members = data.values() if isinstance(data, dict) else [data]
-        # A member of the whole begins after an empty line.
-        return "\n\n".join(filter(None, ("\n".join(_texts(member)) for member in members)))
-    return before
-
-
-def _without_mark(raw: str) -> str:
-    """Replace the mark by a paragraph break. Omit an end that may become a tag."""
+    if raw.startswith(("{", "[")):
+        return ""
     lengths = range(min(len(raw), len(_CLOSES)), 0, -1)
     half = next((length for length in lengths if raw[-length:] in (_OPENS[:length], _CLOSES[:length])), 0)
     parts = raw[: len(raw) - half].replace(_CLOSES, "").split(_OPENS)
     return "\n\n".join(map(str.strip, parts)).strip()
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value] if value else []
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for part in parts for text in _texts(part)]
 
 
 class Thinking:
@@ -112,7 +94,7 @@ class Thinking:
             self._begun.add(effect)
             if effect == self._speaker:
                 self._raw, before = (self._raw + data["text"]).lstrip(), self._read
-                self._read = readable(self._raw, before)
+                self._read = readable(self._raw)
                 if text := self._read[len(before) :]:
                     yield self._say(text, begins=not before)
             return
