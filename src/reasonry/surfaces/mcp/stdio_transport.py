@@ -12,8 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 _READ = 1 << 16
-_HIGH_WATER = 1 << 20
-"""The bytes waiting for a slow client at which reading pauses."""
 
 
 class StdioTransport:
@@ -30,10 +28,6 @@ class StdioTransport:
         self._on_end = on_end
         self._ended = False
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._waiting = 0
-        """Bytes queued for the writing thread."""
-        self._may_read = threading.Event()
-        self._may_read.set()
         self._writer = threading.Thread(target=self._write, daemon=True)
 
     def start(self, on_line: Callable[[bytes], None], on_long_line: Callable[[bytes], None]) -> None:
@@ -58,9 +52,6 @@ class StdioTransport:
 
     def send(self, line: bytes) -> None:
         """Queue a line for writing."""
-        self._waiting += len(line)
-        if self._waiting > _HIGH_WATER:
-            self._may_read.clear()
         self._outgoing.put(line)
 
     # -- threads
@@ -73,7 +64,7 @@ class StdioTransport:
     def _read(self) -> None:
         # The end of input ends a line, too.
         with contextlib.suppress(OSError), open(self._source, "rb", buffering=_READ, closefd=False) as source:
-            while self._may_read.wait() and (line := source.readline(self._max_line + 1)):
+            while line := source.readline(self._max_line + 1):
                 is_long = len(line.removesuffix(b"\n")) > self._max_line
                 self._tell(self._take, line, is_long)
                 while is_long and line and not line.endswith(b"\n"):
@@ -84,17 +75,10 @@ class StdioTransport:
         try:
             while (line := self._outgoing.get()) is not None:
                 write_whole(self._sink, line)
-                self._tell(self._count_written, len(line))
         except OSError:
-            self._may_read.set()
             self._tell(self._end)
 
     # -- the event loop
-
-    def _count_written(self, count: int) -> None:
-        self._waiting -= count
-        if self._waiting == 0:
-            self._may_read.set()
 
     def _end(self) -> None:
         if not self._ended:
