@@ -86,9 +86,9 @@ def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error(
     assert results(answers[3]) == [{"napped": 1.5}]
     (error,) = [one["error"] for one in results(answers[1])]
     assert (error["code"], error["retryable"]) == ("deadline_exceeded", True)
-    assert "the input ended 3 s ago" in error["message"]
+    assert "3 s after the input ended" in error["message"]
     (error,) = [one["error"] for one in results(answers["two\x1b[2J"])]
-    assert "the input ended 3 s ago" in error["message"]
+    assert "3 s after the input ended" in error["message"]
     (line,) = said.splitlines()
     assert "2 requests were not done" in line
     assert "1 (tools/call nap)" in line
@@ -96,19 +96,18 @@ def test_what_takes_longer_is_answered_with_an_error_and_told_on_standard_error(
     assert GRACE_S <= seconds < GRACE_S + 25
 
 
-def test_a_signal_cuts_the_grace_short() -> None:
+def test_after_a_signal_calls_have_the_same_time() -> None:
     pipe, command = subprocess.PIPE, [forking_python(), "-c", SERVER]
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(written([nap(1, 600), {"id": 2, "method": "ping"}]) + b"\n")
+    process.stdin.write(written([nap(1, 600), nap(3, 1.5), {"id": 2, "method": "ping"}]) + b"\n")
     process.stdin.flush()
     heard = [json.loads(process.stdout.readline())["id"] for _ in range(2)]
     assert heard == [0, 2]
-    began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=30)
-    assert time.monotonic() - began < GRACE_S
+    assert b'{"napped":1.5}' in out
     assert "a signal came" in out.decode()
     assert b"1 (tools/call nap)" in err
     assert process.returncode == 0

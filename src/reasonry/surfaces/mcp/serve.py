@@ -26,9 +26,9 @@ from .tools import Document
 
 MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
-"""Seconds for calls in flight to finish after the input has ended."""
+"""Seconds for calls in flight to finish after the input has ended or a signal came."""
 _LEAVING_S = 0.8
-"""Seconds for calls in flight to finish after a signal."""
+"""Seconds for abandoned calls to clean up."""
 _LET_GO_S = 1.5
 """Seconds for runs to finish. A task stays a job of the store; the run of an abandoned call is cancelled."""
 _DRAIN_S = 0.5
@@ -48,24 +48,20 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
     Meanwhile descriptor 0 is empty and descriptor 1 is standard error, so that other code cannot read from or write
     into the conversation.
     """
-    log, over, hurry = ThoughtLog(2, environ), asyncio.Event(), asyncio.Event()
+    log, over = ThoughtLog(2, environ), asyncio.Event()
     if environ.get("DISABLE_THOUGHT_LOGGING", "").strip().lower() != "true":
         server.watch = log.add
-
-    def end_soon() -> None:
-        hurry.set()
-        over.set()
 
     with _conversation() as (source, sink):
         transport = StdioTransport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
         connection = Connection(server, transport.send)
-        on_ending(end_soon)
+        on_ending(over.set)
         transport.start(
             connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))
         )
         await over.wait()
         transport.stop()
-        left = await _finish(connection, hurry)
+        left = await _finish(connection)
         await transport.close(_DRAIN_S)
     if left:
         names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
@@ -122,19 +118,14 @@ def _conversation() -> Generator[tuple[int, int]]:
         os.close(sink)
 
 
-async def _finish(connection: Connection, hurry: asyncio.Event) -> list[str]:
-    """Let calls in flight finish in time (less after a signal), and return the unfinished calls."""
-    hurried = asyncio.ensure_future(hurry.wait())
+async def _finish(connection: Connection) -> list[str]:
+    """Let calls in flight finish in time, and return the unfinished calls."""
     finishing = asyncio.ensure_future(connection.finish())
-    await asyncio.wait({finishing, hurried}, timeout=GRACE_S, return_when=asyncio.FIRST_COMPLETED)
-    if hurry.is_set():
-        await asyncio.wait({finishing}, timeout=_LEAVING_S)
-    why = "a signal came" if hurry.is_set() else f"the input ended {GRACE_S:g} s ago"
-    left = connection.abandon(f"this was not done when the server left: {why}; what was recorded is kept")
-    # Abandoned requests still clean up.
+    await asyncio.wait({finishing}, timeout=GRACE_S)
+    why = f"this was not done {GRACE_S:g} s after the input ended or a signal came"
+    left = connection.abandon(f"{why}; what was recorded is kept")
     await asyncio.wait({finishing}, timeout=_LEAVING_S)
     finishing.cancel()
-    hurried.cancel()
     return left
 
 
