@@ -148,7 +148,6 @@ BESIDE = frozenset(
         "shared",
         "position",
         "notices",
-        "from_session",
         "budget",
         "paused",
     }

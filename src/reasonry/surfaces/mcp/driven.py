@@ -66,13 +66,6 @@ COACH_DESCRIPTION = (
     "refute your session, a plan (problem) or claims; each fetches its own by `question`. `status`, `cancel`, `read`; "
     "`list` runs, `resume` one, `fork` it. No run_id: your only open run."
 )
-CAME_TO_ITS_END = (
-    "The run came to an end of its own, so there is nothing to continue; fork it to try another way."
-)
-OWN_RECORD = (
-    "The run writes a session of its own, `session_id`; the thoughts it began with are those of `from_session`, which "
-    "stays as it is."
-)
 STILL_AT_WORK = "The run continues here. `coach` with action `status` and this run's id waits for its end."
 SOLVE_DESCRIPTION = "Have a model solve a problem with a strategy; returns the answer and what it took."
 
@@ -145,8 +138,7 @@ async def _on_run(tasks: RunTasks, action: str, call: OneRun, run_id: str, conte
         case ResumeRun():
             source = await app.engine.recorded_run(run_id)
             budget = call.budget_after(source.budget) if named_limits(call) else None
-            document = await coach_take_over(app, run_id, call.participants(), budget, brief=True)
-            return document if document["status"] != "done" else {**document, "note": CAME_TO_ITS_END}
+            return await coach_take_over(app, run_id, call.participants(), budget, brief=True)
         case ReadTrace():
             return await read_trace(app.engine, run_id, call)
         case _:
@@ -161,11 +153,7 @@ async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and (call.problem, call.session_id, call.claims) == (None, None, ()):
         call = structs.replace(call, session_id=context.thinker and context.thinker.current)
     order, performers = await app.receive(replace(call.request(), coached=True))
-    document = await Coach(app.engine, brief=True).start(order, performers)
-    if call.session_id is None:
-        return document
-    notes = [*filter(None, [document.get("note")]), OWN_RECORD]
-    return {**document, "note": " ".join(notes), "from_session": order.from_session}
+    return await Coach(app.engine, brief=True).start(order, performers)
 
 
 async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> Document:
