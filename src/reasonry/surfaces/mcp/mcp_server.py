@@ -26,7 +26,6 @@ from .tools import (
     Document,
     McpTool,
     TaskDocument,
-    brief_error,
     declared_extension,
     error_document,
     tool_result,
@@ -161,8 +160,7 @@ class McpServer:
             async with self.guard():
                 document = await tool.call(arguments, context)
         except Exception as error:
-            document = error_document(error)
-            return tool_result(document, is_error=True, shown=brief_error(document))
+            return tool_result(error_document(error), is_error=True)
         if self.watch is not None:
             # After the reply has gone out: no client waits for the drawing.
             asyncio.get_running_loop().call_soon(self.watch, tool.name, arguments, document)

@@ -118,15 +118,6 @@ def tool_result(document: Document, *, is_error: bool = False, shown: Document |
     return {"content": content, "structuredContent": document, "isError": is_error}
 
 
-def brief_error(document: Document) -> Document:
-    """Shorten an error for the text: choices that the message already names are left out."""
-    error: Document = document["error"]
-    message, choices = error["message"], error.get("choices", ())
-    is_listed = all(str(choice) in message for choice in choices)
-    shown = {name: value for name, value in error.items() if name != "choices" or not is_listed}
-    return {**document, "error": shown}
-
-
 def error_document(error: Exception) -> Document:
     """Return the document of an error result. An unexpected error goes to the log, not to the client."""
     if isinstance(error, RecursionError):
