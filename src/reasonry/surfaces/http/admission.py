@@ -12,7 +12,6 @@ Rule 4: a request occupies a place once its body has arrived, so that slow clien
 
 import contextlib
 import hashlib
-import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from ...models.http_session import is_loopback
 from .context import PRINCIPAL, Wiring
 from .documents import KEY
 from .protocol import MAX_HEAD_BYTES
-from .server_settings import OPERATOR, ServerSettings
+from .server_settings import OPERATOR, ServerSettings, read_host
 
 _NEEDS_STORE = ("/api/", "/v1/", "/mcp")
 _BEGINS_RUN = frozenset({"/v1/chat/completions", "/v1/responses"})
@@ -35,7 +34,6 @@ OPEN_PATHS = frozenset({"/", "/healthz"})
 """Addresses without a token, in addition to the page's own files."""
 OPEN_FOLDER = "/assets/"
 
-_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
 _OWN_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 _CROSSED = "this server answers no request from a page of another site; have that site's server send it, with a token"
@@ -47,10 +45,9 @@ def check_host(hosts: Sequence[str], settings: ServerSettings) -> None:
     Raises:
         UsageError: `Host` is missing, repeated or malformed; `misdirected_host`: it names another server.
     """
-    match = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
-    if match is None:
+    name = read_host(hosts[0]) if len(hosts) == 1 else None
+    if name is None:
         raise UsageError("the header Host is missing, repeated or malformed", field="Host")
-    name = match[1].rstrip(".")
     if name in _OWN_NAMES or name in settings.allowed_hosts:
         return
     if not settings.allowed_hosts and not is_loopback(settings.host):

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any, TypedDict
 
 import msgspec
+from starlette.routing import compile_path
 
 from ..present import http_status
 from .admission import is_open
@@ -117,7 +118,7 @@ def _operation(operation: Operation, tag: str, schema_of: Mapping[Any, Schema], 
 
 
 def _parameters(operation: Operation, query: Schema) -> list[Schema]:
-    in_path = re.findall(r"{(\w+)", operation.path)
+    in_path = compile_path(operation.path)[2]
     of_query, required = query["properties"], query.get("required", ())
     found = [
         *(("path", name, True, of_query.get(name, {"type": "string"})) for name in in_path),

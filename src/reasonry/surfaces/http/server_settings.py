@@ -27,9 +27,7 @@ MAX_TOKENS_FILE_BYTES = 1 << 20
 EVERYONE = "*"
 
 _PRINCIPAL = re.compile(r"\w[\w.@-]{0,63}")
-_TOKEN = re.compile(r"[!-+\--~]+")
-"""The characters that a header can carry, except the comma, which separates tokens."""
-_HOST = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]{2,45}\])")
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.-]{0,253}[a-z0-9_])?\.?)(?::[0-9]{1,5})?")
 
 
 class ServerSettings(Struct, frozen=True, kw_only=True):
@@ -102,8 +100,10 @@ def read_tokens(text: str, source: str) -> dict[bytes, str]:
     tokens: dict[bytes, str] = {}
     fault = partial(UsageError, option=source)
     for number, entry in enumerate(_entries(text), 1):
-        name, equals, token = (part.strip() for part in entry.partition("="))
-        if not (equals and _PRINCIPAL.fullmatch(name) and _TOKEN.fullmatch(token)):
+        name, _, token = (part.strip() for part in entry.partition("="))
+        # A header can carry no other characters.
+        is_sendable = token.isascii() and token.isprintable() and " " not in token
+        if not (token and is_sendable and _PRINCIPAL.fullmatch(name)):
             raise fault(f"{source}: entry {number} is not PRINCIPAL=TOKEN")
         if len(token) < LEAST_TOKEN_CHARS:
             make = 'python -c "import secrets; print(secrets.token_urlsafe(32))"'
@@ -130,6 +130,12 @@ def read_tokens_file(file: Path) -> dict[bytes, str]:
     return read_tokens("\n".join(lines), "tokens-file")
 
 
+def read_host(text: str) -> str | None:
+    """Return the host name in `HOST` or `HOST:PORT`, in lower case without a last dot, or None for another form."""
+    found = _HOST.fullmatch(text.lower())
+    return found and found[1].rstrip(".")
+
+
 def read_allowed_hosts(text: str) -> frozenset[str]:
     """Read names of hosts without ports, separated by commas.
 
@@ -138,7 +144,7 @@ def read_allowed_hosts(text: str) -> frozenset[str]:
     """
     hosts = [entry.lower() for entry in _entries(text)]
     for host in hosts:
-        if not _HOST.fullmatch(host):
+        if read_host(host) != host:
             raise UsageError(
                 f"{ALLOWED_HOSTS} takes names of hosts without ports, got {host[:60]!r}", option=ALLOWED_HOSTS
             )
@@ -154,11 +160,11 @@ def read_usd_a_day(text: str) -> dict[str, float]:
     limits: dict[str, float] = {}
     for entry in _entries(text):
         name, _, number = (part.strip() for part in entry.rpartition("="))
-        if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", number) or not (name == "" or _PRINCIPAL.fullmatch(name)):
+        if not number.replace(".", "", 1).isdecimal() or not (name == "" or _PRINCIPAL.fullmatch(name)):
             raise UsageError(f"{USD_A_DAY} takes USD or PRINCIPAL=USD, got {entry[:60]!r}", option=USD_A_DAY)
         limits[OPERATOR if name == OPERATOR_NAME else name or EVERYONE] = float(number)
     return limits
 
 
 def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in re.split(r"[,\r\n]", text) if entry.strip()]
+    return [entry.strip() for entry in text.replace("\n", ",").split(",") if entry.strip()]

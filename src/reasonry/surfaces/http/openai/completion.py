@@ -5,7 +5,6 @@ mark of an answer is omitted.
 """
 
 import itertools
-import re
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -53,7 +52,6 @@ SAY_SPEND_MS: Final = 5_000
 _REMEMBERED: Final = 20_000
 _OPENS: Final = "<answer>"
 _CLOSES: Final = "</answer>"
-_SPACE: Final = re.compile(r"\s+")
 _SHOWN: Final = (
     *("run_id", "session_id", "outcome", "status", "termination", "strategy", "model", "rounds"),
     *("duration_ms", "usage", "warnings"),
@@ -103,7 +101,7 @@ class Thinking:
             self._speaker = "" if effect == self._speaker else self._speaker
         for thought in data.get("thoughts", ()):
             text = str(thought.get("text", "")).strip()
-            if text and _SPACE.sub("", text) not in self._said:
+            if text and "".join(text.split()) not in self._said:
                 yield self._say(text, begins=True)
         if not self._speaker and data.get("at_ms", 0) >= self._spend_said_ms + SAY_SPEND_MS:
             self._spend_said_ms = data["at_ms"]
@@ -111,7 +109,7 @@ class Thinking:
             yield self._say(spent, begins=True)
 
     def _say(self, text: str, *, begins: bool) -> str:
-        self._said = (self._said + _SPACE.sub("", text))[-_REMEMBERED:]
+        self._said = (self._said + "".join(text.split()))[-_REMEMBERED:]
         return f"\n\n{text}" if begins else text
 
 
