@@ -101,7 +101,7 @@ def sessions_output() -> Schema:
         **dict.fromkeys(lists, items),
         "next_cursor": {"type": ["string", "null"]},
     }
-    return {"type": "object", "properties": properties, "required": []}
+    return {"type": "object", "properties": properties}
 
 
 # -- the thinking tool alone has the spelling of the reference server, whose place it takes
