@@ -11,7 +11,9 @@ from reasonry.core.problem import (
     INSTRUCTIONS,
     MARK,
     MAX_QUOTED_CHARS,
+    QuotedThought,
     check_problem,
+    quoted_thoughts,
     with_quoted,
     without_quoted,
 )
@@ -45,3 +47,18 @@ def test_the_quoted_text_is_bounded_by_itself() -> None:
         check_problem(with_quoted("x", "y" * MAX_QUOTED_CHARS))
     with pytest.raises(TooLargeError, match="the problem has"):
         check_problem("x" * 100_001)
+
+
+def test_thoughts_are_read_from_where_they_are_quoted() -> None:
+    quoted = (
+        "Thought 1: Go.\nThought 7 is meant.\n"
+        "Thought 2 (branch b, revises thought 1, ran): It took 5 s.\n\n"
+        "Thought 3 (takes branch ran back in): End.\nThought 4 (branch ran): Left."
+    )
+    assert quoted_thoughts(with_quoted("Refute these.", quoted)) == [
+        QuotedThought(1, "Go.\nThought 7 is meant."),
+        QuotedThought(2, "It took 5 s.", ran=True),
+        QuotedThought(3, "End."),
+        QuotedThought(4, "Left."),
+    ]
+    assert quoted_thoughts("A plan. Thought 1: none of these is quoted.") == []

@@ -20,6 +20,7 @@ from reasonry.strategies.prove_and_refute import (
     LENSES,
     PROVE_AND_REFUTE,
     REFUTE,
+    SELECT_FROM_THOUGHTS,
     VOTES,
     Attack,
     Claim,
@@ -45,10 +46,11 @@ class Reader(Mind):
     def __init__(self, verdicts: dict[tuple[str, str], str], quote: str = "") -> None:
         super().__init__()
         self.verdicts, self.quote = verdicts, quote
+        self.selected: list[dict[str, Any]] = [{"claim": COUNT, "thought": None}] * 2
 
     def reply(self, ask: Ask) -> Any:
         if ask.facts["kind"] == "selection":
-            return {"claims": [{"claim": COUNT, "thought": None}] * 2}
+            return {"claims": self.selected}
         word = "Counting" if f'"{COUNT}"' in ask.prompt else "copy"
         verdict = self.verdicts.get((word, ask.facts["kind"]), "unsure")
         return {"quote": self.quote or word, "reason": "shown", "verdict": verdict}
@@ -190,21 +192,27 @@ def test_the_table_is_exhaustive(verdicts: tuple[Any, ...]) -> None:
     assert judged.reason == (each if judged.verdict == "undecided" else "shown")
 
 
-async def test_thoughts_are_searched_for_claims_without_a_reader_and_a_run_settles_its_own() -> None:
+async def test_a_reader_names_the_claims_of_thoughts_with_their_numbers_and_a_run_settles_its_own() -> None:
+    ran = "The copy took 28 h at 20 MB/s."
     quoted = (
-        "Thought 1: How long is the move?\nThought 2 (ran): The copy took 28 h at 20 MB/s.\n"
+        f"Thought 1: How long is the move?\nThought 2 (ran): {ran}\n"
         f"Thought 3: {COUNT}\nThought 4: So it is over in 28 h and 20 s."
     )
     problem, reader = with_quoted("Refute these.", quoted), Reader({("Counting", "true"): "fails"})
+    reader.selected = [{"claim": COUNT, "thought": 3}, {"claim": ran, "thought": 2}]
     result = await solve(problem, strategy="refute", model=reader, store="memory")
-    found = {claim["claim"]: claim for claim in result.details["claims"]}
-    assert (found[COUNT]["verdict"], found[COUNT]["thought"]) == ("refuted", 3)
-    assert {claim["thought"] for claim in found.values()} == {3}
-    asked = len(reader.asked)
-    options = {"claims": ["The copy took 28 h at 20 MB/s."]}
+    found = [
+        (claim["claim"], claim["thought"], claim["verdict"], claim["settled_by"])
+        for claim in result.details["claims"]
+    ]
+    assert found == [(COUNT, 3, "refuted", ""), (ran, 2, "confirmed", "run")]
+    kinds = [ask.facts["kind"] for ask in reader.asked]
+    assert kinds == ["selection", "true", "follows", "complete"]
+    assert SELECT_FROM_THOUGHTS.format(count=3) in reader.asked[0].prompt
+    options = {"claims": [ran]}
     result = await solve(problem, strategy="refute", model=reader, store="memory", options=options)
     (claim,) = result.details["claims"]
-    assert (claim["verdict"], claim["settled_by"], len(reader.asked)) == ("confirmed", "run", asked)
+    assert (claim["verdict"], claim["settled_by"], len(reader.asked)) == ("confirmed", "run", len(kinds))
 
 
 @pytest.mark.parametrize("said", ["This claim is false: it takes minutes.", "| claim | verdict |", "FAIL"])

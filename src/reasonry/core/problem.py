@@ -1,10 +1,13 @@
-"""Check problems, and append quoted blocks to them: earlier thoughts, an earlier answer, instructions.
+"""Check problems, append quoted blocks to them (earlier thoughts, an earlier answer, instructions), and read thoughts.
 
 Earlier thoughts and answers are material, and instructions constrain the answer; neither is part of the problem. Each
 line of a block has a quotation mark, so that no text can end the quotation and the blocks can be removed again.
 """
 
+import re
 from collections.abc import Sequence
+
+from msgspec import Struct
 
 from ..errors import TooLargeError, UsageError
 from ..text import lazy_pattern
@@ -20,6 +23,16 @@ IMPROVE = (
 )
 MARK = "> "
 _BLOCKS = lazy_pattern(rf"(?:\n\n(?:{INSTRUCTIONS}|{HEADING}|{IMPROVE})(?:\n{MARK}[^\n]*+)++)++\Z")
+_THOUGHT = lazy_pattern(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
+
+
+class QuotedThought(Struct, frozen=True):
+    """A thought quoted below a problem."""
+
+    number: int
+    text: str
+    ran: bool = False
+    """Whether its author marked it `ran`: it tells the outcome of a run."""
 
 
 def check_problem(problem: object) -> None:
@@ -82,3 +95,12 @@ def quote_latest(texts: Sequence[str], room: int, name: str) -> list[str]:
 def without_quoted(problem: str) -> str:
     """Remove the quoted blocks below a problem."""
     return _BLOCKS.sub("", problem)
+
+
+def quoted_thoughts(problem: str) -> list[QuotedThought]:
+    """Return the thoughts quoted below a problem."""
+    found, parts = list[QuotedThought](), _THOUGHT.split(problem)
+    for number, about, text in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
+        ran = (about or "").rpartition(", ")[2] == "ran"
+        found.append(QuotedThought(int(number), text.replace(f"\n{MARK}", "\n").strip(), ran))
+    return found

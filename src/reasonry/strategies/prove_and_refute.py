@@ -16,8 +16,6 @@ The table is exhaustive: `refuted` if two lenses, or the lens of truth alone, fa
 fails it and two hold, or if the lens of truth, asked alone, holds; otherwise `undecided`. A verdict counts only with a
 reason, and a failure only with a quotation.
 
-Claims of quoted thoughts are found without a model (`blocks/key_claims.py`), claims of other texts by a reader.
-
 Algorithm, for a problem x with n solvers:
 
     y_1, …, y_n ~ π(y | x, angle_i), each the finished proof alone       proof_writing
@@ -44,7 +42,6 @@ from msgspec.structs import replace
 from ..blocks.answers import MARKED, UNREADABLE, ReasonedAnswer
 from ..blocks.drafts import Draft, DraftState, answer_selection
 from ..blocks.judging import Groups, read_groups
-from ..blocks.key_claims import key_claims, quoted_thoughts
 from ..blocks.why import quote
 from ..core.bodies import (
     Answers,
@@ -60,6 +57,7 @@ from ..core.bodies import (
 )
 from ..core.effects import Ask, Verify
 from ..core.events import Failed, Reply, Verified
+from ..core.problem import quoted_thoughts
 from ..core.readings import Unreadable
 from ..core.strategy import SHORT_REPLY, Details, Field, Stage, Strategy, final_response, problem_reception
 from ..puzzles.equations import false_equations, is_true_equation
@@ -266,7 +264,7 @@ def select(s: State) -> Body:
     claims = [
         Claim(text, next((each.number for each in thoughts if _is_quoted(each.text, text)), None))
         for text in s.options.claims
-    ] or [Claim(*found) for found in key_claims(thoughts, count)]
+    ]
     if not claims:
         task = (SELECT_FROM_THOUGHTS if thoughts else SELECT).format(count=count)
         (reply,) = yield request(s, s.ask_reader("selection", task))
@@ -279,7 +277,7 @@ def group(s: State) -> Body:
     """Settle claims by a run, arithmetic or the verifier. Among many open claims, equal claims become one."""
     looks = [Verify(s.problem, (claim.text,), about=f"claim-{at}") for at, claim in enumerate(s.claims, 1)]
     verdicts = yield request(s, *(looks if s.options.verify else ()), give_failures=True)
-    ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.evidence == "ran"}
+    ran = {thought.number for thought in quoted_thoughts(s.problem) if thought.ran}
     claims = [_settle(s.problem, ran, *each) for each in zip_longest(s.claims, verdicts)]
     s = replace(s, claims=tuple(claims))
     unsettled = [claim for claim in claims if not claim.verdict]
@@ -524,7 +522,7 @@ def _conclude_claims(state: State) -> Conclusion:
     document: dict[str, Any] = {"claims": shown, "refutation_rate": round(rate, 3)}
     if not any(claim.votes for claim in claims):
         unsettled = sum(not claim.verdict for claim in claims) if claims else state.options.max_claims
-        questions = len(LENSES) * unsettled + (unsettled >= GROUPED_FROM or not claims)
+        questions = len(LENSES) * unsettled + (unsettled >= GROUPED_FROM) + (not claims)
         document |= {"at_most": questions} if questions else {}
     if rate == 1 and len(claims) > 1:
         document["warning"] = "Every claim was refuted; look at the reasons before you believe it."
