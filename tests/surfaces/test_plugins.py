@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 import reasonry
-from reasonry.app.app import App
-from reasonry.app.installed import describe_plugins, installed_strategies
+from reasonry.app.installed import installed_strategies
 from reasonry.core.registry import resolve
-from reasonry.errors import ReasonryError, UsageError
+from reasonry.errors import UsageError
 from reasonry.models.choose import open_model
 from reasonry.strategies import STRATEGIES
 from reasonry.system import plugins
@@ -54,9 +53,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """This process, as if the packages were installed beside Reasonry."""
     monkeypatch.syspath_prepend(str(site))
-    plugins._find_installed.cache_clear()  # pyright: ignore[reportPrivateUsage, reportFunctionMemberAccess]
+    plugins.installed_plugins.cache_clear()
     yield
-    plugins._find_installed.cache_clear()  # pyright: ignore[reportPrivateUsage, reportFunctionMemberAccess]
+    plugins.installed_plugins.cache_clear()
     for name in [name for name in sys.modules if name.startswith(("faulty_", "reasonry_example_plugin"))]:
         del sys.modules[name]
 
@@ -134,7 +133,7 @@ def test_a_run_reads_without_the_package_and_goes_on_only_with_it(
     assert STRATEGY in shown["warnings"][0]
     for refused in (
         command(None, tmp_path, "runs", "resume", run, "--model", "offline", "--json"),
-        command(site, tmp_path, "coach", "status", run, "--json", REASONRY_PLUGINS="off"),
+        command(None, tmp_path, "coach", "status", run, "--json"),
     ):
         error = json.loads(refused.stdout)["error"]
         assert (error["code"], refused.returncode) == ("strategy_unknown", 5)
@@ -244,7 +243,7 @@ async def test_python_programs_name_them_too(script: str) -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_names_are_whole_and_spelled_as_one_likes() -> None:
-    known = installed_strategies({})
+    known = installed_strategies()
     assert resolve("Reasonry_Example_Plugin/Least-To-Most", known).name == STRATEGY
     with pytest.raises(UsageError, match=f"Did you mean {STRATEGY}?") as refused:
         resolve("example_plugin/least_to_most", known)
@@ -279,17 +278,6 @@ async def test_what_cannot_be_used_is_refused_with_its_reason(
             await reasonry.solve("x", **{"model": "offline", **words}, store="memory")
         assert refused.value.code == code
         assert reason in refused.value.message
-
-
-@pytest.mark.usefixtures("installed")
-def test_a_switch_turns_all_of_them_off() -> None:
-    off = {"REASONRY_PLUGINS": "off"}
-    assert describe_plugins(off) == []
-    assert list(installed_strategies(off)) == list(STRATEGIES)
-    with pytest.raises(UsageError, match="no installed package brings one"):
-        open_model(f"{PACKAGE}/fixed:1", off)
-    with pytest.raises(ReasonryError, match="`on` or `off`, not 'maybe'"):
-        App("memory", environ={"REASONRY_PLUGINS": "maybe"})
 
 
 def test_the_page_about_plugins_holds(site: Path, tmp_path: Path) -> None:

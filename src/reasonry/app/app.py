@@ -71,7 +71,7 @@ class App:
         """A caller's own store may lack methods that only servers and operators need."""
         policy = policy or Policy()
         policy.rates.shared = getattr(self.store, "provider_limits", None)
-        registry = installed_strategies(self.environ) if strategies is None else strategies
+        registry = installed_strategies() if strategies is None else strategies
         self.engine = _engine(self, registry, policy)
         self.pool = PerformerPool(self.environ)
         self.rights = Rights(self.pool)

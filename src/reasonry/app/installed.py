@@ -4,7 +4,7 @@ The registry of strategies is pure, and loading is input and output, so this mod
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,9 @@ MAX_TABLES = 500
 """The most files in a folder of strategies; each name is compared with all others."""
 
 
-def installed_strategies(environ: Mapping[str, str] | None = None) -> Registry:
-    """Return the registry with the strategies of installed packages, which load on first use.
-
-    Raises:
-        UsageError: The setting is invalid.
-    """
-    plugins = installed_plugins(environ)
+def installed_strategies() -> Registry:
+    """Return the registry with the strategies of installed packages, which load on first use."""
+    plugins = installed_plugins()
     return LazyRegistry(
         STRATEGIES,
         lambda: plugins.names("strategies"),
@@ -83,19 +79,16 @@ def _exports_of(strategy: Strategy[Any, Any], known: Registry) -> Iterator[Strat
         yield from read_tables(json.dumps(describe(strategy)), f"{strategy.name}.json").values()
 
 
-def describe_plugins(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def describe_plugins() -> list[dict[str, Any]]:
     """Load all plugins of installed packages; return a row for each.
 
     Returns:
         [{`package`, `version`, `kind`, `name`, `place`, `loaded`, `why`}], sorted by name; `why` is the reason for a
         failure to load.
-
-    Raises:
-        UsageError: `REASONRY_PLUGINS` is invalid.
     """
     from ..tools.catalog import read_tools
 
-    plugins, rows = installed_plugins(environ), list[dict[str, Any]]()
+    plugins, rows = installed_plugins(), list[dict[str, Any]]()
     readers: dict[str, Callable[[str, Any], Any]] = {"strategies": read_strategy, "tools": read_tools}
     for row in plugins.describe():
         why = ""

@@ -247,7 +247,7 @@ class PerformerPool:
         if not isinstance(tool, str):
             return (tool,)
         if tool not in self._loaded:
-            self._loaded[tool] = load_tools(tool, self.environ)
+            self._loaded[tool] = load_tools(tool)
         return self._loaded[tool]
 
     async def start_servers(

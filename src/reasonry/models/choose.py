@@ -106,7 +106,7 @@ def open_model(
 
 def _open(spec: str, kind: str, rest: str, environ: Mapping[str, str]) -> Model:
     if split_plugin(spec) is not None:
-        return installed_plugins(environ).open("models", spec, as_model)
+        return installed_plugins().open("models", spec, as_model)
     match kind:
         case "offline":
             from .offline import OfflineModel

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
 import re
 import sys
 import threading
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SETTING: Final = "REASONRY_PLUGINS"
 KINDS: Final = {"strategies": "strategy", "tools": "tool", "verifiers": "verifier", "models": "model"}
 """The last part of each entry point group, and the noun for its entries."""
 
@@ -42,8 +40,6 @@ MAX_REASON_CHARS: Final = 500
 _PART = r"[A-Za-z0-9](?:[\w.-]{0,62}[A-Za-z0-9_])?"
 _NAME: Final = re.compile(_PART)
 _WHOLE: Final = re.compile(rf"({_PART}/{_PART})(:(.*))?", re.DOTALL)
-_OFF: Final = {"off", "0", "false", "no"}
-_ON: Final = {"", "on", "1", "true", "yes"}
 
 
 class Plugins:
@@ -141,23 +137,15 @@ class Plugins:
         )
 
 
-def installed_plugins(environ: Mapping[str, str] | None = None) -> Plugins:
-    """Return the plugins of installed packages; none if `REASONRY_PLUGINS` is `off`.
+@cache
+def installed_plugins() -> Plugins:
+    """Return the plugins of installed packages."""
 
-    Args:
-        environ: The environment. Defaults to that of the process.
+    def find() -> list[EntryPoint]:
+        found = metadata.entry_points()
+        return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
 
-    Raises:
-        UsageError: The setting is neither `on` nor `off`.
-    """
-    setting = (os.environ if environ is None else environ).get(SETTING, "").strip().lower()
-    if setting in _OFF:
-        return Plugins(tuple)
-    if setting not in _ON:
-        raise UsageError(
-            f"{SETTING} is `on` or `off`, not {setting[:40]!r}", option=SETTING, choices=["on", "off"]
-        )
-    return _find_installed()
+    return Plugins(find)
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
@@ -175,15 +163,6 @@ def split_plugin(spec: str) -> tuple[str, str] | None:
     """Split `PACKAGE/NAME:TEXT` into the name and the optional text. None for other forms."""
     found = _WHOLE.fullmatch(spec.strip())
     return None if found is None else (found[1], found[3] or "")
-
-
-@cache
-def _find_installed() -> Plugins:
-    def find() -> list[EntryPoint]:
-        found = metadata.entry_points()
-        return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
-
-    return Plugins(find)
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:

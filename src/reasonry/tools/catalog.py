@@ -82,20 +82,19 @@ def as_tool(tool: Any) -> Tool:
     raise UsageError(f"{tool!r:.80} is neither a tool nor a callable", option="tools")
 
 
-def load_tools(spec: str, environ: Mapping[str, str] | None = None) -> list[Tool]:
+def load_tools(spec: str) -> list[Tool]:
     """Load tools from a Python file or an installed package.
 
     Args:
         spec: `FILE.py:NAME` or `FILE.py:NAME,NAME2` for functions, other callables or tools of that file, or
             `PACKAGE/NAME` for the tools of an installed package.
-        environ: The environment to read `REASONRY_PLUGINS` from. Defaults to that of the process.
 
     Raises:
         UsageError: The file, the package or a name is missing, the file cannot be run, or the name is not a tool.
     """
     split = split_tools(spec)
     if split is None:
-        return list(installed_plugins(environ).load("tools", spec.strip(), read_tools))
+        return list(installed_plugins().load("tools", spec.strip(), read_tools))
     written, names = split
     path = Path(written).expanduser()
     if not path.is_file():

@@ -264,8 +264,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
     """Open the verifier that a user named.
 
     Args:
-        environ: The environment to read `REASONRY_PLUGINS` and `REASONRY_VERIFIER_HIDES` from. Defaults to that of the
-            process.
+        environ: The environment to read `REASONRY_VERIFIER_HIDES` from. Defaults to that of the process.
         hides: Patterns of files to empty inside the sandbox of a command.
 
     Raises:
@@ -278,7 +277,7 @@ def open_verifier(spec: str, environ: Mapping[str, str] | None = None, hides: Se
         message = f"only the sandbox of {SANDBOXED}:PROGRAM hides files; leave the patterns out"
         raise UsageError(message, option="verifier_hides")
     if split_plugin(spec) is not None:
-        return installed_plugins(environ).open("verifiers", spec, as_verifier)
+        return installed_plugins().open("verifiers", spec, as_verifier)
     if kind == "arithmetic":
         return ArithmeticVerifier(_target(rest))
     if kind in (SANDBOXED, UNSANDBOXED):

@@ -156,7 +156,7 @@ def _look_over(document: Mapping[str, Any]) -> Iterator[_Part]:
         about = f"{', '.join(missing)}; to install one: {install_hint('NAME')}"
         yield _Part("optional parts", "not installed", about)
     for row in document["plugins"]:
-        remedy = "install another version of it, or take it out; REASONRY_PLUGINS=off leaves all out"
+        remedy = "install another version of it, or take it out"
         fault = "" if row["loaded"] else f"it cannot be loaded: {row['why']}"
         yield _Part(f"plugin {row['name']}", "loaded", fault, remedy if fault else "")
     for agent in document["agents"]:

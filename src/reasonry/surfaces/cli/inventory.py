@@ -71,7 +71,7 @@ def _default(value: Any) -> str:
 def plugins(*, output: OutputOptions = OutputOptions()) -> int:
     """List the strategies, tools, verifiers and models of installed packages, and whether each loads."""
     rows = describe_plugins()
-    none = "No installed package has plugins for Reasonry, or REASONRY_PLUGINS is off."
+    none = "No installed package has plugins for Reasonry."
     columns = columns_of("kind", "name", "version", "loaded", "why")
     return output.show({"plugins": rows}, lambda: print_table(columns, rows), "" if rows else none)
 
