@@ -167,18 +167,12 @@ def test_what_mcp_takes() -> None:
     )
 
 
-def test_numbers_and_null_in_a_configuration_file_are_read_as_people_mean_them(tmp_path: Path) -> None:
-    entry = {
-        "command": "x",
-        "args": ["--port", 80],
-        "env": {"A": 1, "B": None},
-        "headers": {"n": 2},
-        "cwd": None,
-    }
+def test_a_configuration_file_names_each_server_with_all_it_says_of_it(tmp_path: Path) -> None:
+    entry = {"name": "z", "command": "x", "args": ["--port", "80"], "env": {"A": "1"}, "cwd": None}
     config = tmp_path / "c.json"
-    config.write_text(json.dumps({"mcpServers": {"a": entry, "b": {"url": "http://x", "args": None}}}))
+    config.write_text(json.dumps({"mcpServers": {"a": entry, "b": {"url": "http://x", "type": "http"}}}))
     assert read_targets(str(config)) == (
-        McpTarget(name="a", command="x", args=("--port", "80"), env={"A": "1"}, headers={"n": "2"}),
+        McpTarget(name="a", command="x", args=("--port", "80"), env={"A": "1"}),
         McpTarget(name="b", url="http://x"),
     )
 
@@ -197,6 +191,21 @@ def test_numbers_and_null_in_a_configuration_file_are_read_as_people_mean_them(t
         ("{}/c.json", '{"mcpServers": {"a": {"command": ["x"]}}}', "got `array` - at `$.command`"),
         ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "args": "-y"}}}', "got `str` - at `$.args`"),
         ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "env": ["A=1"]}}}', "got `array` - at `$.env`"),
+        (
+            "{}/c.json",
+            '{"mcpServers": {"a": {"command": "x", "args": [8]}}}',
+            "'a' is not described rightly: Expected",
+        ),
+        (
+            "{}/c.json",
+            '{"mcpServers": {"a": {"command": "x", "env": {"A": null}}}}',
+            "got `null` - at `$.env[...]`",
+        ),
+        (
+            "{}/c.json",
+            '{"mcpServers": {"a": {"url": "http://x", "headers": {"n": 2}}}}',
+            "got `int` - at `$.h",
+        ),
         ("{}/c.json", '{"mcpServers": {"a": {"command": "x", "cwd": 5}}}', "got `int` - at `$.cwd`"),
         ("{}/c.json", '{"mcpServers": {"a": {"url": "http://x", "headers": [1]}}}', "at `$.headers`"),
     ],

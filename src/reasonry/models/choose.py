@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..engine.ports import Model
 from ..errors import UsageError
 from ..system.masking import SECRETS
-from ..system.plugins import check_extra, has_extra, install_hint, installed_plugins, split_plugin
+from ..system.plugins import check_extra, has_extra, installed_plugins, split_plugin
 from ..text import did_you_mean
 from .known import reasons_by_itself
 from .objects import as_model
@@ -242,7 +242,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 def is_configured(environ: Mapping[str, str]) -> bool:
     """Whether the environment names a model or holds a provider's key. Asks no server."""
-    return bool(environ.get("REASONRY_MODEL", "").strip()) or any(not row[2] for row in _offers(environ))
+    return bool(environ.get("REASONRY_MODEL", "").strip()) or any(_usable_providers(environ))
 
 
 def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
@@ -256,9 +256,8 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """
     if environ.get("REASONRY_MODEL", "").strip():
         return environ["REASONRY_MODEL"].strip(), "REASONRY_MODEL is set"
-    for provider, key, missing in _offers(environ):
-        if not missing:
-            return f"{provider.name}:{provider.model}", f"{key} is set"
+    for provider, key in _usable_providers(environ):
+        return f"{provider.name}:{provider.model}", f"{key} is set"
     names = installed_models(environ)
     if names:
         return f"ollama:{names[0]}", f"Ollama runs at {ollama_url(environ)}"
@@ -274,32 +273,12 @@ def default_model(problem: str, environ: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _offers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str, list[str]]]:
-    """Yield each provider, the variable of its key, and the missing requirement, if any."""
+def _usable_providers(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str]]:
+    """Yield each provider that is installed and has a key, with the variable of the key."""
     for provider in PROVIDERS:
         key = next((name for name in provider.keys if environ.get(name, "").strip()), "")
-        has_package = not provider.extra or has_extra(provider.extra)
-        missing = [] if has_package else [install_hint(provider.extra)]
-        yield provider, key, missing if key else [*missing, f"set {provider.keys[0]}"]
-
-
-def describe_models(environ: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """List the models available here: whether each is ready, and a note. Never shows a key."""
-    environ = os.environ if environ is None else environ
-    rows = [
-        (f"{provider.name}:NAME", not missing, ", ".join(missing) or f"{key} is set")
-        for provider, key, missing in _offers(environ)
-    ]
-    names, others = installed_models(environ), has_extra("providers")
-    local = f"at {ollama_url(environ)}: {', '.join(names[:5])}" if names else "start Ollama and pull a model"
-    key = f"REASONRY_API_KEY{' is set' if environ.get('REASONRY_API_KEY') else ', if it wants a key'}"
-    rows += [
-        ("ollama:NAME", bool(names), local),
-        ("PROVIDER:NAME", others, "any that pydantic-ai knows" if others else install_hint("providers")),
-        ("openai-compatible:URL#NAME", True, key),
-        *((form, True, "no key, no network") for form in ("scripted:FILE", "recorded:FILE", "offline")),
-    ]
-    return [dict(zip(("model", "ready", "note"), row, strict=True)) for row in rows]
+        if key and (not provider.extra or has_extra(provider.extra)):
+            yield provider, key
 
 
 # -- a local Ollama

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..system.masking import SECRETS
@@ -36,7 +37,7 @@ for _name in ("mcp.client", "mcp.shared"):
 class McpTarget(Struct, frozen=True, kw_only=True):
     """The target of a connection: a URL, else a command to start."""
 
-    name: str
+    name: str = ""
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -67,29 +68,6 @@ class _Config(Struct, frozen=True):
     mcpServers: dict[str, msgspec.Raw] = {}
 
 
-class _Entry(Struct, frozen=True):
-    """A server as a configuration file describes it."""
-
-    command: str | None = None
-    args: tuple[str | int | float, ...] | None = None
-    env: dict[str, str | int | float | bool | None] | None = None
-    cwd: str | None = None
-    url: str | None = None
-    headers: dict[str, str | int | float] | None = None
-
-    def target(self, name: str) -> McpTarget:
-        """Return the target with texts alone; a variable that is null is left out."""
-        return McpTarget(
-            name=name,
-            command=self.command or "",
-            args=tuple(map(str, self.args or ())),
-            env={key: str(value) for key, value in (self.env or {}).items() if value is not None},
-            cwd=self.cwd,
-            url=self.url or "",
-            headers={key: str(value) for key, value in (self.headers or {}).items()},
-        )
-
-
 def _read_config(path: Path) -> tuple[McpTarget, ...]:
     def refusal(reason: str) -> UsageError:
         return UsageError(f"{path}{reason}", option="mcp", file=str(path))
@@ -97,7 +75,7 @@ def _read_config(path: Path) -> tuple[McpTarget, ...]:
     targets, name = list[McpTarget](), ""
     try:
         for name, entry in msgspec.json.decode(path.read_bytes(), type=_Config).mcpServers.items():
-            targets.append(msgspec.json.decode(entry, type=_Entry).target(name))
+            targets.append(replace(msgspec.json.decode(entry, type=McpTarget), name=name))
     except (OSError, ValueError, RecursionError) as error:
         place = f": server {name!r} is not described rightly" if name else " cannot be read"
         raise refusal(f"{place}: {getattr(error, 'strerror', error)}") from None

@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "select": "Compare texts that exist already, and print the best one.",
     "strategies": "Show the strategies, or one of them.",
     "plugins": "List the installed plugins.",
-    "doctor": "Check the installation, keys and agents.",
+    "doctor": "Check the installation, the default model and agents.",
     "open": "Show a run or a session as a page in the browser.",
     "think": "Record one thought of a session.",
     "compare": "Run strategies on your own problems or a data set, side by side.",

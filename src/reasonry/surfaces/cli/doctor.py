@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ...app.app import App
 from ...app.installed import describe_plugins
 from ...errors import ReasonryError
-from ...models.choose import default_model, describe_models
+from ...models.choose import default_model
 from ...system.masking import SECRETS
 from ...system.plugins import EXTRAS, has_extra, install_hint
 from ...tools.sandbox import describe_sandboxes
@@ -39,7 +39,7 @@ class _Part(NamedTuple):
 
 
 def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common = Common()) -> int:
-    """Check the installation, the store, the models, the sandboxes and the agents, each fault with its remedy.
+    """Check the installation, the store, the default model, the sandboxes and the agents, each fault with its remedy.
 
     It starts the server of each agent that has Reasonry, as that agent does. The exit code is 0 only if the store can
     be used and each entry works.
@@ -59,7 +59,6 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
         "installation": sys.prefix,
         "store": _try(lambda: common.do(look)),
         "model": _try(lambda: dict(zip(("name", "why"), default_model(problem, os.environ), strict=True))),
-        "models": describe_models(),
         "sandboxes": run_async(describe_sandboxes()),
         "extras": [
             {"name": name, "installed": has_extra(name), "for": purpose, "install": install_hint(name)}
@@ -146,8 +145,6 @@ def _look_over(document: Mapping[str, Any]) -> Iterator[_Part]:
     if model.get("name") == "offline":
         why = "number puzzles only (no API key, Ollama not running)"
     yield _Part("default model", model.get("name", "none"), why)
-    for row in document["models"]:
-        yield _Part(f"model {row['model']}", "ready" if row["ready"] else "not ready", row["note"])
     for row in document["sandboxes"]:
         why = row.get("reason", "").removeprefix(f"the sandbox {row['name']} cannot be used: ")
         yield _Part(f"sandbox {row['name']}", "usable" if row["usable"] else "not usable", why)
