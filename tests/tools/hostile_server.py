@@ -55,7 +55,6 @@ LISTS: dict[str, Any] = {
     "schema is deep": {"tools": [tool(inputSchema=deep(80))]},
     "required is a number": {"tools": [tool(inputSchema={**OBJECT, "required": 5})]},
     "a property is text": {"tools": [tool(inputSchema={"properties": {"a": "text"}})]},
-    "argument with escape": {"tools": [tool(inputSchema={**OBJECT, "properties": {"a\x1b[2J": {}}})]},
     "500 tools of 4 kB": {"tools": many(500, description="x" * 4_000)},
     "result is a list": [tool()],
     "result is text": "climate",

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.anyio
 SCRIPT = str(Path(hostile_server.__file__))
 
 LIST_FAULTS = {
-    "no tools": "its answer is not of the protocol's form: tools: Field required",
-    "tools are null": "tools: Input should be a valid list",
+    "no tools": "its answer is not of the protocol's form",
+    "tools are null": "its answer is not of the protocol's form",
     "empty name": "a tool is 1 to 128 characters that are seen, without a blank at an end, not ''",
     "name is long": "a tool is 1 to 128 characters that are seen, without a blank at an end, not 'xxx",
     "name with escape": r"characters that are seen, without a blank at an end, not 'cli\x1b[2Jmate'",
@@ -44,9 +44,8 @@ LIST_FAULTS = {
     "description of 3 MB": "described in over 1,048,576 bytes in all",
     "schema of 2 MB": "described in over 1,048,576 bytes in all",
     "schema is deep": "nested too deeply",
-    "required is a number": "tools.0.inputSchema.required: Input should be a valid list",
-    "a property is text": "tools.0.inputSchema.properties.a",
-    "argument with escape": r"has an argument whose name is not legible: 'a\x1b[2J'",
+    "required is a number": "its answer is not of the protocol's form",
+    "a property is text": "its answer is not of the protocol's form",
     "500 tools of 4 kB": "described in over 1,048,576 bytes in all",
     "result is a list": "its answer cannot be read",
     "result is text": "its answer cannot be read",
@@ -60,19 +59,19 @@ LIST_FAULTS = {
     "cut off": "its answer cannot be read",
     "5,000 digits": "its answer cannot be read",
     "20 MB": "it sent a message of over 16777216 bytes",
-    "1,000,000 tools": "its answer is not of the protocol's form in ",
+    "1,000,000 tools": "its answer is not of the protocol's form",
 }
 
 CALL_FAULTS = {
-    "content is an object": "content: Input should be a valid list",
-    "content is text": "content: Input should be a valid list",
-    "content has a number": "its answer is not of the protocol's form: ",
-    "text is a list": "its answer is not of the protocol's form: ",
+    "content is an object": "its answer is not of the protocol's form",
+    "content is text": "its answer is not of the protocol's form",
+    "content has a number": "its answer is not of the protocol's form",
+    "text is a list": "its answer is not of the protocol's form",
     "structure is deep": "nested too deeply",
-    "structure is a list": "its answer is not of the protocol's form: ",
+    "structure is a list": "its answer is not of the protocol's form",
     "result of a list": "its answer cannot be read",
     "result is null": "its answer cannot be read",
-    "nothing": "its answer is not of the protocol's form: ",
+    "nothing": "its answer is not of the protocol's form",
 }
 
 

@@ -60,11 +60,8 @@ def test_the_word_for_the_answer_cannot_be_a_call() -> None:
 
 async def test_a_built_in_name_is_written_with_its_server() -> None:
     names = ",".join(sorted(reserved_names()))
-    async with catalog_of(f"named climate,{names},Py_Executor,ＫＮＯＷＬＥＤＧＥ") as catalog:
-        expected = [
-            f"python.{name}" for name in (*sorted(reserved_names()), "Py_Executor", "ＫＮＯＷＬＥＤＧＥ")
-        ]
-        assert list(catalog.tools) == ["climate", *expected]
+    async with catalog_of(f"named climate,{names}") as catalog:
+        assert list(catalog.tools) == ["climate", *(f"python.{name}" for name in sorted(reserved_names()))]
         assert await catalog.call("python.py_executor", {}) == "owned, py_executor, 1"
         with pytest.raises(ToolError, match="there is no tool 'py_executor'"):
             await catalog.call("py_executor", {"code": "1"})
@@ -147,10 +144,8 @@ def test_no_two_tools_share_a_name_and_none_has_one_that_is_taken(
         for server, offered in zip(servers, offers, strict=False)
         for name in offered
     ]
-    written = [tool.name.casefold() for tool in _qualify_clashing(tools, taken)]
+    written = [tool.name for tool in _qualify_clashing(tools, taken)]
     for name, tool in zip(written, tools, strict=True):
-        assert name in (tool.remote.casefold(), f"{tool.server.target.name}.{tool.remote}".casefold())
-        assert name not in {one.casefold() for one in (*taken, *reserved_names())} or "." in name
-    alone = {(tool.server.target.name, tool.remote.casefold()) for tool in tools}
-    if len(alone) == len(tools):
-        assert len(set(written)) == len(written)
+        assert name in (tool.remote, f"{tool.server.target.name}.{tool.remote}")
+        assert name not in {*taken, *reserved_names()} or "." in name
+    assert len(set(written)) == len(written)

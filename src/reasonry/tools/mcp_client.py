@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -38,8 +37,6 @@ MAX_NAME_CHARS = 128
 MAX_LISTING_BYTES = 1024 * 1024
 """The limit for names, descriptions and schemas of all tools of a server together."""
 _MAX_MESSAGE = 2_000
-_MAX_FAULTS = 1_000
-"""Validation faults of a reply that are worth listing: the SDK lists all or none, and a million take seconds."""
 _SERVER_NAME = re.compile(r"[^\w.-]")
 
 
@@ -216,40 +213,22 @@ class _Arguments(Struct):
 
 
 def read_tool(name: str, description: str | None, schema: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the name, description and argument schema of a listed tool, without invisible characters.
+    """Return the name, the description without invisible characters, and the argument schema of a listed tool.
 
     Raises:
         ToolError: One of them exceeds a bound or has the wrong form.
     """
-    if not 0 < len(name) <= MAX_NAME_CHARS or not _is_legible(name):
+    if not 0 < len(name) <= MAX_NAME_CHARS or not name.isprintable() or name != inert(name).strip(" "):
         raise ToolError(
             f"the name of a tool is 1 to {MAX_NAME_CHARS} characters that are seen, without a blank at an end, "
             f"not {name[:40]!a}"
         )
-    place = f"the inputSchema of its tool {name}"
     try:
-        properties = msgspec.convert(schema, _Arguments).properties
+        msgspec.convert(schema, _Arguments)
     except msgspec.ValidationError as error:
-        raise ToolError(f"{place} is no schema of arguments: {error}") from None
-    if bad := [argument for argument in properties if not _is_legible(argument)]:
-        raise ToolError(f"{place} has an argument whose name is not legible: {bad[0][:40]!a}")
-    return name, inert(description or ""), _legible(json_data(schema))
-
-
-def _is_legible(name: str) -> bool:
-    return name.isprintable() and name == inert(name).strip(" ")
-
-
-def _legible(schema: Any) -> Any:
-    """Remove the characters from a schema that people would not see."""
-    if isinstance(schema, list):
-        return [_legible(item) for item in cast(list[Any], schema)]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: inert(value) if key in ("description", "title") and isinstance(value, str) else _legible(value)
-        for key, value in cast(dict[str, Any], schema).items()
-    }
+        why = f"the inputSchema of its tool {name} is no schema of arguments: {error}"
+        raise ToolError(why) from None
+    return name, inert(description or ""), json_data(schema)
 
 
 def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
@@ -264,19 +243,13 @@ def _number_equal_names(targets: list[McpTarget]) -> list[McpTarget]:
 
 def _qualify_clashing(tools: list[RemoteTool], taken: Collection[str]) -> list[RemoteTool]:
     """Rename a tool to `server.tool` where its name is taken."""
-    names = [_fold(tool.remote) for tool in tools]
-    clashing = {_fold(name) for name in (*reserved_names(), *taken)}
-    clashing |= {name for name in names if names.count(name) > 1}
-    while written := [tool for tool in tools if tool.name == tool.remote and _fold(tool.name) in clashing]:
+    names = [tool.remote for tool in tools]
+    clashing = {*reserved_names(), *taken, *(name for name in names if names.count(name) > 1)}
+    while written := [tool for tool in tools if tool.name == tool.remote and tool.name in clashing]:
         for tool in written:
             tool.name = f"{_SERVER_NAME.sub('_', tool.server.target.name)}.{tool.remote}"
-            clashing.add(_fold(tool.name))
+            clashing.add(tool.name)
     return tools
-
-
-def _fold(name: str) -> str:
-    """Fold case and width, which a reader does not tell apart, so that names can be compared."""
-    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def _reason(error: BaseException) -> str:
@@ -292,9 +265,5 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, MCPError | ToolError):
         return error.message
     if isinstance(error, ValidationError):
-        if error.error_count() > _MAX_FAULTS:
-            return f"its answer is not of the protocol's form in {error.error_count():,} places"
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        return f"its answer is not of the protocol's form: {place}: {first['msg']}"
+        return "its answer is not of the protocol's form"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
