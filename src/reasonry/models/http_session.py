@@ -123,32 +123,26 @@ class HttpSession:
             case aiohttp.ConnectionTimeoutError():
                 message = f"{self.server} did not take a connection within {CONNECT_TIMEOUT_S:g} s"
                 return ModelError(message, code="provider_timeout", retryable=True)
-            case aiohttp.ClientHttpProxyError() if proxy:
-                message = f"the proxy {proxy} did not connect to {self.server} ({error.status})"
-                return ModelError(message, retryable=False)
-            case aiohttp.ClientProxyConnectionError() if proxy:
-                return ModelError(f"no connection to the proxy {proxy}; check HTTPS_PROXY", retryable=True)
-            case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
-                cause: Any = getattr(error, "certificate_error", error.os_error)
-                why = getattr(cause, "reason", None) or "TLS failed"
-                return ModelError(f"no secure connection to {self.server}: {why}")
+            case aiohttp.ClientHttpProxyError() | aiohttp.ClientProxyConnectionError():
+                status = getattr(error, "status", None)
+                why = f"refused to connect ({status})" if status else "cannot be reached"
+                message = f"no connection to {self.server}: the proxy {proxy} {why}; check HTTPS_PROXY"
+                return ModelError(message, retryable=status is None)
             case aiohttp.ClientConnectorError():
-                number = error.os_error.errno
-                message = f"cannot find the host of {self.server}; check the URL"
-                if number and number > 0:
-                    reason = os.strerror(number)
-                    step = "check the URL, and that the server runs"
-                    if self.server.endswith(":11434"):
-                        step = "start Ollama: ollama serve"
-                    message = f"no connection to {self.server}: {reason}; {step}"
-                return ModelError(message, retryable=True)
-            case aiohttp.InvalidURL() | UnicodeError():
-                return ModelError(f"no connection to {self.server}: the address is not valid; check the URL")
-            case aiohttp.ClientResponseError():
-                return ModelError(f"{self.server} sent something that is not HTTP", retryable=True)
+                cause = error.os_error
+                # Only TLS has reasons. The number for a host that is not found is negative, and none of the system's.
+                number = cause.errno or 0
+                system = os.strerror(number) if number > 0 else cause.strerror or cause
+                reason = getattr(cause, "reason", None) or system
+                step = "check the URL, and that the server runs"
+                if self.server.endswith(":11434"):
+                    step = "start Ollama: ollama serve"
+                message = f"no connection to {self.server}: {reason}; {step}"
+                return ModelError(message, retryable=not isinstance(error, aiohttp.ClientSSLError))
             case _:
-                message = f"{self.server} closed the connection in the middle of a call"
-                return ModelError(message, retryable=True)
+                # An address that is not valid is a ValueError.
+                message = f"the call to {self.server} failed: {type(error).__name__}"
+                return ModelError(message, retryable=not isinstance(error, ValueError))
 
     async def close(self) -> None:
         """Close the connections. The next request opens new ones."""

@@ -429,14 +429,13 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Headers with lower-case or case-insensitive names.
     """
-    if not headers.get("retry-after", headers.get("retry-after-ms", "")).strip():
+    text = headers.get("retry-after", "").strip()
+    if not text:
         return None
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        text = headers.get(name, "").strip()
-        if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
-            return float(text) / unit
+    if re.fullmatch(r"\d{1,12}(\.\d{1,6})?", text):
+        return float(text)
     try:
-        instant = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+        instant = parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError, OverflowError):
         return UNCLEAR_WAIT_S
     return max(0.0, instant - time.time())
