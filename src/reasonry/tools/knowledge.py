@@ -34,13 +34,6 @@ MAX_LISTED = 20
 """Documents in an overview."""
 _MAX_TERMS = 64
 _WORD = re.compile(r"\w+")
-_COMMON = frozenset(
-    _WORD.findall(
-        "a an and are as at be but by can could did do does for from had has have how i if in into is it its of on or "
-        "our should so some such than that the their them then there these they this those to was we were what when "
-        "where which who why will with would you your"
-    )
-)
 
 
 class Passage(Struct, frozen=True, omit_defaults=True):
@@ -195,11 +188,10 @@ class Library:
     def passages(self, query: str, k: int = 5) -> list[Passage]:
         """Return the best passages, best first; none if no word of the query occurs."""
         words = list(dict.fromkeys(_WORD.findall(query.casefold())))
-        telling = [word for word in words if word not in _COMMON] or words
-        if not telling:
+        if not words:
             return []
         # Any of the words, each quoted, so that none is read as an operator.
-        wanted = " OR ".join(f'"{word}"' for word in telling[:_MAX_TERMS])
+        wanted = " OR ".join(f'"{word}"' for word in words[:_MAX_TERMS])
         with self._lock:
             rows = self._database.execute(
                 "SELECT rowid, bm25(passage) FROM passage WHERE passage MATCH ? ORDER BY bm25(passage), rowid LIMIT ?",
