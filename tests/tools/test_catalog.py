@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -185,9 +186,11 @@ def test_any_result_becomes_json_data() -> None:
         "n": float("nan"),
         "big": 10**30,
         "s": "\ud800",
+        "t": [date(2024, 3, 1) - date(2024, 1, 1), b"x"],
     }
     data = json_data(odd)
-    assert data == {"1": [1, 2], "None": [{"x": 1.5}], "n": "nan", "big": str(10**30), "s": "\ufffd"}
+    texts = {"n": "nan", "big": str(10**30), "s": "\ufffd", "t": ["60 days, 0:00:00", "b'x'"]}
+    assert data == {"1": [1, 2], "None": [{"x": 1.5}]} | texts
     assert msgspec.json.decode(msgspec.json.encode(data)) == data
     assert json_data(10**5000).startswith("0x")
     assert "object at" in json_data(object())

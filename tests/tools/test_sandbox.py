@@ -253,6 +253,8 @@ raise ValueError("the truth")
         ("{1: 'one'}", {"1": "one"}),
         ("10 ** 40", str(10**40)),
         ("float('nan')", "nan"),
+        ("import datetime as d\n[d.date(2024, 1, 2), d.timedelta(60)]", ["2024-01-02", "60 days, 0:00:00"]),
+        ("import datetime as d\nd.datetime(2024, 1, 2, 3, 4)", "2024-01-02 03:04:00"),
         ("'é\\u2028\\x00'", "é\u2028\x00"),
         ("import math\nmath.sqrt(2)", 2**0.5),
         ("def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(15)", 610),
@@ -264,6 +266,11 @@ async def test_the_value_of_the_last_line_comes_back(sandbox: Sandbox, code: str
     execution = await sandbox.run(code, AMPLE)
     assert (execution.status, execution.value, execution.error) == ("ok", value, None)
     assert execution.sandbox == sandbox.name
+
+
+async def test_an_object_of_monty_is_shown_by_its_attributes() -> None:
+    code = "class Point:\n    def __init__(self):\n        self.x = [1, 2]\n[Point(), 3]"
+    assert (await usable("monty").run(code, AMPLE)).value == [{"x": [1, 2]}, 3]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from datetime import date, timedelta
 from typing import Any, cast
 
 import msgspec
@@ -62,12 +63,17 @@ def json_data(value: Any, depth: int = 0) -> Any:
             return {without_surrogates(str(key)): json_data(item, depth + 1) for key, item in items}
         case list() | tuple() | set() | frozenset():
             return [json_data(item, depth + 1) for item in cast(list[Any], value)]
+        case date() | timedelta() | bytes():
+            return str(value)
         case _:
             return json_data(_plain(value), depth + 1)
 
 
 def _plain(value: Any) -> Any:
-    """Convert models, arrays, dataclasses and dates to data, and anything else to text."""
+    """Convert models, arrays and dataclasses to data, and anything else to text."""
+    if type(value).__name__ == "MontyClassProxy":
+        # An object of the sandbox `monty`, which is an optional part.
+        return value.attributes
     method = next(
         (getattr(value, name, None) for name in ("model_dump", "tolist") if hasattr(value, name)), None
     )

@@ -10,8 +10,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..system.plugins import has_extra, install_hint
 from ..system.processes import Output
@@ -75,7 +74,7 @@ class _Feed:
             OSError: No worker could be started.
         """
         try:
-            return conclude("ok", self.output, value=_data(self._value()))
+            return conclude("ok", self.output, value=self._value())
         except OSError:
             raise
         except Exception as error:
@@ -125,8 +124,6 @@ def _status(error: Exception, limits: ExecutionLimits) -> tuple[Status, str]:
     from pydantic_monty import MontyCrashedError, MontyError, MontyRuntimeError
 
     match error:
-        case RecursionError():
-            return "error", "the value is nested too deeply"
         case MontyCrashedError() if error.timed_out:
             return "timeout", f"it did not end within {limits.max_seconds:g} s"
         case MontyCrashedError():
@@ -151,18 +148,3 @@ def _kind(cause: BaseException) -> Status:
             return "denied"
         case _:
             return "error"
-
-
-def _data(value: Any) -> Any:
-    """Turn Monty's own objects into plain data: an object becomes its attributes."""
-    from pydantic_monty import MontyClassProxy
-
-    if isinstance(value, MontyClassProxy):
-        return _data(value.attributes)
-    if isinstance(value, Mapping):
-        return {key: _data(item) for key, item in cast(Mapping[Any, Any], value).items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_data(item) for item in cast(list[Any], value)]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
