@@ -8,7 +8,6 @@ from reasonry.blocks.toolcard import (
     card_named,
     cards_text,
     convert_types,
-    one_text_fault,
     tools_data,
 )
 from reasonry.core.readings import Unreadable
@@ -53,15 +52,6 @@ def test_the_input_of_a_call_is_its_one_argument_or_a_json_object() -> None:
     assert arguments_for(NOW, "") == {}
     assert isinstance(arguments_for(NOW, "today"), Unreadable)
     assert isinstance(arguments_for(PAIR, "1, 2"), Unreadable)
-
-
-def test_a_tool_takes_one_text_or_it_is_said_why_not() -> None:
-    count = ToolCard("count", "", {"properties": {"n": {"type": "integer"}}})
-    assert one_text_fault(SEARCH) is None
-    assert one_text_fault(ToolCard("any")) is None
-    assert one_text_fault(NOW) == "now takes no arguments"
-    assert one_text_fault(PAIR) == "pair takes several arguments (a, b)"
-    assert one_text_fault(count) == "count takes n, which is integer"
 
 
 def test_texts_become_the_numbers_a_tool_wants() -> None:

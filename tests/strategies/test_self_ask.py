@@ -102,13 +102,6 @@ def test_a_tool_that_does_not_exist_is_refused_naming_those_that_do() -> None:
         read_options(SELF_ASK, {"tools": [{"name": "search"}], "tool": "find"})
 
 
-def test_a_tool_that_a_question_is_not_enough_for_is_refused_at_once() -> None:
-    pair = {"name": "pair", "parameters": {"properties": {"a": {}, "b": {}}, "required": ["a", "b"]}}
-    with pytest.raises(UsageError, match=r"takes one text; pair takes several arguments \(a, b\)"):
-        read_options(SELF_ASK, {"tools": [pair]})
-    assert read_options(SELF_ASK, {"tools": [pair, {"name": "search"}], "tool": "search"})
-
-
 def test_the_only_tool_there_is_need_not_be_named_but_one_of_several_must() -> None:
     walked = walk(
         SELF_ASK, QUESTION, in_order(FIRST, ToolReturned("x"), LAST, ANSWER), {"tools": [{"name": "look"}]}

@@ -17,9 +17,6 @@ from ..text import lazy_pattern
 from .actions import has_markup
 from .toolcard import ToolCard, arguments_for, card_named, matched_arguments, no_such_tool
 
-MAX_DEPTH = 50
-"""The deepest nesting of a call's input."""
-
 _REFERENCE = lazy_pattern(r"#E(\d{1,4})(?!\d)", re.IGNORECASE)
 
 
@@ -148,9 +145,4 @@ def call_fault(call: PlannedCall, cards: Sequence[ToolCard]) -> str | None:
         return arguments.reason
     if has_markup(evidence_text(call.input)):
         return "its input has markup of a call; write the input alone"
-    return "the input is nested too deeply" if _is_deep(arguments) else None
-
-
-def _is_deep(value: Any, levels: int = MAX_DEPTH) -> bool:
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return not levels or any(_is_deep(each, levels - 1) for each in inner)
+    return None

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..core.readings import Unreadable
+from ..reading.json_in_text import is_whole
 from ..text import find_name, find_named, plain_name
 
 ANSWER = "finish"
@@ -21,7 +22,6 @@ _REASONERS = frozenset({PROVER, "py_executor"})
 """Tools that work on the problem's own content and look nothing up."""
 _PLAIN_TYPES = {"integer": int, "number": float, "boolean": bool}
 _DATA_TYPES = {"array": list, "object": dict}
-_NO_TEXT = (*_PLAIN_TYPES, *_DATA_TYPES, "null")
 _ANY_NAME = frozenset({"input", "text", "query", "question", "argument", "arg", "arg1", "value", "q"})
 """Names that stand for the only text of a call, normalised by `plain_name`."""
 
@@ -69,7 +69,8 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
     """Read the input of a call written as `tool[input]`: a JSON object, or the text of the only argument."""
     properties, value = properties_of(card), None
     with suppress(msgspec.DecodeError, RecursionError):
-        value = msgspec.json.decode(text)
+        # JSON with too many levels is a text.
+        value = msgspec.json.decode(text) if is_whole(text) else None
     if isinstance(value, dict) and (not properties or value.keys() <= properties.keys()):
         return cast(dict[str, Any], value)
     required = [name for name in card.parameters.get("required", ()) if name in properties]
@@ -82,18 +83,6 @@ def arguments_for(card: ToolCard, text: str) -> dict[str, Any] | Unreadable:
     if not text.strip():
         return Unreadable(f"{card.name} needs {names[0]}") if required else {}
     return {names[0]: text.strip()}
-
-
-def one_text_fault(card: ToolCard) -> str | None:
-    """Return the reason why a tool cannot take a single text, or None without a known reason."""
-    if "properties" not in card.parameters:
-        return None
-    arguments = arguments_for(card, "text")
-    if isinstance(arguments, Unreadable):
-        return arguments.reason.partition(":")[0]
-    (name,) = arguments
-    kind = properties_of(card)[name].get("type") if isinstance(properties_of(card)[name], dict) else None
-    return f"{card.name} takes {name}, which is {kind}" if kind in _NO_TEXT else None
 
 
 def matched_arguments(card: ToolCard, arguments: Mapping[str, Any]) -> dict[str, Any] | Unreadable:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ..blocks.answers import MARKED, Answer, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.evidence import evidence_text
-from ..blocks.toolcard import ToolCard, arguments_for, card_named, no_such_tool, one_text_fault
+from ..blocks.toolcard import ToolCard, arguments_for, card_named, no_such_tool
 from ..core.bodies import Body, Conclusion, Move, Thought, go, request
 from ..core.effects import Ask, CallTool
 from ..core.events import Failed
@@ -74,9 +74,6 @@ class Options(AnswerOptions, frozen=True):
             raise ValueError(f"say in option tool which one answers the sub-questions: {names}")
         if self.tool is not None and card_named(self.tools, self.tool) is None:
             raise ValueError(no_such_tool(self.tools, self.tool))
-        fault = self.card and one_text_fault(self.card)
-        if fault:
-            raise ValueError(f"sub-questions are answered by a tool that takes one text; {fault}")
 
     @property
     def card(self) -> ToolCard | None:
