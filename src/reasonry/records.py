@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import threading
 import time
 import uuid
@@ -567,7 +566,6 @@ _SHORT_CHARS = (8, 13, 18, 23)
 _SHOWN = 5
 COMPARISON = "comparison-"
 """The prefix of a comparison's id. Hexadecimal digits follow."""
-_PREFIX = re.compile(f"(?:{COMPARISON})?[0-9a-f-]{{{MIN_PREFIX_CHARS},{_WHOLE_CHARS - 1}}}")
 
 _lock = threading.Lock()
 _last = 0
@@ -592,7 +590,9 @@ def new_id() -> str:
 
 def may_be_short(text: str) -> bool:
     """Whether a text can stand for an id: `last`, or the beginning of a UUID or of a comparison's id."""
-    return text == LAST or _PREFIX.fullmatch(text.lower()) is not None
+    prefix = text.lower().removeprefix(COMPARISON)
+    is_prefix = MIN_PREFIX_CHARS <= len(prefix) < _WHOLE_CHARS and {*prefix} <= {*"0123456789abcdef-"}
+    return text == LAST or is_prefix
 
 
 def missing_error(kind: WholeKind, id: str, near: Sequence[str] = ()) -> NotFoundError:

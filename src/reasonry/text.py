@@ -27,7 +27,7 @@ class _Pattern:
 
 
 def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a stand-in for `re.compile(…)`. An invalid pattern raises at first use."""
+    """Return a stand-in for a compiled pattern. An invalid pattern raises at first use."""
     return cast(re.Pattern[str], _Pattern(text, flags))
 
 
@@ -101,10 +101,11 @@ def prose_lines(text: str) -> Iterator[str]:
             # Code spans are shown with their backticks: a backslash would show inside one.
             yield _PROSE_UNSAFE.sub(r"\\\g<0>", line)
             continue
-        closed = lazy_pattern(rf" {{0,3}}{opened[1][0]}{{{len(opened[1])},}} *")
         code: list[str] = []
         for inside in lines:
-            if closed.fullmatch(inside):
+            # Four spaces before it make it code.
+            marks = inside.strip(" ")
+            if marks.startswith(opened[1]) and len({*marks}) == 1 and not inside.startswith("    "):
                 break
             code.append(inside)
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", "\n".join(code))), default=0))

@@ -42,9 +42,6 @@ def reasons_by_itself(name: str, environ: Mapping[str, str]) -> bool:
     return _KNOWN.search(name) is not None and _NOT.search(name) is None
 
 
-_SOLD = re.compile(r"(gpt-|chatgpt-|o\d|claude-|gemini-)")
-
-
 def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
     """Return the prices of calls to `model` at `url`.
 
@@ -53,7 +50,9 @@ def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
     """
     from .http_session import is_loopback
 
-    sold = bool(_SOLD.match(model))
+    sold = model.startswith(("gpt-", "chatgpt-", "claude-", "gemini-")) or (
+        model.startswith("o") and model[1:2].isdecimal()
+    )
     if is_loopback(urlsplit(url).hostname or "") and not sold and provider is None:
         return no_price
     from genai_prices import Usage, calc_price

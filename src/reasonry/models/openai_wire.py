@@ -58,9 +58,8 @@ PROMPT_TOO_LONG = re.compile(
 _ABOUT_SAMPLES = re.compile(
     r"(?<![\\\w])n(?![\w])|(multiple|only one|single) (\w+ )?(choice|completion|candidate|sample)"
 )
-_ABOUT_FORM = re.compile(r"response_?format|json_?(schema|object)|structured|schema")
+_ABOUT_FORM = ("response_format", "responseformat", "json_object", "jsonobject", "structured", "schema")
 _ABOUT_TOOLS = re.compile(r"\btool|function")
-_ABOUT_LIMIT = re.compile(r"max_(completion_)?tokens")
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 _OTHER_NAME: Final[dict[LimitName, LimitName]] = {
     "max_tokens": "max_completion_tokens",
@@ -95,14 +94,15 @@ class Dialect(Struct):
             setattr(self, taken, False)
             return True
         tried = sent.get("response_format", {}).get("type", "none")
-        if tried != "none" and _ABOUT_FORM.search(complaint):
+        if tried != "none" and any(word in complaint for word in _ABOUT_FORM):
             if self.format == tried:
                 self.format = "json_object" if tried == "json_schema" else "none"
             return True
         if (limit := sent.get(self.limit_name, 0)) > LEAST_LIMIT and LIMIT_TOO_HIGH.search(complaint):
             self.limit_most = min(self.limit_most, limit // 2)
             return True
-        if _ABOUT_LIMIT.search(complaint) and (name := next(filter(sent.__contains__, _OTHER_NAME), None)):
+        is_named = any(name in complaint for name in _OTHER_NAME)
+        if is_named and (name := next(filter(sent.__contains__, _OTHER_NAME), None)):
             if self.limit_name == name and not self.limit_swapped:
                 self.limit_name, self.limit_swapped = _OTHER_NAME[name], True
             if self.limit_name != name:

@@ -54,8 +54,8 @@ def _blank(match: re.Match[str]) -> str:
 # -- hidden thinking
 
 _TAG: Final = lazy_pattern(r"</?(?:think|thinking|thought|reflection)>|\[/?THINK\]|◁/?think▷", re.IGNORECASE)
-_ANSWERS: Final = lazy_pattern(r"[ \t]*(?:\n|\Z|<answer|\{|\*\*)", re.IGNORECASE)
-"""The text after a closing tag of thinking."""
+_ANSWERS: Final = ("\n", "<answer", "{", "**")
+"""The beginnings of an answer after a closing tag of thinking."""
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 
 
@@ -77,7 +77,10 @@ def without_thinking(text: str) -> str:
             closings = [tag.end() for tag in _TAG.finditer(text, tags[place].end()) if _closes(tag)]
             return text[closings[0] :].strip() if len(closings) == 1 else ""
         start, place = tags[closing].end(), closing + 1
-    if start == 0 and (tag := _find_unopened(tags)) is not None and _ANSWERS.match(text, tag.end()):
+    if start == 0 and (tag := _find_unopened(tags)) is not None:
+        rest = text[tag.end() :].lstrip(" \t")
+        if rest and not rest[:7].casefold().startswith(_ANSWERS):
+            return text
         before = shown[: tag.start()].lower()
         is_in_mark = before.count("<answer>") > before.count("</answer>")
         start = 0 if is_in_mark else tag.end()
@@ -123,7 +126,7 @@ def _final_message(text: str) -> str:
 
 # -- echoes
 
-_DOTS: Final = lazy_pattern(r"[\s.,;…\"'“”`*_-]*(?:…|\.\.|[,;])[\s.,;…\"'“”`*_-]*")
+_DOTS: Final = ("…", "..", ",", ";")
 _SHOWN: Final = lazy_pattern(r'"(?P<name>\w{1,50})":\s*\[?\s*"(?P<text>[^"\n]{2,300})"')
 _BESIDE: Final = frozenset({"reason", "reasoning", "evaluation", "thought", "plan", "mark"})
 """Secondary fields, which are checked for echoes only if a reply has no other text."""
@@ -147,7 +150,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         is_one_word = not is_answer and text.isalnum()
         if is_one_word or len(text) > max(_MAX_PLACEHOLDER, 2 * len(problem)):
             continue
-        if _DOTS.fullmatch(text):
+        if any(dots in text for dots in _DOTS) and not "".join(text.split()).strip(".,;…\"'“”`*_-"):
             return text
         words = _words(text) if is_all or name not in _BESIDE else ""
         if is_answer and words and words == _words(problem):

@@ -26,9 +26,9 @@ _NAMES = lazy_pattern(
     re.IGNORECASE,
 )
 """The tokens of a server's principals are not registered: the server knows only their digests."""
-_HEADERS = lazy_pattern(r"auth|key|token|secret|cookie", re.IGNORECASE)
-_NO_KEY = lazy_pattern(r"\s|^[/~.]")
-"""Values that are not keys: a sentence, or the path of a file with the key."""
+_HEADERS = ("auth", "key", "token", "secret", "cookie")
+_PATHS = ("/", "~", ".")
+"""The beginnings of paths: the name of a file with a key is no key."""
 _WORDS = lazy_pattern(r"(?:[a-z]+|[A-Z]+|\d+)(?:[-_.][a-z]+|[-_.][A-Z]+)*")
 
 _KEYLIKE = lazy_pattern(
@@ -73,13 +73,13 @@ class Secrets:
         for name, value in environ.items():
             if "://" in value and "@" in value:
                 self.keep_password(value)
-            elif _NAMES.fullmatch(name) and not _NO_KEY.search(value.strip()):
+            elif _NAMES.fullmatch(name) and len(value.split()) == 1 and not value.strip().startswith(_PATHS):
                 self._keep_certain(value)
 
     def keep_headers(self, headers: Mapping[str, str]) -> None:
         """Register the values of headers with names of keys, such as the token after `Bearer`."""
         for name, value in headers.items():
-            if _HEADERS.search(name) and value.strip():
+            if any(word in name.casefold() for word in _HEADERS) and value.strip():
                 self._keep_certain(value.split()[-1])
 
     def keep_password(self, url: str) -> None:

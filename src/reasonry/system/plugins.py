@@ -38,7 +38,6 @@ KINDS: Final = {"strategies": "strategy", "tools": "tool", "verifiers": "verifie
 MAX_REASON_CHARS: Final = 500
 
 _PART = r"[A-Za-z0-9](?:[\w.-]{0,62}[A-Za-z0-9_])?"
-_NAME: Final = re.compile(_PART)
 _WHOLE: Final = re.compile(rf"({_PART}/{_PART})(:(.*))?", re.DOTALL)
 
 
@@ -76,8 +75,7 @@ class Plugins:
 
     def names(self, kind: str) -> list[str]:
         """Return the legal full names of a kind."""
-        points = self._points.items()
-        return [name for (each, name), point in points if each == kind and _NAME.fullmatch(point.name)]
+        return [name for each, name in self._points if each == kind and split_plugin(name) == (name, "")]
 
     def load(self, kind: str, name: str, read: Callable[[str, Any], T]) -> T:
         """Load a part by its name.
@@ -93,7 +91,7 @@ class Plugins:
             raise self._unknown(*key)
 
         def load_named() -> T:
-            if not _NAME.fullmatch(self._points[key].name):
+            if split_plugin(key[1]) != (key[1], ""):
                 raise UsageError("its name may have letters, digits, `_`, `.` and `-`, at most 64")
             return read(key[1], self._points[key].load())
 
