@@ -26,6 +26,7 @@ from reasonry.strategies.prove_and_refute import (
     Claim,
     Options,
     Proof,
+    State,
     count_votes,
     judge,
 )
@@ -190,6 +191,12 @@ def test_the_table_is_exhaustive(verdicts: tuple[Any, ...]) -> None:
     assert judged.verdict == ("confirmed" if not fails and holds >= 2 else expected)
     each = "; ".join(f"{lens}: {verdict}, shown" for lens, verdict in zip(LENSES, verdicts, strict=True))
     assert judged.reason == (each if judged.verdict == "undecided" else "shown")
+
+
+@pytest.mark.parametrize(("most", "questions"), [(3, 1 + 3 * 3), (5, 1 + 1 + 3 * 5)])
+def test_the_most_questions_count_the_search_for_claims_and_their_grouping(most: int, questions: int) -> None:
+    state = State(problem=PLAN, options=Options(max_claims=most))
+    assert PROVE_AND_REFUTE.conclude(state).document["at_most"] == questions
 
 
 async def test_a_reader_names_the_claims_of_thoughts_with_their_numbers_and_a_run_settles_its_own() -> None:
