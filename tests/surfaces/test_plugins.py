@@ -118,6 +118,20 @@ def test_each_part_is_listed_as_loaded_or_with_the_reason_why_not(site: Path, tm
     assert "strategies\tfaulty-parts/leaves\t0.1\tno\tSystemExit: 3" in people.stdout
 
 
+def test_a_package_with_broken_files_hides_only_its_own_parts(site: Path, tmp_path: Path) -> None:
+    for name, text in {
+        "undecodable": b"[reasonry.tools]\n\xff = a:b\n",
+        "no_value": b"[reasonry.tools]\nwords\n",
+    }.items():
+        folder = tmp_path / "broken" / f"{name}-1.0.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "entry_points.txt").write_bytes(text)
+    done = command(None, tmp_path, "plugins", "--json", PYTHONPATH=f"{tmp_path / 'broken'}{os.pathsep}{site}")
+    assert done.returncode == 0
+    assert STRATEGY in {row["name"] for row in json.loads(done.stdout)["plugins"]}
+    assert done.stderr.count("a package has files that cannot be read") == 2
+
+
 def test_a_run_reads_without_the_package_and_goes_on_only_with_it(
     site: Path, tmp_path: Path, script: str
 ) -> None:

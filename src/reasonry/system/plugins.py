@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +35,8 @@ T = TypeVar("T")
 
 KINDS: Final = {"strategies": "strategy", "tools": "tool", "verifiers": "verifier", "models": "model"}
 """The last part of each entry point group, and the noun for its entries."""
+
+_LOG = logging.getLogger("reasonry")
 
 MAX_REASON_CHARS: Final = 500
 
@@ -139,9 +142,18 @@ class Plugins:
 def installed_plugins() -> Plugins:
     """Return the plugins of installed packages."""
 
-    def find() -> list[EntryPoint]:
-        found = metadata.entry_points()
-        return [point for kind in KINDS for point in found.select(group=f"reasonry.{kind}")]
+    def find() -> Iterator[EntryPoint]:
+        seen = set[str]()
+        for package in metadata.distributions():
+            try:
+                name, points = _normalised(package.name), package.entry_points
+            except Exception as error:
+                _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
+                continue
+            # Python imports the first of several packages of one name.
+            if name not in seen:
+                yield from (point for kind in KINDS for point in points.select(group=f"reasonry.{kind}"))
+            seen.add(name)
 
     return Plugins(find)
 
@@ -165,9 +177,13 @@ def split_plugin(spec: str) -> tuple[str, str] | None:
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
     """Return the normalised name of a package, and its version."""
-    name = point.dist.name if point.dist is not None else ""
+    name = point.dist.name if point.dist is not None else None
     version = point.dist.version if point.dist is not None else ""
-    return re.sub(r"[-_.]+", "-", name or "unknown").lower(), version
+    return _normalised(name), version
+
+
+def _normalised(name: str | None) -> str:
+    return re.sub(r"[-_.]+", "-", name or "unknown").lower()
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
