@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from reasonry.blocks.actions import (
+    ANSWER,
     EARLY,
     WIRES,
     Action,
@@ -298,11 +299,16 @@ def test_what_seems_to_call_outside_the_mark_or_calls_in_it_is_asked_again(befor
 
 
 @given(st.text(max_size=200) | st.lists(pieces, max_size=12).map("".join))
-def test_whatever_is_read_has_no_markup_in_it(text: str) -> None:
+@example('{"tool": "search"}<answer><tool_call>')
+def test_whatever_is_read_has_no_call_in_it(text: str) -> None:
     reading = read_turn(CARDS, [text])
     if not isinstance(reading, Unreadable):
-        assert not any(has_markup(action.text) for action in reading[0].actions)
-        assert reading[0].answer is None or not is_call(CARDS, reading[0].answer)
+        # An answer may name a tag; beside actions it is one of them.
+        acts, answer = reading[0].actions, reading[0].answer
+        if acts and acts[-1].tool == ANSWER:
+            acts, answer = acts[:-1], str(acts[-1].arguments["answer"])
+        assert not any(has_markup(act.text) for act in acts)
+        assert answer is None or not is_call(CARDS, answer)
         assert reading[0].actions or reading[0].answer
 
 
