@@ -74,6 +74,22 @@ def test_a_value_fits_a_form_where_the_standard_s_validator_says_so(form: dict[s
     assert (next(faults(value, form, "the answer"), None) is None) == fits
 
 
+@pytest.mark.parametrize("keyword", ["allOf", "anyOf", "oneOf"])
+@pytest.mark.parametrize("kind", ["string", "integer"])
+def test_a_form_reached_in_many_ways_checks_a_value_once(keyword: str, kind: str) -> None:
+    reads = list[str]()
+
+    class Leaf(dict[str, Any]):
+        def get(self, key: str, default: Any = None) -> Any:
+            reads.append(key)
+            return super().get(key, default)
+
+    links = {f"d{place}": {keyword: [{"$ref": f"#/$defs/d{place + 1}"}] * 2} for place in range(12)}
+    form = {"$ref": "#/$defs/d0", "$defs": {**links, "d12": Leaf(type=kind)}}
+    assert any(faults("Oslo", form, "the answer")) == (kind != "string")
+    assert reads.count("type") <= 2
+
+
 @pytest.mark.parametrize(
     "form",
     [

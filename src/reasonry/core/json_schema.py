@@ -69,30 +69,43 @@ def schema_fault(schema: Any) -> str | None:
     return None
 
 
-def faults(
-    value: Any, schema: Any, path: str, root: Mapping[str, Any] | None = None, depth: int = 0
-) -> Iterator[str]:
-    """Yield the faults of a value, each a sentence that begins with its path.
+def faults(value: Any, schema: Any, path: str, depth: int = 0) -> Iterator[str]:
+    """Yield faults of a value, each a sentence that begins with its path; of each part, the first fault."""
+    return _faults(value, schema, path, depth, schema, {})
 
-    Args:
-        root: The document that references point into. Defaults to the schema itself.
-    """
+
+_Known = dict[tuple[int, int, str], str | None]
+"""The first fault of each checked value, by schema, value and path. Each is checked once, in linear time."""
+
+
+def _first_fault(
+    value: Any, schema: Any, path: str, depth: int, root: Mapping[str, Any], known: _Known
+) -> str | None:
+    key = id(schema), id(value), path
+    if key not in known:
+        known[key] = next(_faults(value, schema, path, depth, root, known), None)
+    return known[key]
+
+
+def _faults(
+    value: Any, schema: Any, path: str, depth: int, root: Mapping[str, Any], known: _Known
+) -> Iterator[str]:
     if isinstance(schema, bool) or depth > MAX_DEPTH:
         if schema is not True:
             yield f"{path} is not allowed" if schema is False else f"{path} is nested too deeply"
         return
-    document: Mapping[str, Any] = schema if root is None else root
     kinds = schema.get("type")
     if kinds is not None and not any(_is(value, kind) for kind in as_list(kinds)):
         yield f"{path} must be of type {' or '.join(as_list(kinds))}"
         return
     yield from _own_faults(value, schema, path)
     for name in ("anyOf", "oneOf"):
-        tried = [next(faults(value, part, path, document, depth + 1), None) for part in schema.get(name, ())]
+        tried = [_first_fault(value, part, path, depth + 1, root, known) for part in schema.get(name, ())]
         if tried and None not in tried:
             yield f"{path} fits none of the forms it may have: {'; '.join(filter(None, tried))[:500]}"
-    for place, item, part in _parts(value, schema, path, document):
-        yield from faults(item, part, place, document, depth + 1)
+    for place, item, part in _parts(value, schema, path, root):
+        if fault := _first_fault(item, part, place, depth + 1, root, known):
+            yield fault
 
 
 def _own_faults(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
