@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from reasonry.engine.journal import Entry, Steered
 from reasonry.engine.observer import Observer
 from reasonry.engine.policy import Performers, Policy
 from reasonry.engine.ports import OnText, Question
+from reasonry.engine.record import record_of
 from reasonry.engine.result import Result
 from reasonry.errors import ConflictError, ModelError
 from reasonry.records import Line
@@ -216,6 +218,21 @@ async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(see
                     await control.submit(Steered(paused=False))
             result = await driving
     assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
+
+
+async def test_a_run_ended_from_outside_keeps_a_record_that_counts_what_was_in_flight() -> None:
+    held, (engine, run_id) = GatedModel(), await looping(1, 6)
+    async with driven(engine, run_id, held) as (_, driving):
+        while held.calls < 2:
+            await asyncio.sleep(0)
+        await engine.steer(run_id, Stopped("cancelled", "from outside"))
+        with suppress(ConflictError):
+            await driving
+    row, (*_, last) = await engine.store.run(run_id), (await engine.recorded_run(run_id)).entries
+    recorded = record_of(last)
+    assert recorded is not None
+    assert (recorded.result.status, recorded.result.usage.calls, row.calls) == ("cancelled", 2, 2)
+    assert (await engine.replay(run_id))["replay"]["identical"]
 
 
 async def resume_soon(engine: Engine, run_id: str, performers: Performers) -> Result:

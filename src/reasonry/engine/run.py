@@ -194,6 +194,8 @@ class Run:
                 self.out[effect_id] = max(0, self.out[effect_id] - 1)
             case CallIntended(id=effect_id, tokens=tokens, usd=usd):
                 self.out[effect_id] += 1
+                # After the end of the run, its record must count the call too.
+                self.ended = None
                 if tokens or usd is not None:
                     self.dearest = larger_usage(self.dearest, Usage(input_tokens=tokens, usd=usd))
             case Resumed(budget=budget, participants=participants):
