@@ -15,7 +15,7 @@ from reasonry.app.installed import read_strategies
 from reasonry.app.strategy_table import describe, diagram, read_tables
 from reasonry.core.registry import resolve
 from reasonry.core.strategy import Stage, Strategy
-from reasonry.errors import InvalidStrategyError, TooLargeError, UsageError
+from reasonry.errors import InvalidStrategyError, UsageError
 from reasonry.stages import to_mapping
 from reasonry.strategies import STRATEGIES
 
@@ -166,18 +166,6 @@ def test_an_alias_that_is_the_name_of_another_strategy_is_refused(tmp_path: Path
     (tmp_path / "t.toml").unlink()
     (tmp_path / "t.json").write_text(json.dumps(renamed), "utf-8")
     with pytest.raises(UsageError, match="'chain_of_thought' already exists"):
-        read_strategies(str(tmp_path), STRATEGIES)
-
-
-def test_a_folder_of_too_many_tables_is_refused_before_any_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("reasonry.app.installed.MAX_TABLES", 2)
-    for number in range(2):
-        (tmp_path / f"{number}.toml").write_text(f"name = 'own_{number}'\n{TWO_STAGES}", "utf-8")
-    assert "own_1" in read_strategies(str(tmp_path), STRATEGIES)
-    (tmp_path / "2.json").write_text("no table", "utf-8")
-    with pytest.raises(TooLargeError, match="has 3 tables of strategies; the limit is 2"):
         read_strategies(str(tmp_path), STRATEGIES)
 
 

@@ -13,15 +13,12 @@ from msgspec import Struct
 
 from ..core.registry import LazyRegistry, Registry, add_strategies, find_strategy, strategies_at_hand
 from ..core.strategy import Strategy
-from ..errors import TooLargeError, UsageError
+from ..errors import UsageError
 from ..stages import from_mapping, to_mapping
 from ..strategies import STRATEGIES
 from ..system.plugins import installed_plugins, read_opener
 from ..system.processes import read_regular_file
 from .strategy_table import MAX_CHARS, describe, read_tables
-
-MAX_TABLES = 500
-"""The most files in a folder of strategies; each name is compared with all others."""
 
 
 def installed_strategies() -> Registry:
@@ -40,17 +37,13 @@ def read_strategies(folder: str, registry: Registry) -> Registry:
     A table that equals a strategy of the registry is skipped: an exported mapping contains all strategies.
 
     Raises:
-        UsageError: There is no such folder, it has over `MAX_TABLES` tables, a file is unreadable, or a name is already
-            used.
+        UsageError: There is no such folder, a file is unreadable, or a name is already used.
     """
     path = Path(folder)
     if not path.is_dir():
         raise UsageError(f"there is no folder {folder!r} to read strategies from", option="strategies_dir")
-    known, files = registry, sorted((*path.glob("*.toml"), *path.glob("*.json")))
-    if len(files) > MAX_TABLES:
-        why = f"the folder {folder!r} has {len(files):,} tables of strategies; the limit is {MAX_TABLES}"
-        raise TooLargeError(why, limit=MAX_TABLES, option="strategies_dir")
-    for file in files:
+    known = registry
+    for file in sorted((*path.glob("*.toml"), *path.glob("*.json"))):
         try:
             data = read_regular_file(file, 4 * MAX_CHARS, label="table", option="strategies_dir")
             found = read_tables(data.decode("utf-8-sig"), str(file))
