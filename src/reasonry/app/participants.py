@@ -18,7 +18,7 @@ from ..engine.coach import CALLER, Caller
 from ..engine.journal import Begun, ParticipantNames
 from ..engine.policy import Performers
 from ..engine.ports import Model, Verifier
-from ..engine.prices import Prices, fix_prices, prices_of
+from ..engine.prices import Prices, fix_prices
 from ..errors import ToolError, UsageError
 from ..strategies import STRATEGIES
 from .allow_list import AllowList
@@ -150,9 +150,8 @@ class PerformerPool:
         seats = tuple(self._model(spec, problem) for spec in participants.seats)
         verifier = _open_verifier(participants, models["model"], problem, self.environ)
         own = callers_cards(participants.tools)
-        prices, everyone = Prices.read(participants.prices), [*models.values(), *seats]
-        prices.check_models(everyone)
-        price = fix_prices((prices, Prices.from_environ(self.environ)), everyone)
+        prices = Prices.read(participants.prices), Prices.from_environ(self.environ)
+        price = fix_prices(prices, [*models.values(), *seats])
         names = ParticipantNames(
             **{role: model.name for role, model in models.items()},
             seats=tuple(seat.name for seat in seats),
@@ -319,7 +318,7 @@ class PerformerPool:
         seats = participants.seats or tuple(
             self._recorded_model(name, specs) or name for name in recorded.seats
         )
-        price = participants.prices or prices_of(recorded.price, [*names.values(), *recorded.seats])
+        price = participants.prices or recorded.price
         return replace(complete, price=price, seats=seats, **reopened)
 
     def _recorded_model(self, spec: str | None, named: Sequence[str]) -> Model | None:

@@ -32,7 +32,7 @@ from ..core.registry import strategy_names
 from ..engine.journal import Begun, Settled
 from ..engine.observer import Observer
 from ..engine.policy import Performers
-from ..engine.prices import check_priced, dollar_limit, prices_of
+from ..engine.prices import check_priced, dollar_limit
 from ..engine.result import Result
 from ..engine.run import Run
 from ..engine.usage import estimate_tokens
@@ -327,9 +327,7 @@ class Comparison:
 
     def _judging_participants(self) -> Participants:
         named = self.request.participants
-        model = named.judge_model or named.model
-        name = model if model is None or isinstance(model, str) else model.name
-        return Participants(model=model, price=prices_of(named.prices, [name]))
+        return Participants(model=named.judge_model or named.model, price=named.prices)
 
     async def _ask_judge(self, item: Item, answer: str) -> Result | None:
         """Return the run in which the judge model says yes or no."""

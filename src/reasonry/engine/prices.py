@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -84,28 +84,11 @@ class Prices(Struct, frozen=True):
         """Return the user's price for a model, or else the model's own price."""
         return self.of(model) or getattr(model, "price", no_price)
 
-    def check_models(self, models: Sequence[Model]) -> None:
-        """Refuse a price that no model of the run uses.
-
-        Raises:
-            UsageError: A price names a model that the run lacks.
-        """
-        names = [model.name for model in models]
-        unknown = next((name for name in self.named if name and name not in names), None)
-        if unknown is not None:
-            message = f"a price is named for {unknown}, but this run works with {', '.join(names)}"
-            raise UsageError(message, option="price", choices=names)
-
 
 def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, ...]:
     """Return the price specs for these models by name, each from the first layer with a price for the model."""
     priced = {model.name: next((p for layer in layers if (p := layer.of(model))), None) for model in models}
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
-
-
-def prices_of(specs: Iterable[str], models: Container[str | None]) -> tuple[str, ...]:
-    """Return the price specs for these models, or for all models."""
-    return tuple(spec for spec in specs if not (name := spec.rpartition("=")[0].strip()) or name in models)
 
 
 def dollar_limit(budget: Budget) -> str | None:
