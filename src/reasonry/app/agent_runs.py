@@ -4,15 +4,12 @@ A page has limits on entries and characters; a shortened text says so.
 """
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from ..core.strategy import Strategy
-from ..engine.compact_replies import compact_prompts
 from ..engine.engine import Engine
 from ..engine.journal import CALLER
 from ..engine.record import Record
@@ -34,7 +31,8 @@ MAX_PAGE_CHARS = 20_000
 MAX_PATH_STAGES = 100
 _MAX_NAMED_RUNS = 5
 _OF_HEADS = (
-    *("strategy", "model", "budget", "forked_from", "from_session", "outcome", "termination", "why", "usage"),
+    *("strategy", "options", "model", "budget", "forked_from", "from_session"),
+    *("outcome", "termination", "why", "usage"),
 )
 """Members of a page that come unchanged from the run's record."""
 _OF_GUIDED_THOUGHTS = ("seq", "next_thought_needed")
@@ -85,8 +83,6 @@ def _not_named(why: str, rows: Sequence[RunRow]) -> UsageError:
 async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     """Return a run and a page of its thoughts and questions, from the same position in both lists.
 
-    `shared` has the text that several prompts of the page share.
-
     Raises:
         NotFoundError: There is no such run.
         UsageError: The cursor is not from this run.
@@ -97,7 +93,7 @@ async def read_trace(engine: Engine, run_id: str, call: ReadTrace) -> Document:
     about = {"run_id": run_id, "session_id": row.session_id, "status": record.result.status}
     if after:
         return {**about, **document}
-    return {**about, **_head_document(record, engine.strategies.get(row.strategy)), **document}
+    return {**about, **_head_document(record), **document}
 
 
 def page_of(entries: Iterable[T], after: int, limit: int, max_chars: int) -> tuple[list[T], bool]:
@@ -116,12 +112,9 @@ def _page(record: Record, after: int, limit: int) -> Document:
     thoughts = map(_thought, thought_rows(record.thoughts()))
     asked = (_question(question, places) for question in record.entries("questions"))
     found, more = page_of(itertools.zip_longest(thoughts, asked), after, limit, MAX_PAGE_CHARS)
-    questions = [question for _, question in found if question is not None]
-    prompts, shared = compact_prompts([question["prompt"] for question in questions])
     return {
         "thoughts": [thought for thought, _ in found if thought is not None],
-        **({"shared": shared} if shared else {}),
-        "questions": [{**each, "prompt": prompt} for each, prompt in zip(questions, prompts, strict=True)],
+        "questions": [question for _, question in found if question is not None],
         "next_cursor": str(after + len(found)) if more else None,
     }
 
@@ -144,31 +137,18 @@ def _question(question: Mapping[str, Any], places: Mapping[str, int]) -> Documen
     return {name: value for name, value in document.items() if value is not None}
 
 
-def _head_document(record: Record, strategy: Strategy[Any, Any] | None) -> Document:
+def _head_document(record: Record) -> Document:
     trace: Document = {**record.result.document(), **record.head}
     stages = [edge[0] for edge in record.entries("path")] + [trace["stage"]]
     skipped = ["…"] if len(stages) > MAX_PATH_STAGES else []
     document: Document = {
         **{name: trace.get(name) for name in _OF_HEADS},
         **{name: _cut(trace.get(name)) for name in ("problem", "answer", "best_answer")},
-        "options": _chosen_options(trace["options"], strategy),
         "created_at": instant(trace["created_at_ms"]),
         "path": [*skipped, *stages[-MAX_PATH_STAGES:]],
         "warnings": [_cut(warning) for warning in trace["warnings"]],
     }
     return {name: value for name, value in document.items() if value is not None and value != []}
-
-
-def _chosen_options(options: Mapping[str, Any], strategy: Strategy[Any, Any] | None) -> Document:
-    """Return the options that differ from the defaults, with tools by name."""
-    defaults: Mapping[str, Any] = {}
-    # A strategy may have an option without a default.
-    with contextlib.suppress(TypeError):
-        defaults = {} if strategy is None else msgspec.to_builtins(strategy.options())
-    chosen = {name: value for name, value in options.items() if (name, value) not in defaults.items()}
-    if isinstance(chosen.get("tools"), list):
-        chosen["tools"] = [tool.get("name") if isinstance(tool, dict) else tool for tool in chosen["tools"]]
-    return chosen
 
 
 def _cut(text: str | None) -> str | None:

@@ -11,7 +11,6 @@ Rule 2: the references with their texts restore the whole reply.
 import base64
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -75,17 +74,6 @@ def compact_questions(
                 **several,
             }
         )
-    return briefs, shared
-
-
-def compact_prompts(prompts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """Return prompts with references in place of the texts that several prompts share, and the shared texts by id."""
-    counts = Counter(text for prompt in prompts for text in set(prompt.split("\n\n")))
-    shared = {_id(text): text for text, count in counts.items() if count > 1 and len(text) >= LEAST_CHARS}
-    briefs = [
-        "\n\n".join(_reference(text) if _id(text) in shared else text for text in prompt.split("\n\n"))
-        for prompt in prompts
-    ]
     return briefs, shared
 
 

@@ -190,7 +190,7 @@ def test_a_run_is_shown_as_its_record(surfaces: dict[str, Surface], name: str) -
     run_id = begun(surface, SOLVE).run_id
     shown = surface.call("show", {"run": run_id}).document
     record = look(surface, run_id)
-    of_agents = {"created_at", "path", "thoughts", "questions", "next_cursor", "shared", "options"}
+    of_agents = {"created_at", "path", "thoughts", "questions", "next_cursor"}
     assert_shown(
         {member: value for member, value in shown.items() if name != "mcp" or member not in of_agents}, record
     )
