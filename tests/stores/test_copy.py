@@ -297,7 +297,7 @@ async def test_what_the_journals_do_not_prove_is_left_out_and_listed(
             "problem = 'forged', strategy = 'forged', model = 'forged', calls = 0, tokens = 7, usd = 0.5",
             2,
         ),
-        ("run", "created_at_ms = 1, paused = 1", 4),
+        ("run", "created_at_ms = 1", 4),
         ("session", "purpose = 'forged', strategy = 'forged', created_at_ms = 1, thoughts = 7", 1),
     ],
 )

@@ -179,13 +179,7 @@ def read_coach_call(arguments: Mapping[str, Any]) -> tuple[str, CoachCall]:
         UsageError: There is no such action, or an argument is missing or has the wrong type; `field` names it.
     """
     action = read_action(COACH_ACTIONS, arguments)
-    try:
-        return action, read_form(COACH_ACTIONS[action], arguments)
-    except UsageError as error:
-        if error.details.get("field") != "at":
-            raise
-        where = "`at` is the `fork_at` of a question of the run, which the action `read` shows"
-        raise UsageError(f"{error.message.rstrip('.')}; {where}", **error.details) from None
+    return action, read_form(COACH_ACTIONS[action], arguments)
 
 
 def name_known_arguments(

@@ -15,7 +15,7 @@ from ..core.events import NOTHING, Usage
 from ..core.problem import without_quoted
 from ..errors import ReasonryError
 from ..records import ANSWERED, RunRow, ThoughtRow
-from .journal import HEAD_CHARS, Begun, Ended, Entry, ParticipantNames, Resumed, Settled, Steered, terms
+from .journal import HEAD_CHARS, Begun, Ended, Entry, ParticipantNames, Settled, terms
 from .result import Result, Termination, result_of
 from .run import PromptLog, Run
 
@@ -169,7 +169,7 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
     """Return a row with the facts that its run's journal proves, without the strategy's code.
 
     The journal lacks the run's owner, its mark as a job, the time of its last write and, for an active run, the usage
-    of lost calls.
+    of lost calls. Whether an active run is paused stays as its row says.
     """
     begun, _, participants = terms(entries)
     recorded = record_of(entries[-1])
@@ -179,15 +179,9 @@ def proved_row(row: RunRow, entries: Sequence[Entry]) -> RunRow:
         model=participants.model,
         problem=without_quoted(begun.problem)[:HEAD_CHARS],
         created_at_ms=begun.created_at_ms,
-        paused=False,
+        paused=row.paused and recorded is None,
     )
     if recorded is None:
-        steered = [
-            isinstance(entry, Steered) and entry.paused
-            for entry in entries
-            if isinstance(entry, Resumed) or (isinstance(entry, Steered) and entry.paused is not None)
-        ]
-        row = replace(row, paused=bool(steered and steered[-1]))
         outcome = "waiting" if row.outcome == "waiting" else None
         row = replace(row, status="active", outcome=outcome, reason=None, detail="", answer=None)
         usage = _usage_of(begun, entries)

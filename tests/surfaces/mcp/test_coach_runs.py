@@ -97,7 +97,6 @@ def test_with_several_open_the_error_lists_them_and_nothing_has_changed(raw: Raw
 
 def test_errors_say_where_to_look_in_the_tools_of_an_agent(raw: Raw) -> None:
     shown = start(raw)
-    assert "`fork_at`" in error(raw, action="fork", run_id=shown["run_id"])["message"]
     beyond = error(raw, action="fork", run_id=shown["run_id"], at=99)
     assert "a number from 0 to 0" in beyond["message"]
     assert "choices" not in beyond
