@@ -92,7 +92,7 @@ def test_what_a_skill_says_of_the_replies_is_so(page: Path) -> None:
         assert heard[9]["matches"]
     else:
         (question,) = heard[0]["questions"]
-        assert (question["id"], question["count"]) == ("e1..e4", 4)
+        assert (question["id"], question["count"]) == ("e1,e2,e3,e4", 4)
         assert re.fullmatch(r"\[#\w+\]", question["answer_schema"])
         assert heard[0]["shared"]
         assert heard[1]["status"] == "done"

@@ -12,12 +12,10 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from ..core.effects import Ask
 from ..core.pending import Pending
-from .coach_input import joined_id
 
 LEAST_CHARS: Final = 60
 """Shorter texts are repeated rather than referred to."""
@@ -44,12 +42,12 @@ def pieces_of(pending: Pending) -> Pieces:
 
 
 def equal_questions(questions: Iterable[Pending]) -> dict[str, list[Pending]]:
-    """Group equal questions under their joined id."""
+    """Group equal questions under their ids, joined with commas."""
     groups: dict[tuple[str, Pieces, str], list[Pending]] = {}
     for pending in questions:
         key = pending.stage, pieces_of(pending), _schema_text(pending)
         groups.setdefault(key, []).append(pending)
-    return {joined_id([pending.id for pending in equal]): equal for equal in groups.values()}
+    return {",".join(pending.id for pending in equal): equal for equal in groups.values()}
 
 
 def compact_questions(
@@ -101,21 +99,14 @@ def _schema_text(pending: Pending) -> str:
 
 
 def _compact(schema: Any) -> Any:
-    """Return a schema without the annotations that the prompt repeats. A choice of plain types becomes a list."""
+    """Return a schema without the annotations that the prompt repeats."""
     if isinstance(schema, list):
         return [_compact(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
+    return {
         name: part if name in ("enum", "const") else _compact(part)
         for name, part in schema.items()
         # A property may have the name of an annotation.
         if name not in _ANNOTATIONS or (part and isinstance(part, dict))
     }
-    forms = kept.get("anyOf", [{}])
-    if all(form.keys() == {"type"} for form in forms):
-        types = [
-            form["type"] if isinstance(form["type"], list) else [form["type"]] for form in kept.pop("anyOf")
-        ]
-        kept["type"] = [*dict.fromkeys(chain(*types))]
-    return kept

@@ -281,8 +281,8 @@ def test_a_sub_agent_reads_its_question_whole_and_answers_it(tmp_path: Path) -> 
 def test_equal_questions_are_read_under_their_one_id_and_under_their_own(raw: Raw) -> None:
     shown = start(raw, LONG_SUM, "self_consistency", options={"samples": 3, "stop": "full"})
     (asked,) = shown["questions"]
-    assert asked["id"] == "e1..e3"
-    whole = raw.call("coach", action="question", id="e1..e3")
+    assert asked["id"] == "e1,e2,e3"
+    whole = raw.call("coach", action="question", id="e1,e2,e3")
     assert whole["prompt"] == raw.call("coach", action="question", id="e2")["prompt"]
     assert LONG_SUM in whole["prompt"]
 

@@ -76,7 +76,7 @@ def answer_(
 
     Answer several questions with `{"ID": ANSWER, …}`. An ANSWER is text, or data in the form of the question's
     answer_schema: `{"e1": "42", "e2": {"answer": 7}}`. `{"answers": [{"id": "e1", "answer": "42"}]}` works too. A
-    single question takes its answer alone: `42`, plain text, or data. A question that is asked several times (`e1..e5`)
+    single question takes its answer alone: `42`, plain text, or data. A question that is asked several times (`e1,e2`)
     takes the list of its answers. An unreadable answer is refused with the reason, and its question stays open; the
     other answers are recorded.
 
