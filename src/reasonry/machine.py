@@ -96,7 +96,7 @@ def from_map(saved: Mapping[str, Any], *, strategies: Registry = STRATEGIES) -> 
     """Restore a snapshot from a dict made by `to_map`. Unknown keys are ignored.
 
     Raises:
-        UsageError: The dict is not from `to_map`, a newer version made it, or its strategy is not among `strategies`.
+        UsageError: The dict is not from `to_map`, or its strategy is not among `strategies`.
     """
     try:
         return load_snapshot(msgspec.json.encode(saved), strategies)

@@ -104,16 +104,9 @@ class Coach(Struct, frozen=True):
             shown,
         )
 
-    async def status(self, run_id: str, *, tree: bool = False) -> dict[str, Any]:
-        """Return the state of a run, as `answer` does; with `tree`, also `status`, `best` and `tree` of a search."""
-        read = await self.engine.read(run_id, whole=False)
-        shown = self._document(read)
-        if tree and "result" not in shown:
-            so_far = read.result.document()
-            if "status" in so_far["termination"]:
-                shown["progress"]["status"] = so_far["termination"]["status"]
-                shown["progress"] |= {name: so_far[name] for name in ("best", "tree")}
-        return shown
+    async def status(self, run_id: str) -> dict[str, Any]:
+        """Return the state of a run, as `answer` does."""
+        return self._document(await self.engine.read(run_id, whole=False))
 
     async def question(self, run_id: str, effect_id: str) -> dict[str, Any]:
         """Return a whole open question, by its own id or the joined id of equal questions.

@@ -104,7 +104,7 @@ def status_(run_id: RunId, /, *, brief: Brief = False, common: Common = Common()
     """Show the state of a run and its open questions."""
 
     async def work(app: App) -> dict[str, Any]:
-        return await Coach(app.engine, brief=brief).status(await app.run_id(run_id), tree=not brief)
+        return await Coach(app.engine, brief=brief).status(await app.run_id(run_id))
 
     show_coached(common.do(work), common)
     return 0
@@ -144,7 +144,7 @@ def _print_status(document: dict[str, Any]) -> None:
         notes = [question["note"]] if "note" in question else []
         print_line(f"--- {question['id']} ({question['stage']})", question["prompt"], *notes)
     questions, command = document["questions"], f"reasonry coach answer {document['run_id']}"
-    if len(questions) == 1 and ".." not in questions[0]["id"]:
+    if len(questions) == 1 and "," not in questions[0]["id"]:
         print_note(f"answer with: {command} ANSWER")
     elif questions:
         listed = ", ".join(f'"{question["id"]}": ANSWER' for question in questions[:3])
