@@ -150,7 +150,9 @@ def test_equal_questions_that_wait_alone_take_the_list_of_their_answers(given: A
     assert read_answers(given, {"e1,e4": STEPS}) == read
 
 
-@pytest.mark.parametrize("given", [{"e1": "a"}, {"id": "x", "answer": "a"}, {"id": "e1"}, [], {}])
+@pytest.mark.parametrize(
+    "given", [{"e1": "a"}, {"c1e2": {}}, {"id": "x", "answer": "a"}, {"id": "e1"}, [], {}]
+)
 def test_what_names_a_question_is_read_as_it_is_where_a_single_one_waits(given: Any) -> None:
     assert read_answers(given, {"e7": STEPS}) == read_answers(given)
 

@@ -1,6 +1,7 @@
 """Read the answers that a caller hands to a coached run, in any of the accepted shapes."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,8 @@ SHAPE: Final = (
     'answers are {"ID": ANSWER, …}, where ANSWER is text or data in the form of `answer_schema`; '
     '[{"id": "ID", "answer": ANSWER}, …] will do too'
 )
+_ID: Final = re.compile(r"(c\d+)?e\d")
+"""Matches the beginning of a question's id."""
 _SHOWN: Final = 5
 
 
@@ -72,7 +75,7 @@ def _names_question(part: Any) -> bool:
     if not isinstance(part, Mapping):
         return False
     names = [name for name in (*part, part.get("id")) if isinstance(name, str)]
-    return {"id", "answer"} <= part.keys() or any(name[:1] == "e" and name[1:2].isdecimal() for name in names)
+    return {"id", "answer"} <= part.keys() or any(map(_ID.match, names))
 
 
 def _pairs(whole: Any) -> list[tuple[Any, Any]]:
