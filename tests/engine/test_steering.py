@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -63,18 +64,29 @@ def same(trace: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
+async def steer(engine: Engine, run_id: str, control: Control, entry: Steered) -> bool:
+    """Steer a run and wake its drive; return whether the run could be steered."""
+    try:
+        await engine.steer(run_id, entry)
+    except ConflictError:
+        return False
+    control.wake()
+    return True
+
+
 class Steersman(Observer):
     """Has something done to a drive once its journal has so many lines."""
 
-    def __init__(self, at: int, wanted: Steered | Stopped) -> None:
+    def __init__(self, at: int, wanted: Steered) -> None:
         self.at, self.wanted, self.done = at, wanted, list[asyncio.Task[bool]]()
         self.control = Control()
 
     def note_lines(self, lines: Sequence[Line], entries: Sequence[Entry]) -> None:
         if lines[-1].seq >= self.at and not self.done:
-            self.done.append(asyncio.ensure_future(self.control.submit(self.wanted)))
+            self.done.append(asyncio.ensure_future(self.steer(self.wanted)))
 
     async def drive(self, engine: Engine, run_id: str, model: Any) -> Result:
+        self.steer = partial(steer, engine, run_id, self.control)
         async with engine.open(run_id) as opened:
             return await opened.drive(Performers(model), self, control=self.control)
 
@@ -133,9 +145,10 @@ async def test_limits_raised_or_lowered_at_every_event_are_kept() -> None:
 
 
 async def test_seconds_given_to_a_run_under_way_hold_at_once() -> None:
-    async with driven(*await begin(*VOTE), CountingModel(latency_s=60)) as (control, driving):
+    engine, run_id = await begin(*VOTE)
+    async with driven(engine, run_id, CountingModel(latency_s=60)) as (control, driving):
         await asyncio.sleep(0.02)
-        assert await control.submit(Steered(Budget(seconds=0.05)))
+        assert await steer(engine, run_id, control, Steered(Budget(seconds=0.05)))
         result = await driving
     assert result.termination.reason == "max_seconds"
 
@@ -149,12 +162,36 @@ async def test_a_run_at_rest_has_begun_nothing_new_and_counts_every_call(fault: 
     run_id = await accept(engine, order(ALL["self_consistency"], ALL["self_consistency"].options(samples=6)))
     async with driven(engine, run_id, busy) as (control, driving):
         await asyncio.sleep(0.015 if fault else 0.005)
-        assert await control.submit(Steered(paused=True))
+        assert await steer(engine, run_id, control, Steered(paused=True))
         result = await driving
         assert (result.status, result.usage.calls) == ("active", busy.calls)
+        assert (await engine.store.run(run_id)).calls == busy.calls
         assert busy.calls <= (6 if fault else 2)
         with pytest.raises(ConflictError):
             await engine.steer(run_id, Steered(paused=True))
+
+
+async def test_a_new_limit_on_calls_counts_those_in_flight_before_they_are_answered() -> None:
+    held, (engine, run_id) = GatedModel(), await looping(1, 6)
+    async with driven(engine, run_id, held) as (control, driving):
+        while held.calls < 2:
+            await asyncio.sleep(0)
+        assert await steer(engine, run_id, control, Steered(Budget(calls=3)))
+        while (calls := (await engine.result(run_id)).usage.calls) < 2:
+            await asyncio.sleep(0)
+        held.gate.set()
+        result = await driving
+    assert (calls, result.termination.reason, result.usage.calls, held.calls) == (2, "max_calls", 3, 3)
+
+
+async def test_a_run_cancelled_by_its_user_counts_what_was_in_flight() -> None:
+    held, (engine, run_id) = GatedModel(), await looping(1, 6)
+    async with driven(engine, run_id, held) as (control, driving):
+        while held.calls < 2:
+            await asyncio.sleep(0)
+        control.cancel("enough")
+        result = await driving
+    assert (result.status, result.termination.detail, result.usage.calls) == ("cancelled", "enough", 2)
 
 
 @pytest.mark.parametrize("after", range(24))
@@ -167,10 +204,10 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
     async with driven(engine, run_id, held) as (control, driving):
         while held.calls < 2:
             await asyncio.sleep(0)
-        assert await control.submit(Steered(paused=True))
+        assert await steer(engine, run_id, control, Steered(paused=True))
         held.gate.set()
         await turns(after)
-        await control.submit(Steered(paused=False))
+        await steer(engine, run_id, control, Steered(paused=False))
         result = await driving
     if result.status == "active":
         # The drive had ended before.
@@ -181,12 +218,13 @@ async def test_a_run_that_is_resumed_while_its_pause_still_comes_in_asks_for_all
 @pytest.mark.parametrize("after", range(24))
 async def test_limits_that_are_raised_while_a_refusal_still_comes_in_hold(after: int) -> None:
     held = GatedModel(usage=Usage(input_tokens=5_000, output_tokens=5_000))
-    async with driven(*await looping(1, 6, Budget(tokens=9_000)), held) as (control, driving):
+    engine, run_id = await looping(1, 6, Budget(tokens=9_000))
+    async with driven(engine, run_id, held) as (control, driving):
         while held.calls < 1:
             await asyncio.sleep(0)
         held.gate.set()
         await turns(after)
-        is_written = await control.submit(Steered(Budget(tokens=1_000_000)))
+        is_written = await steer(engine, run_id, control, Steered(Budget(tokens=1_000_000)))
         result = await driving
     if is_written:
         assert (result.status, result.usage.calls) == ("done", 6)
@@ -212,10 +250,10 @@ async def test_a_run_steered_at_random_moments_asks_everything_once_and_ends(see
             while not driving.done():
                 await turns(chance.randrange(40))
                 limits = Steered(Budget(calls=chance.randrange(100, 200)))
-                await control.submit(chance.choice([limits, Steered(paused=True)]))
+                await steer(engine, run_id, control, chance.choice([limits, Steered(paused=True)]))
                 await turns(chance.randrange(10))
                 if chance.random() < 0.8:
-                    await control.submit(Steered(paused=False))
+                    await steer(engine, run_id, control, Steered(paused=False))
             result = await driving
     assert (result.outcome, result.usage.calls, uneven.calls) == ("answered", 40, 40)
 

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from ..core.budget import Budget
 from ..engine.coach import CALLER, Coach
-from ..engine.engine import Steer
 from ..engine.journal import Steered
 from ..engine.policy import Performers
 from ..engine.prices import check_priced, dollar_limit
@@ -54,11 +53,7 @@ async def resumable(store: Store, rows: Sequence[RunRow]) -> set[str]:
 
 
 async def continue_paused(
-    app: App,
-    run_id: str,
-    participants: Participants | None,
-    budget: Budget | None,
-    steer: Steer | None = None,
+    app: App, run_id: str, participants: Participants | None, budget: Budget | None
 ) -> bool:
     """Continue a paused run in its process, with its model, if calls are still in flight there.
 
@@ -71,7 +66,7 @@ async def continue_paused(
             return False
         # Another process may continue or end the run first.
         with suppress(ConflictError):
-            await (steer or app.engine.steer)(run_id, Steered(paused=False))
+            await app.engine.steer(run_id, Steered(paused=False))
             has_ended = True
     if not (has_ended and await store.find_driven([run_id])):
         return False

@@ -2,32 +2,25 @@
 
 import asyncio
 
-from ..core.events import Stopped
 from .budget_guard import Allowance
-from .journal import Steered
 
 
 class Control:
-    """Sends commands to one drive on the same event loop, and holds the daily limit of the run's owner, if any."""
+    """Commands one drive on the same event loop, and holds the daily limit of the run's owner, if any."""
 
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance
         self.is_draining = self.is_cut = False
         """Whether the drive must end but not the run: once no effect is in flight, or at once."""
+        self.cancelled: str | None = None
+        """The reason why the run must end as cancelled, if it must."""
         self.news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done once the drive has a new command."""
-        self.commands: list[tuple[Steered | Stopped, asyncio.Future[bool]]] = []
-        """Entries for the drive to write, each with the future that tells whether it was written."""
-        self._is_over = False
 
-    async def submit(self, entry: Steered | Stopped) -> bool:
-        """Change limits, or pause, continue or end the run; return False if the drive has ended."""
-        if self._is_over:
-            return False
-        done = asyncio.get_running_loop().create_future()
-        self.commands.append((entry, done))
+    def cancel(self, detail: str) -> None:
+        """End the run as cancelled."""
+        self.cancelled = detail
         self.wake()
-        return await done
 
     def drain(self, *, cut: bool = False) -> None:
         """End the drive once no effect is in flight, or at once; the run stays active."""
@@ -35,13 +28,6 @@ class Control:
         self.wake()
 
     def wake(self) -> None:
-        """Make the drive look at its commands."""
+        """Make the drive look at its commands, and at its journal."""
         if not self.news.done():
             self.news.set_result(None)
-
-    def close(self) -> None:
-        """Mark the drive as ended; its remaining commands are not carried out."""
-        self._is_over = True
-        for _, done in self.commands:
-            if not done.done():
-                done.set_result(False)

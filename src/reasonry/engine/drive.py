@@ -30,7 +30,6 @@ from .budget_guard import (
     BudgetGuard,
     closing_reserve,
     limit_reached,
-    limits_calls,
     refuse_call,
 )
 from .calls import Calls
@@ -291,9 +290,9 @@ class OpenRun:
         """Read and fold the journal again; return the lines and entries that other processes have added."""
         row = await self.patiently(lambda: self.store.run(self.row.run_id))
         lines = await self.patiently(lambda: self.store.lines(self.row.run_id))
-        known = self.chain.seq
-        entries, self.chain = journal.read(row.run_id, lines)
-        self.row, self.run = row, fold(entries, self.run.strategies)
+        known, strategies = self.chain.seq, self.run.strategies
+        entries, self.chain = await journal.aside(lines, lambda: journal.read(row.run_id, lines))
+        self.row, self.run = row, await journal.aside(lines, lambda: fold(entries, strategies))
         return lines[known:], entries[known:]
 
 
@@ -355,13 +354,12 @@ class Drive:
                 if self.control.is_draining:
                     await self._leave()
                 else:
-                    await self._stop("cancelled", "interrupted")
+                    await self._cancel("interrupted")
             raise
         except ConflictError as error:
             await self._yield_to_the_journal(error)
         finally:
             await self.effects.drop()
-            self.control.close()
             self.opened.awaits_store = lambda: False
             # The calls refer back to the drive, which would else stay in memory until garbage collection.
             del self.calls, self.effects
@@ -373,11 +371,14 @@ class Drive:
                 if left == 0:
                     raise TimeoutError
                 async with asyncio.timeout(left) as self.deadline:
-                    return await self._loop()
+                    await self._loop()
+                return
             except TimeoutError:
                 detail = f"reached the limit of {self.run.budget.seconds or 0:g} s"
                 if not await self._close(Refusal("max_seconds", detail)):
-                    return await self._stop("max_seconds", detail)
+                    await self._stop("max_seconds", detail)
+                    if self.run.snapshot.status != "active":
+                        return
 
     async def _loop(self) -> None:
         self._apply_terms()
@@ -391,14 +392,14 @@ class Drive:
                 await self._check_outside()
             refusal = None if self.effects.tasks else next(iter(self.effects.refused.values()), None)
             if (reached := refusal or limit_reached(self.run)) is not None:
-                if await self._close(reached):
-                    continue
-                await self._stop(reached.reason, reached.detail)
-                return
+                if not await self._close(reached):
+                    await self._stop(reached.reason, reached.detail)
+                    self._apply_terms()
+                continue
             waits = [*self.effects.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
-                await self._run_commands()
+                await self._obey()
             self.effects.collect()
             if self.effects.unwritten:
                 await self._write_unwritten()
@@ -412,23 +413,15 @@ class Drive:
     def _halts(self) -> bool:
         return self.run.paused or self.control.is_draining
 
-    async def _run_commands(self) -> None:
+    async def _obey(self) -> None:
+        """Obey the commands, and follow the changes to the run from outside."""
         self.control.news = asyncio.get_running_loop().create_future()
-        while self.control.commands and self.run.snapshot.status == "active":
-            entry, done = self.control.commands[0]
-            if isinstance(entry, Stopped):
-                await self._stop(entry.reason, entry.detail)
-            else:
-                # A new limit on calls also counts the calls in flight.
-                is_limited = limits_calls(entry.budget or Budget())
-                async with self.writing:
-                    unwritten = self.effects.count_calls(self.calls.sent) if is_limited else []
-                    await self._write([entry, *unwritten])
-            del self.control.commands[0]
-            if not done.done():
-                done.set_result(True)
+        if self.control.cancelled is not None:
+            await self._cancel(self.control.cancelled)
         if self.control.is_cut:
             await self._leave()
+        if self.run.snapshot.status == "active":
+            await self._check_outside()
         self._apply_terms()
 
     def _apply_terms(self) -> None:
@@ -460,6 +453,8 @@ class Drive:
             self.watch.note_entry(self.run, line.seq, entry, None)
         self.watch.note_lines(lines, came)
         self.control.wake()
+        # A new limit on calls also counts the calls in flight.
+        await self._write(self.effects.count_calls(self.calls.sent))
         return True
 
     async def _leave(self) -> None:
@@ -495,11 +490,11 @@ class Drive:
             if self.run.last_questions is None:
                 return False
             cut = sum(self.calls.in_flight.values(), NOTHING)
-            self.calls.in_flight.clear()
             at_ms, number = self._at_ms(), self.run.closings + 1
             closing = Closing(reached.reason, reached.detail, at_ms, number, cut)
             async with self.writing:
                 steps = await self._write([Settled(None, closing)])
+            self.calls.in_flight.clear()
             for step in steps:
                 self.watch.stepped(self.run, step)
         self._apply_terms()
@@ -534,6 +529,9 @@ class Drive:
             except ConflictError:
                 if not await self._take_steering():
                     raise
+                # New limits may lift the limit at which the run would end.
+                if getattr(entries[0], "id", "") is None and not self.calls.in_flight:
+                    break
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
@@ -562,11 +560,10 @@ class Drive:
                     self.effects.intended[entry.id] += -1 if entry.refused else 1
             self.watch.note_lines(lines, written)
 
-        # The rows tell what the owner has spent today.
-        has_steered = any(isinstance(entry, Steered) for entry in folded)
+        # The rows tell what the owner has spent today, and the usage of a paused run.
         await self.opened.write(
             *folded,
-            updates_row=self.control.allowance is not None or has_steered,
+            updates_row=self.control.allowance is not None or self._halts,
             uses_session=any(step.thoughts for step in steps),
             on_written=on_written,
         )
@@ -586,6 +583,10 @@ class Drive:
             cut = sum(self.calls.in_flight.values(), NOTHING)
             async with self.writing:
                 await self._write([Settled(None, Stopped(reason, detail, self._at_ms(), cut))])
+
+    async def _cancel(self, detail: str) -> None:
+        while self.run.snapshot.status == "active":
+            await self._stop("cancelled", detail)
 
     async def _yield_to_the_journal(self, error: ConflictError) -> None:
         """Replace this process's memory by the journal, to which another process wrote."""

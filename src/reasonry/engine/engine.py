@@ -20,7 +20,7 @@ from ..core.budget import Budget
 from ..core.events import Closing, Stopped
 from ..core.registry import Registry
 from ..errors import ConflictError, UsageError
-from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id
+from ..records import JobOptions, Line, RequestKey, RunRow, Store, new_id, now_ms
 from . import journal
 from .drive import OpenRun
 from .fork import Fork, begin_run, check_rewordings
@@ -28,10 +28,8 @@ from .journal import CALLER, Begun, Ended, Entry, ParticipantNames, Resumed, Set
 from .policy import Performers, Policy, rewind
 from .record import Record, Rows, differences, record_of, record_of_row, record_of_run
 from .result import Result, rows_of
-from .run import Run, check_steering, fold, fold_from
+from .run import Run, fold, fold_from
 from .telemetry import trace_context
-
-Steer = Callable[[str, Steered], Awaitable[None]]
 
 LET_GO_S: Final = 3
 """Seconds that a cancellation waits for the drive to end."""
@@ -242,17 +240,22 @@ class Engine:
         The drive, in any process, follows at its next write or within a second.
 
         Raises:
-            ConflictError: See `check_steering`.
+            ConflictError: The run has ended, is already paused, is not paused, or waits for its caller.
         """
         while True:
-            opened = await self.read(run_id)
-            check_steering(run_id, opened.run, entry)
+            opened = await self.read(run_id) if isinstance(entry, Stopped) else None
+            # The row is read last, so that a line added since then makes the write fail.
+            seq, digest = await self.last_line(run_id)
+            row = await self.store.run(run_id)
+            _check_steering(row, entry)
             try:
-                if isinstance(entry, Stopped):
+                if opened is not None and isinstance(entry, Stopped):
                     await opened.stop(entry.reason, entry.detail)
-                else:
-                    opened.run.apply(entry)
-                    await opened.write(entry)
+                elif isinstance(entry, Steered):
+                    # Without a fold: a long journal at work would grow faster than it is folded.
+                    paused = row.paused if entry.paused is None else entry.paused
+                    row = replace(row, paused=paused, updated_at_ms=now_ms())
+                    await self.store.append(run_id, journal.Chain(run_id, seq, digest).lines([entry]), row)
                 return
             except ConflictError as error:
                 # Otherwise another process has added a line.
@@ -275,6 +278,20 @@ class Engine:
                     )
                     raise ConflictError(message, retryable=True, **error.details) from error
             await asyncio.sleep(0.02)
+
+
+def _check_steering(row: RunRow, entry: Steered | Stopped) -> None:
+    why = ""
+    if row.status != "active":
+        why = f"has ended already ({row.status})"
+    elif isinstance(entry, Stopped) or entry.paused is None:
+        return
+    elif entry.paused and row.model == CALLER:
+        why = "already waits for answers from its caller"
+    elif entry.paused == row.paused:
+        why = "is paused already" if row.paused else "is not paused"
+    if why:
+        raise ConflictError(f"run {row.run_id} {why}", run_id=row.run_id)
 
 
 class RecordedRun(NamedTuple):

@@ -20,7 +20,7 @@ from ..core.pending import Pending, Snapshot, open_effects, without_failures
 from ..core.registry import Registry
 from ..core.strategy import Strategy
 from ..errors import ConflictError, ReasonryError
-from .journal import CALLER, Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
+from .journal import Begun, CallIntended, Ended, Entry, ParticipantNames, Resumed, Settled, Steered
 
 
 class Asked(Struct, frozen=True):
@@ -519,22 +519,3 @@ def _shared_length(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
-
-
-def check_steering(run_id: str, run: Run, entry: Steered | Stopped) -> None:
-    """Check that an entry fits a run: new limits, a pause, a continuation or an end.
-
-    Raises:
-        ConflictError: The run has ended, is already paused, is not paused, or waits for its caller.
-    """
-    status, why = run.snapshot.status, ""
-    if status != "active":
-        why = f"has ended already ({status})"
-    elif isinstance(entry, Stopped) or entry.paused is None:
-        return
-    elif entry.paused and run.participants.model == CALLER:
-        why = "already waits for answers from its caller"
-    elif entry.paused == run.paused:
-        why = "is paused already" if run.paused else "is not paused"
-    if why:
-        raise ConflictError(f"run {run_id} {why}", run_id=run_id)

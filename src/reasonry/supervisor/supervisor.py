@@ -13,13 +13,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from msgspec import structs
-
 from ..app.app import App
 from ..app.participants import Participants
 from ..app.runs import continue_paused, resumable, set_limits
 from ..core.budget import Budget
-from ..core.events import Stopped
 from ..core.machine import SET_ASIDE
 from ..engine.budget_guard import Allowance
 from ..engine.control import Control
@@ -28,9 +25,8 @@ from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Steered
 from ..engine.policy import Performers, rewind
-from ..engine.prices import check_priced, dollar_limit
+from ..engine.prices import check_priced
 from ..engine.result import Result
-from ..engine.run import check_steering
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..records import JobOptions, RequestKey
 from .deaths import MAX_DEATHS, drive_apart
@@ -61,19 +57,6 @@ class _Drive:
 
     def __init__(self, opened: OpenRun, performers: Performers, control: Control, feed: Feed) -> None:
         self.opened, self.performers, self.control, self.feed = opened, performers, control, feed
-
-    async def submit(self, entry: Steered | Stopped) -> bool:
-        """As `Control.submit`. An ended drive has released its right to the run."""
-        if isinstance(entry, Steered):
-            try:
-                check_steering(self.opened.row.run_id, self.opened.run, entry)
-            except ConflictError:
-                # The journal may have what another process has written, and the drive has not read yet.
-                return False
-        if await self.control.submit(entry):
-            return True
-        await asyncio.wait([self.ended])
-        return False
 
 
 class Supervisor:
@@ -199,8 +182,8 @@ class Supervisor:
             ConflictError: The run is being driven.
             OverloadedError: As in `start`.
         """
-        steer = partial(self._steer_anywhere, app)
-        if await continue_paused(app, run_id, participants, budget, steer):
+        if await continue_paused(app, run_id, participants, budget):
+            self._wake(run_id)
             return
         if (drive := self._drives.get(run_id)) and not await app.store.find_driven([run_id]):
             # It has given the run back, and is about to end.
@@ -321,9 +304,12 @@ class Supervisor:
         Raises:
             ConflictError: The run has already ended.
         """
-        drive = await self._steer(app, run_id, Stopped("cancelled", detail))
-        if drive is not None:
-            return await asyncio.shield(drive.ended)
+        await app.store.run(run_id)
+        if drive := self._drives.get(run_id):
+            drive.control.cancel(detail)
+            result = await asyncio.shield(drive.ended)
+            if result.status == "cancelled":
+                return result
         return await app.engine.cancel(run_id, detail)
 
     async def pause(self, app: App, run_id: str) -> None:
@@ -332,7 +318,8 @@ class Supervisor:
         Raises:
             ConflictError: The run has ended, is already paused, or waits for its caller.
         """
-        await self._steer_anywhere(app, run_id, Steered(paused=True))
+        await app.engine.steer(run_id, Steered(paused=True))
+        self._wake(run_id)
 
     async def set_limits(self, app: App, run_id: str, limits: Mapping[str, Any]) -> None:
         """Replace the named limits of an active run; earlier spending counts.
@@ -341,23 +328,13 @@ class Supervisor:
             UsageError: The budget limits dollars, but a price is unknown.
             ConflictError: The run has ended.
         """
-        if drive := self._drives.get(run_id):
-            budget = structs.replace(drive.opened.run.budget, **limits)
-            check_priced(dollar_limit(budget), drive.performers.models, drive.performers.prices)
-            if await self._steer(app, run_id, Steered(budget)):
-                return
         await set_limits(app, run_id, limits)
+        self._wake(run_id)
 
-    async def _steer_anywhere(self, app: App, run_id: str, entry: Steered) -> None:
-        """Steer a run through its drive if this process drives it, otherwise as `Engine.steer`."""
-        if not await self._steer(app, run_id, entry):
-            await app.engine.steer(run_id, entry)
-
-    async def _steer(self, app: App, run_id: str, entry: Steered | Stopped) -> _Drive | None:
-        """Pass an entry to the drive of a run; return the drive, or None if there is none or it rejects the entry."""
-        await app.store.run(run_id)
-        drive = self._drives.get(run_id)
-        return drive if drive is not None and await drive.submit(entry) else None
+    def _wake(self, run_id: str) -> None:
+        """Make the drive of a run, if it is here, look at the journal at once."""
+        if drive := self._drives.get(run_id):
+            drive.control.wake()
 
     @contextmanager
     def attending(self, app: App, run_id: str, *, leaves: bool) -> Generator[None]:
