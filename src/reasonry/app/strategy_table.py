@@ -5,7 +5,6 @@ stage and ends in the stage without `to`. JSON has the same members; further mem
 --json` prints are ignored. A mapping in the form of `reasonry.stages` works too.
 """
 
-import re
 import tomllib
 from typing import Any
 
@@ -17,10 +16,8 @@ from ..core.type_schema import inlined_schema
 from ..errors import InvalidStrategyError
 from ..guided.fields import required_fields
 from ..stages import Name, from_mapping
-from ..text import lazy_pattern
 
 MAX_CHARS = 200_000
-_PLAIN = lazy_pattern(r"[A-Za-z_]\w*", re.ASCII)
 _RESERVED = {
     *("end", "graph", "flowchart", "subgraph", "style"),
     *("class", "classdef", "click", "linkstyle", "default"),
@@ -142,7 +139,8 @@ def diagram(strategy: Strategy[Any, Any]) -> str:
 
 
 def _id(name: str, number: int) -> str:
-    return name if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED else f"stage_{number + 1}"
+    is_plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
+    return name if is_plain else f"stage_{number + 1}"
 
 
 def _box(strategy: Strategy[Any, Any], stage: Stage[Any]) -> str:
