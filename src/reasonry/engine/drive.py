@@ -399,7 +399,7 @@ class Drive:
             waits = [*self.effects.tasks, self.control.news]
             done, _ = await asyncio.wait(waits, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
             if self.control.news.done():
-                await self._obey()
+                await self._follow_commands()
             self.effects.collect()
             if self.effects.unwritten:
                 await self._write_unwritten()
@@ -413,8 +413,8 @@ class Drive:
     def _halts(self) -> bool:
         return self.run.paused or self.control.is_draining
 
-    async def _obey(self) -> None:
-        """Obey the commands, and follow the changes to the run from outside."""
+    async def _follow_commands(self) -> None:
+        """Follow the commands, and the changes to the run from outside."""
         self.control.news = asyncio.get_running_loop().create_future()
         if self.control.cancelled is not None:
             await self._cancel(self.control.cancelled)
