@@ -419,11 +419,10 @@ def agent_rows() -> str:
 
     rows = [
         f"| {one.title} | `{one.name}` | {_places(one.places)} | "
-        f"{', '.join(f'`{place}`' for place in one.project) or '-'} | "
         f"{', '.join(f'`{_place(place)}`' for place in one.skills) or '-'} |"
         for one in AGENTS
     ]
-    heads = ["| agent | name | its file | of a project | skills |", "|---|---|---|---|---|"]
+    heads = ["| agent | name | its file | skills |", "|---|---|---|---|"]
     return "\n".join([*heads, *rows])
 
 

@@ -70,13 +70,11 @@ class Desk:
     def take_out(self, agent: Agent, wanted: SetupRequest = WANTED) -> AgentPlan:
         return self.add(agent, structs.replace(wanted, remove=True))
 
-    def file(self, agent: Agent, *, for_project: bool = False) -> Path:
-        path = self.machine.config_file(agent, for_project=for_project)
-        assert path is not None
-        return path
+    def file(self, agent: Agent) -> Path:
+        return self.machine.config_file(agent)
 
-    def entry(self, agent: Agent, name: str = "reasonry", *, for_project: bool = False) -> Any:
-        text = read_config(self.file(agent, for_project=for_project))
+    def entry(self, agent: Agent, name: str = "reasonry") -> Any:
+        text = read_config(self.file(agent))
         return find_entry(read_data(agent.format, text or ""), (*agent.keys, name))
 
     def tree(self) -> dict[str, bytes]:
@@ -134,23 +132,7 @@ def test_set_up_and_taken_out_all_is_as_it_was(agent: Agent, tmp_path: Path) -> 
 
 
 @ALL
-def test_a_project_has_its_own_file_or_is_refused(agent: Agent, tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    wanted = structs.replace(WANTED, for_project=True)
-    if not agent.project:
-        plan = desk.plan(agent, wanted)
-        assert isinstance(plan.error, UsageError)
-        assert "project" in plan.error.message
-        return
-    desk.add(agent, wanted)
-    assert read_launch(desk.entry(agent, for_project=True), agent.shape) == LAUNCH
-    assert list(desk.home.iterdir()) == []
-    desk.take_out(agent, wanted)
-    assert desk.entry(agent, for_project=True) is None
-
-
-@ALL
-def test_an_entry_of_somebody_else_stays_unless_forced(agent: Agent, tmp_path: Path) -> None:
+def test_an_entry_of_somebody_else_stays(agent: Agent, tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     theirs = Launch("/their/own", ("thing",), {"KEY": "sk-not-to-be-shown"}).entry(agent.shape, "reasonry")
     entry = {"keep": {"a": "b"}} if agent.format == "json" else theirs
@@ -159,19 +141,13 @@ def test_an_entry_of_somebody_else_stays_unless_forced(agent: Agent, tmp_path: P
     before = desk.tree()
     for plan in (desk.plan(agent), desk.plan(agent, GONE)):
         assert isinstance(plan.error, ConflictError)
-        assert "--force" in plan.error.message
+        assert "--name" in plan.error.message
+        assert "sk-not-to-be-shown" not in plan.error.message
     assert desk.tree() == before
     beside = structs.replace(WANTED, name="reasonry-2", with_skills=False)
     desk.add(agent, beside)
     desk.take_out(agent, beside)
     assert desk.entry(agent) == entry
-    plan = desk.add(agent, structs.replace(WANTED, force=True))
-    assert "sk-not-to-be-shown" not in "\n".join(plan.diff)
-    assert read_launch(desk.entry(agent), agent.shape) == LAUNCH
-    path = desk.file(agent)
-    assert path.with_name(f"{path.name}.reasonry.bak").read_bytes().decode().rstrip() == text.rstrip()
-    desk.take_out(agent)
-    assert desk.entry(agent) is None
 
 
 @ALL
@@ -300,7 +276,7 @@ def in_child(work: Callable[[], object], *, killed_at: int) -> int:
 def test_skills_are_shared_by_those_who_read_one_folder(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     codex, gemini, claude = map(find_agent, ("codex", "gemini", "claude"))
-    folder = desk.machine.skills_folder(codex, for_project=False)
+    folder = desk.machine.skills_folder(codex)
     assert folder is not None
     assert compare_skills(folder) == "missing"
     for agent in (codex, gemini, claude):

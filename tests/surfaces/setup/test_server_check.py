@@ -130,9 +130,8 @@ def test_programs_that_no_shell_starts_give_little(tmp_path: Path) -> None:
 def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     machine = Machine("Linux", tmp_path, {"PATH": ""}, tmp_path / "project")
 
-    def write(name: str, text: str, *, for_project: bool = False) -> None:
-        path = machine.config_file(find_agent(name), for_project=for_project)
-        assert path is not None
+    def write(name: str, text: str) -> None:
+        path = machine.config_file(find_agent(name))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
 
@@ -152,7 +151,7 @@ def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     )
     write("goose", "extensions:\n  r:\n    cmd: reasonry\n    args: [mcp]\n    enabled: false\n")
     write("codex", "[mcp_servers\n")
-    write("claude", '{"mcpServers": {"r": {"command": "reasonry", "cwd": "/x"}}}', for_project=True)
+    write("claude", '{"mcpServers": {"r": {"command": "reasonry", "cwd": "/x"}}}')
     found = find_entries(machine)
     entries = {(part.agent.name, part.name): part for part in found if part.name}
     assert set(entries) == {
@@ -164,5 +163,4 @@ def test_entries_are_found_whoever_wrote_them(tmp_path: Path) -> None:
     assert entries["cursor", "reasonry"].launch is None
     assert entries["opencode", "r"].launch == Launch("reasonry", ("mcp",), {"A": "b"})
     assert entries["claude", "r"].folder == Path("/x")
-    assert entries["claude", "r"].for_project
     assert [part.agent.name for part in found if not part.name] == ["codex"]

@@ -111,7 +111,7 @@ def test_what_is_refused_is_said_and_the_others_are_done(home: Home) -> None:
     home.write(".gemini/settings.json", "{")
     done = home.run("setup", "cursor", "gemini", "codex", "--no-skills")
     assert done.returncode == 5
-    assert "--force" in done.stderr
+    assert "--name" in done.stderr
     assert "cannot be edited as JSON" in done.stderr
     assert (home.folder / ".codex" / "config.toml").exists()
     assert (home.folder / ".gemini" / "settings.json").read_text() == "{"

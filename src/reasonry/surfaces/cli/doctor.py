@@ -111,7 +111,6 @@ def _agents(machine: Machine) -> list[dict[str, Any]]:
                 {
                     "name": entry.name,
                     "file": str(entry.file),
-                    "scope": "project" if entry.for_project else "user",
                     "ok": None if "note" in check else "problem" not in check,
                     **check,
                 }
@@ -124,7 +123,7 @@ def _agents(machine: Machine) -> list[dict[str, Any]]:
 
 
 def _skills(machine: Machine, agent: Agent) -> str | None:
-    folder = machine.skills_folder(agent, for_project=False)
+    folder = machine.skills_folder(agent)
     try:
         return None if folder is None else compare_skills(folder)
     except ReasonryError as error:
@@ -178,5 +177,5 @@ def _look_at_agent(agent: Mapping[str, Any]) -> Iterator[_Part]:
             stderr = " / ".join(row.get("stderr", ()))
             why = f"{row['problem']}; on standard error it said: {stderr}" if stderr else row["problem"]
             yield _Part(title, "does not work", f"{about}: {why}", row["remedy"])
-    if agent["skills"] not in (None, "current") and any(row["scope"] == "user" for row in entries):
+    if agent["skills"] not in (None, "current") and entries:
         yield _Part(f"{title}, skills", agent["skills"], f"reasonry setup {agent['agent']}")

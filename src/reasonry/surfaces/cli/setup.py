@@ -27,8 +27,6 @@ def setup(
     remove: bool = False,
     dry_run: bool = False,
     yes: bool = False,
-    project: bool = False,
-    force: bool = False,
     no_skills: bool = False,
     name: str = NAME,
     store: str | None = None,
@@ -47,8 +45,6 @@ def setup(
         remove: Remove Reasonry from the agents.
         dry_run: Show the changes and make none.
         yes: Do not ask.
-        project: Write the project's files in the current folder, not the user's.
-        force: Also replace or remove an entry of that name for another program.
         no_skills: Leave the skills out.
         name: The name of the entry.
         store: The store of the server, as `reasonry mcp --store` takes it.
@@ -61,14 +57,14 @@ def setup(
     # A store may be a URL with a password: it is written where it is wanted, and not shown.
     SECRETS.keep_environment({"REASONRY_STORE": store or ""})
     launch = this_installation()
-    options = server_options(store, model, models, machine.project)
+    options = server_options(store, model, models, machine.folder)
     launch = structs.replace(launch, args=(*launch.args, *options))
     is_named = agents and agents != ("all",)
     found = map(find_agent, agents) if is_named else machine.agents()
     if not (by_name := {agent.name: agent for agent in found}):
         known = ", ".join(agent.name for agent in AGENTS)
         raise UsageError(f"no agent was found on this machine; name one: {known}", option="agents")
-    wanted = SetupRequest(launch, name, tuple(by_name), remove, project, not no_skills, force)
+    wanted = SetupRequest(launch, name, tuple(by_name), remove, not no_skills)
     plans = [plan_setup(machine, agent, wanted) for agent in by_name.values()]
     if not output.as_data:
         _show(plans, with_diff=dry_run)
@@ -158,7 +154,7 @@ def _document(plan: AgentPlan) -> dict[str, Any]:
     return {
         "agent": plan.agent.name,
         "title": plan.agent.title,
-        "file": None if plan.file is None else str(plan.file),
+        "file": str(plan.file),
         "state": plan.state,
         "diff": list(plan.diff),
         "skills": [

@@ -39,16 +39,13 @@ class SetupRequest(Struct, frozen=True):
     Args:
         agents: The names of all agents in a request for several.
         remove: Whether to remove Reasonry instead.
-        force: Whether to replace or remove foreign entries and skills too.
     """
 
     launch: Launch
     name: str
     agents: tuple[str, ...] = ()
     remove: bool = False
-    for_project: bool = False
     with_skills: bool = True
-    force: bool = False
 
 
 class AgentPlan(Struct, frozen=True):
@@ -60,7 +57,7 @@ class AgentPlan(Struct, frozen=True):
     """
 
     agent: Agent
-    file: Path | None
+    file: Path
     state: str
     diff: tuple[str, ...] = ()
     change: FileChange | None = None
@@ -75,11 +72,8 @@ class AgentPlan(Struct, frozen=True):
 
 def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPlan:
     """Plan the changes to an agent's files. Writes nothing."""
-    path = machine.config_file(agent, for_project=wanted.for_project)
+    path = machine.config_file(agent)
     try:
-        if path is None:
-            message = f"{agent.title} has no file for a project; leave --project out"
-            raise UsageError(message, option="project")
         plan = _plan_entry(agent, path, wanted)
         return structs.replace(plan, skills=tuple(_plan_skills(machine, agent, wanted)))
     except ReasonryError as error:
@@ -89,25 +83,19 @@ def plan_setup(machine: Machine, agent: Agent, wanted: SetupRequest) -> AgentPla
 def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
     path, keys = place.resolve(), (*agent.keys, wanted.name)
     text = read_config(path)
-    shape = agent.entry_shape(for_project=wanted.for_project)
-    own = wanted.launch.entry(shape, wanted.name)
+    own = wanted.launch.entry(agent.shape, wanted.name)
     try:
         there = find_entry(read_data(agent.format, text or ""), keys)
-        is_ours = _is_ours(there, shape)
+        is_ours = _is_ours(there, agent.shape)
         # Members that Reasonry does not write, such as an environment, stay.
         entry = None if wanted.remove else {**there, **own} if is_ours else own
         if there == entry:
             return AgentPlan(agent, place, "absent" if wanted.remove else "unchanged")
-        if there is not None and not is_ours and not wanted.force:
-            does = "removes" if wanted.remove else "replaces"
-            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry: --force {does} it, "
-            raise ConflictError(f"{message}--name sets up another one beside it", file=str(path))
+        if there is not None and not is_ours:
+            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry; name another with --name"
+            raise ConflictError(message, file=str(path))
         after = edit_text(agent.format, text or "", keys, entry)
-        if (
-            entry is None
-            and "".join(after.split()) in ("", "{}")
-            and _is_own_file(path, agent.format, keys, shape)
-        ):
+        if entry is None and "".join(after.split()) in ("", "{}") and _is_own_file(path, agent, keys):
             after = None
         change = FileChange(path, text, after)
     except ValueError as error:
@@ -123,15 +111,15 @@ def _is_ours(entry: Any, shape: EntryShape) -> bool:
     return launch is not None and starts_reasonry(launch) and "mcp" in launch.args
 
 
-def _is_own_file(path: Path, form: str, keys: Sequence[str], shape: EntryShape) -> bool:
+def _is_own_file(path: Path, agent: Agent, keys: Sequence[str]) -> bool:
     """Whether a setup created a file: it has no backup, or the backup has Reasonry's entry too."""
     backup = read_config(backup_of(path))
-    return backup is None or _is_ours(find_entry(read_data(form, backup), keys), shape)
+    return backup is None or _is_ours(find_entry(read_data(agent.format, backup), keys), agent.shape)
 
 
 def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterator[FileChange]:
     """Yield the changes that install or remove the skills. The user's own skills stay."""
-    folder = machine.skills_folder(agent, for_project=wanted.for_project)
+    folder = machine.skills_folder(agent)
     if folder is None or not wanted.with_skills:
         return
     users = _others_of(machine, agent, wanted, folder) if wanted.remove else ""
@@ -143,17 +131,16 @@ def _plan_skills(machine: Machine, agent: Agent, wanted: SetupRequest) -> Iterat
         note = ""
         if wanted.remove and users:
             note = f"{path} stays for {users}"
-        elif wanted.remove and before != text and not wanted.force:
-            note = f"{path} stays: it differs from the skill of this version; --force removes it"
-        elif not wanted.remove and not wanted.force and before and "reasonry" not in before.casefold():
-            note = f"{path} is another skill of that name; --force replaces it"
+        elif wanted.remove and before != text:
+            note = f"{path} stays: it differs from the skill of this version"
+        elif not wanted.remove and before and "reasonry" not in before.casefold():
+            note = f"{path} stays: it is another skill of that name"
         yield FileChange(path, before, before if note else None if wanted.remove else text, note)
 
 
 def _others_of(machine: Machine, agent: Agent, wanted: SetupRequest, folder: Path) -> str:
     """Return the other configured agents that share the folder of skills."""
-    place, leaving = (wanted.name, wanted.for_project), (agent.name, *wanted.agents)
-    users = [entry.agent for entry in find_entries(machine) if (entry.name, entry.for_project) == place]
+    leaving = (agent.name, *wanted.agents)
+    users = [entry.agent for entry in find_entries(machine) if entry.name == wanted.name]
     others = [other for other in users if other.name not in leaving]
-    folders = [machine.skills_folder(other, for_project=wanted.for_project) for other in others]
-    return ", ".join(other.title for other, read in zip(others, folders, strict=True) if read == folder)
+    return ", ".join(other.title for other in others if machine.skills_folder(other) == folder)

@@ -51,9 +51,7 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
         keys: The keys that lead to the servers in that file.
         signs: Paths that show that the agent is installed.
         programs: Commands on PATH that show that the agent is installed.
-        project: The file of a project, if any; `project_shape` if its entries have another form.
         skills: The user's folder of skills, if the agent has skills.
-        project_skills: The project's folder of skills.
         native: The agent's own command for adding a server; `{name}` and `{command}` are filled in.
         environment: The variables for its servers: `all` of the shell's, a `few`, or those of the `desktop` if no shell
             starts the agent.
@@ -67,16 +65,9 @@ class Agent(Struct, frozen=True, forbid_unknown_fields=True):
     shape: EntryShape = EntryShape()
     signs: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    project: tuple[str, ...] = ()
-    project_shape: EntryShape | None = None
     skills: tuple[str, ...] = ()
-    project_skills: str = ".agents/skills"
     native: str = ""
     environment: Literal["all", "few", "desktop"] = "all"
-
-    def entry_shape(self, *, for_project: bool) -> EntryShape:
-        """Return the form of entries in the user's file or in a project's file."""
-        return self.project_shape or self.shape if for_project else self.shape
 
 
 _TABLE = (resources.files(__package__ or "") / "agents.toml").read_text("utf-8")
@@ -102,13 +93,13 @@ class Machine(Struct, frozen=True):
 
     Args:
         system: `Linux`, `Darwin` or `Windows`, as `platform.system` returns it.
-        project: The folder of the project: the current folder.
+        folder: The current folder.
     """
 
     system: str
     home: Path
     environ: Mapping[str, str]
-    project: Path
+    folder: Path
 
     @staticmethod
     def here() -> Machine:
@@ -133,7 +124,7 @@ class Machine(Struct, frozen=True):
         local = absolute.get("LOCALAPPDATA", home / "AppData" / "Local")
         support = home / "Library" / "Application Support"
         config = {"Darwin": support, "Windows": roaming}.get(self.system, xdg)
-        return {"home": home, "config": config, "local": local, "xdg": xdg, "project": self.project}
+        return {"home": home, "config": config, "local": local, "xdg": xdg}
 
     def find(self, places: Iterable[str]) -> Path:
         """Return the first place that qualifies by the rules in `agents.toml`."""
@@ -150,17 +141,13 @@ class Machine(Struct, frozen=True):
         """Return the installed agents."""
         return [agent for agent in AGENTS if self.has(agent)]
 
-    def config_file(self, agent: Agent, *, for_project: bool) -> Path | None:
-        """Return the file of an agent's servers, or None if it has no such file."""
-        if for_project:
-            return self.find(f"{{project}}/{place}" for place in agent.project) if agent.project else None
+    def config_file(self, agent: Agent) -> Path:
+        """Return the file of an agent's servers."""
         return self.find(agent.places.get(self.system) or agent.places.get("*") or agent.places["Linux"])
 
-    def skills_folder(self, agent: Agent, *, for_project: bool) -> Path | None:
+    def skills_folder(self, agent: Agent) -> Path | None:
         """Return the folder of an agent's skills, or None if it has no skills."""
-        if not agent.skills:
-            return None
-        return self.project / agent.project_skills if for_project else self.find(agent.skills)
+        return self.find(agent.skills) if agent.skills else None
 
     def _candidates(self, places: Iterable[str]) -> Iterator[tuple[Path, bool]]:
         """Yield each possible place, and whether it qualifies even if it does not exist."""

@@ -1,7 +1,6 @@
 """Finds the entries for Reasonry in the agents' files and checks whether their servers work."""
 
 import asyncio
-import itertools
 import json
 import shutil
 import time
@@ -43,7 +42,6 @@ class SetUpEntry(Struct, frozen=True):
 
     agent: Agent
     file: Path
-    for_project: bool
     name: str = ""
     launch: Launch | None = None
     folder: Path | None = None
@@ -51,40 +49,32 @@ class SetUpEntry(Struct, frozen=True):
 
 
 def find_entries(machine: Machine) -> list[SetUpEntry]:
-    """Return every entry for Reasonry, the user's before the project's, and the unreadable files."""
-    owners = dict[tuple[Path, tuple[str, ...]], tuple[Agent, bool]]()
-    for agent, for_project in itertools.product(AGENTS, (False, True)):
-        if file := machine.config_file(agent, for_project=for_project):
-            owners.setdefault((file, agent.keys), (agent, for_project))
-    return [
-        entry
-        for (file, _), (agent, for_project) in owners.items()
-        for entry in _entries_of(agent, file, for_project=for_project)
-    ]
+    """Return every entry for Reasonry, and the unreadable files."""
+    return [entry for agent in AGENTS for entry in _entries_of(agent, machine.config_file(agent))]
 
 
-def _entries_of(agent: Agent, file: Path, *, for_project: bool) -> Iterator[SetUpEntry]:
+def _entries_of(agent: Agent, file: Path) -> Iterator[SetUpEntry]:
     try:
         servers = find_entry(read_data(agent.format, read_config(file) or ""), agent.keys)
     except (ReasonryError, ValueError) as error:
         remedy = f"put the file right; {agent.title} cannot read it either"
         known = {"problem": f"it cannot be read: {error}", "remedy": remedy}
-        yield SetUpEntry(agent, file, for_project, known=known)
+        yield SetUpEntry(agent, file, known=known)
         return
     for name, entry in servers.items() if isinstance(servers, dict) else ():
-        launch = read_launch(entry, agent.entry_shape(for_project=for_project))
+        launch = read_launch(entry, agent.shape)
         if name == NAME or (launch is not None and starts_reasonry(launch)):
             cwd = entry.get("cwd") if isinstance(entry, dict) else None
             folder = Path(cwd).expanduser() if isinstance(cwd, str) else None
             known = _why_not_tried(entry, launch)
-            yield SetUpEntry(agent, file, for_project, str(name)[:100], launch, folder, known)
+            yield SetUpEntry(agent, file, str(name)[:100], launch, folder, known)
 
 
 def _why_not_tried(entry: Any, launch: Launch | None) -> dict[str, str]:
     if isinstance(entry, dict) and (entry.get("disabled") is True or entry.get("enabled") is False):
         return {"note": "it is switched off"}
     if launch is None:
-        remedy = "take it out, or set it up again with --force"
+        remedy = "take it out, and set it up again"
         return {"problem": "the entry names no command", "remedy": remedy}
     has_variables = any("${" in word for word in (launch.command, *launch.args, *launch.env.values()))
     return {"note": "it has variables that only the agent fills in"} if has_variables else {}
@@ -111,7 +101,7 @@ async def try_entries(machine: Machine, entries: list[SetUpEntry]) -> list[dict[
 def surroundings(agent: Agent, machine: Machine) -> tuple[dict[str, str], Path]:
     """Return the environment of an agent's servers, without the variables of their entries, and their folder."""
     is_desktop = agent.environment == "desktop"
-    folder = Path(machine.home.anchor) if is_desktop else machine.project
+    folder = Path(machine.home.anchor) if is_desktop else machine.folder
     environ = machine.environ if agent.environment == "all" else bare_environment(machine.environ)
     path = {"PATH": _MACOS_PATH} if is_desktop and machine.system == "Darwin" else {}
     return {**environ, **path}, folder
