@@ -7,7 +7,7 @@ import contextlib
 import io
 import uuid
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from operator import itemgetter
 
 import pytest
@@ -23,15 +23,15 @@ from tests.in_process import Screen
 
 COLUMNS = (
     Column("ID", itemgetter(0)),
-    Column("BEGUN", itemgetter(1), rank=2),
-    Column("STATUS", itemgetter(2), rank=1),
-    Column("STRATEGY", itemgetter(3), rank=3),
-    Column("PROBLEM", itemgetter(4), narrowest=20),
+    Column("STATUS", itemgetter(1)),
+    Column("PROBLEM", itemgetter(2), narrowest=20),
+    Column("BEGUN", itemgetter(3)),
+    Column("STRATEGY", itemgetter(4)),
 )
 WRAPPED = (
     Column("NAME", itemgetter(0)),
-    Column("SOURCE", itemgetter(1), rank=1),
-    Column("WHAT IT DOES", itemgetter(2), narrowest=20, wraps=True),
+    Column("SOURCE", itemgetter(1)),
+    Column("WHAT IT DOES", itemgetter(2), narrowest=8, wraps=True),
 )
 
 
@@ -47,7 +47,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=200) | st.sampled_from(
     ["", "東京タワーと東京スカイツリー " * 5, "a\x1b[31mred\x1b[0m", "tab\tnew\nline", "e\u0301" * 60]
 )
 fixed = st.sampled_from(["01a2018c-767e", "done", "tree_of_thoughts", ""])
-rows = st.lists(st.tuples(fixed, fixed, fixed, fixed, texts), min_size=1, max_size=5)
+rows = st.lists(st.tuples(fixed, fixed, texts, fixed, fixed), min_size=1, max_size=5)
 
 
 @given(rows=rows, width=st.integers(24, 200))
@@ -59,14 +59,14 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(rows: list[tuple[str, ...
     assert len(lines) == len(rows) + 1
 
 
-def test_in_a_narrow_terminal_the_least_important_columns_go_first() -> None:
-    row = ("01a2018c", "today 14:02", "done", "tree_of_thoughts", "Which way is the shortest? " * 8)
+def test_in_a_narrow_terminal_the_last_columns_go_first() -> None:
+    row = ("01a2018c", "done", "Which way is the shortest? " * 8, "2026-11-22 10:00", "tree_of_thoughts")
     headings = {width: drawn(COLUMNS, [row], width)[0].split() for width in (100, 60, 42, 34)}
-    assert headings[100] == ["ID", "BEGUN", "STATUS", "STRATEGY", "PROBLEM"]
-    assert headings[60] == ["ID", "BEGUN", "STATUS", "PROBLEM"]
+    assert headings[100] == ["ID", "STATUS", "PROBLEM", "BEGUN", "STRATEGY"]
+    assert headings[60] == ["ID", "STATUS", "PROBLEM", "BEGUN"]
     assert headings[42] == ["ID", "STATUS", "PROBLEM"]
-    assert headings[34] == ["ID", "PROBLEM"]
-    assert drawn(COLUMNS, [row], 100)[1].endswith("…")
+    assert headings[34] == ["ID", "STATUS"]
+    assert drawn(COLUMNS, [row], 42)[1].endswith("…")
 
 
 @given(words=st.lists(st.text("abcdefgh", min_size=1, max_size=14), min_size=1), width=st.integers(30, 120))
@@ -121,13 +121,9 @@ def test_a_short_id_stands_for_its_own_id_and_no_other(count: int, spread_ms: in
 
 
 def test_instants_are_short_and_clear() -> None:
-    now = datetime.now(UTC).astimezone().replace(hour=14, minute=2)
-    ago = {days: local_time((now - timedelta(days=days)).isoformat(), now) for days in (0, 1, 6, 7, 800)}
-    assert ago[0] == "today 14:02"
-    assert ago[1] == f"{now - timedelta(days=1):%a} 14:02"
-    assert ago[6] == f"{now - timedelta(days=6):%a} 14:02"
-    assert ago[800] == (now - timedelta(days=800)).date().isoformat()
-    assert local_time("0001-01-01T00:00:00.000Z") == "0001-01-01"
+    there = datetime(2026, 11, 22, 14, 2).astimezone()
+    assert local_time(there.astimezone(UTC).isoformat()) == "2026-11-22 14:02"
+    assert local_time("0001-01-01T00:00:00.000Z")[:10] == "0001-01-01"
     assert local_time("") == ""
 
 

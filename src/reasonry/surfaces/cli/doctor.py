@@ -25,7 +25,7 @@ _NOT_WORKING = 1
 _COLUMNS = (
     Column("PART", lambda part: part.name),
     Column("STATE", lambda part: part.state),
-    Column("ABOUT", lambda part: part.about, narrowest=30, wraps=True),
+    Column("ABOUT", lambda part: part.about, narrowest=8, wraps=True),
 )
 
 

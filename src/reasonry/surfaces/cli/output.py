@@ -1,7 +1,7 @@
 """The output of commands: one JSON document, or text and tables for people.
 
 Rule 1: a table in a terminal breaks no word, and no line of it is longer than the screen; a value without room is cut
-        with "…", or its column is left out, the least important first. The last column may wrap instead.
+        with "…" or wraps, or its column is left out with all columns after it.
 Rule 2: elsewhere a row is a line of whole values between tabs, and only a table of figures has a heading.
 """
 
@@ -12,11 +12,10 @@ import json
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -179,16 +178,14 @@ class Column:
         heading: Its heading in a terminal.
         of: The value to show: a key or a function of the row.
         in_terminal: Formats a value for a terminal, such as a short id.
-        rank: The order of omission if room is short, the highest first. 0 for never.
         narrowest: The least width to which texts are cut. None to cut no text.
-        wraps: Whether long values wrap instead of being cut; only for the last column.
+        wraps: Whether long values wrap instead of being cut.
         align_right: Whether its values are numbers.
     """
 
     heading: str
     of: str | Callable[[Any], Any]
     in_terminal: Callable[[str], str] = str
-    rank: int = 0
     narrowest: int | None = None
     wraps: bool = False
     align_right: bool = False
@@ -201,7 +198,7 @@ class Column:
 
 _MEMBERS = (
     Column("", lambda member: member[0].replace("_", " ")),
-    Column("", lambda member: member[1], narrowest=20, wraps=True),
+    Column("", lambda member: member[1], narrowest=8, wraps=True),
 )
 
 
@@ -236,24 +233,19 @@ def print_record(record: Mapping[str, Any]) -> None:
 
 
 def columns_of(*names: str) -> list[Column]:
-    """Return columns for these keys of rows. The first is always shown, and the last may wrap."""
-    *others, last = names
-    columns = [Column(name.upper(), name, rank=place and 1) for place, name in enumerate(others)]
-    return [*columns, Column(last.upper(), last, narrowest=20, wraps=True)]
+    """Return columns for these keys of rows. All but the first may wrap."""
+    first, *others = names
+    wrapping = [Column(name.upper(), name, narrowest=8, wraps=True) for name in others]
+    return [Column(first.upper(), first), *wrapping]
 
 
-def local_time(instant: str, now: datetime | None = None) -> str:
-    """Format an instant for people: `today 14:02`, `Fri 14:02` within a week, `21 Nov 14:02`, `2025-11-21`."""
+def local_time(instant: str) -> str:
+    """Format an instant as local time: `2025-11-21 14:02`."""
     try:
-        local = datetime.fromisoformat(instant).astimezone()
+        return datetime.fromisoformat(instant).astimezone().isoformat(" ", "minutes")[:16]
     except (ValueError, OverflowError, OSError):
         # An imported file may name the year 1, which has no local time.
         return instant[:10]
-    now = (now or datetime.fromtimestamp(time.time_ns() / 1e9, UTC)).astimezone()
-    days = (now.date() - local.date()).days
-    if 0 <= days < 7:
-        return f"{f'{local:%a}' if days else 'today'} {local:%H:%M}"
-    return f"{local.day} {local:%b %H:%M}" if local.year == now.year else local.date().isoformat()
 
 
 def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
@@ -263,29 +255,25 @@ def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable
 
     console = open_console()
     widest = [max(map(cell_len, values)) for values in zip(*cells, strict=True)]
+    room, shown = console.width + _GAP, list[int]()
     # A column without values is left out.
-    shown = [place for place, width in enumerate(widest) if width] or [len(columns) - 1]
-    needed = dict[int, int]()
-    for place in shown:
-        natural = max(widest[place], len(columns[place].heading))
-        needed[place] = min(columns[place].narrowest or natural, natural)
-    while sum(needed.values()) + _GAP * (len(needed) - 1) > console.width:
-        last = max(needed, key=lambda place: (columns[place].rank, place))
-        if len(needed) == 1 or not columns[last].rank:
-            break
-        del needed[last]
+    for place in (place for place, width in enumerate(widest) if width):
+        natural, narrowest = max(widest[place], len(columns[place].heading)), columns[place].narrowest
+        room -= min(narrowest or natural, natural) + _GAP
+        if room >= 0 or not shown:
+            shown.append(place)
     is_headed = any(column.heading for column in columns)
     table = Table(
         box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="dim", show_header=is_headed
     )
-    for column in (columns[place] for place in needed):
+    for column in (columns[place] for place in shown or [0]):
         table.add_column(
             Text(column.heading, no_wrap=True),
             justify="right" if column.align_right else "left",
             no_wrap=column.narrowest is None,
         )
     for row in cells:
-        table.add_row(*(_cell(row[place], wraps=columns[place].wraps) for place in needed))
+        table.add_row(*(_cell(row[place], wraps=columns[place].wraps) for place in shown or [0]))
     return draw_lines(console, table)
 
 

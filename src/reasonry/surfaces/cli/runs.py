@@ -42,11 +42,11 @@ OfModel = Annotated[
 
 _COLUMNS = (
     Column("ID", "run_id"),
-    Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time, rank=2),
-    Column("OUTCOME", lambda row: _outcome_or_state(row), rank=1),
-    Column("STRATEGY", "strategy", rank=3),
+    Column("OUTCOME", lambda row: _outcome_or_state(row)),
     Column("PROBLEM", "problem", narrowest=20),
-    Column("ANSWER", lambda row: _answer_or_end(row), rank=4, narrowest=16),
+    Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time),
+    Column("STRATEGY", "strategy"),
+    Column("ANSWER", lambda row: _answer_or_end(row), narrowest=16),
 )
 
 

@@ -19,16 +19,16 @@ from .parameters import Cursor, Filters, Limit, SessionId, Text, list_strategies
 from .settings import Common
 
 _COLUMNS = (
-    Column("ID", "session_id", narrowest=36),
-    Column("USED", "used_at", local_time, rank=2),
-    Column("STATUS", lambda row: _status(row), rank=1),
-    Column("THOUGHTS", "thought_history_length", rank=4, align_right=True),
-    Column("STRATEGY", "strategy", rank=3),
+    Column("ID", "session_id", narrowest=22),
+    Column("STATUS", lambda row: _status(row)),
     Column("PURPOSE", "purpose", narrowest=20),
+    Column("USED", "used_at", local_time),
+    Column("STRATEGY", "strategy"),
+    Column("THOUGHTS", "thought_history_length", align_right=True),
 )
 _MATCHES = (
-    Column("SESSION", "session_id", narrowest=36),
-    Column("THOUGHT", "thought_number", rank=1, align_right=True),
+    Column("SESSION", "session_id", narrowest=22),
+    Column("THOUGHT", "thought_number", align_right=True),
     Column("TEXT", "excerpt", narrowest=20, wraps=True),
 )
 

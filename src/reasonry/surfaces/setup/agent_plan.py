@@ -92,7 +92,7 @@ def _plan_entry(agent: Agent, place: Path, wanted: SetupRequest) -> AgentPlan:
         if there == entry:
             return AgentPlan(agent, place, "absent" if wanted.remove else "unchanged")
         if there is not None and not is_ours:
-            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry; name another with --name"
+            message = f"{path} has an entry {wanted.name!r} that does not start Reasonry; take another --name"
             raise ConflictError(message, file=str(path))
         after = edit_text(agent.format, text or "", keys, entry)
         if entry is None and "".join(after.split()) in ("", "{}") and _is_own_file(path, agent, keys):
