@@ -1,6 +1,5 @@
 """`reasonry runs`: lists, shows and steers runs."""
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from ...engine.record import Record
 from ...engine.result import Result
 from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
+from ...guided.export import plain_value
 from ...guided.session_documents import instant
 from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, shorten_ids
 from ...supervisor import Supervisor
@@ -453,42 +453,28 @@ def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
 
 
 def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
-    for side, run in document["runs"].items():
-        end = present.end_text({**run, "termination": {**run, "detail": ""}})
-        print_line(f"{side.upper()}  {short[run['run_id']]}  {run['strategy']}, {run['model']}: {end}")
-        print_line(*(f"   {warning}" for warning in run["warnings"]))
-    if fork := document["fork"]:
-        at = "" if fork["at"] is None else f" after {present.count_of(fork['at'], 'answer')}"
-        print_line(f"{'B' if fork['of'] == 'a' else 'A'} is a fork of {fork['of'].upper()}{at}.")
-    if not document["problem"]["same"]:
-        _show_sides("The problems differ:", document["problem"])
-    print_line("")
+    a, b = (
+        {**run, "run": short[run["run_id"]], "outcome": present.end_text({**run, "termination": run})}
+        for run in document["runs"].values()
+    )
+    names = ("run", "strategy", "model", "outcome", "warnings")
+    rows = [{"name": name, "a": a[name], "b": b[name]} for name in names]
+    said = "They go the same way to the same end, with the same answers."
     if parting := document["parting"]:
         at = ", ".join(filter(None, (parting["id"], parting["stage"])))
-        _show_sides(f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}.", parting)
-    else:
-        print_line("They go the same way to the same end, with the same answers.")
-    print_line("")
-    if document["answer"]["same"]:
-        print_line(f"Both answer: {_diff_text(document['answer']['a'])}")
-    else:
-        _show_sides("Answers:", document["answer"])
+        said = f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}."
+    for name in ("problem", "parting", "answer"):
+        sides = document[name] or {"a": "", "b": ""}
+        first, second = plain_value(sides["a"]), plain_value(sides["b"])
+        if first != second:
+            # Long texts begin shortly before their first difference.
+            _, first, second = nearest_difference(second, [first])
+        if first != second or name == "answer":
+            rows.append({"name": name, "a": first, "b": second})
+    if fork := document["fork"]:
+        print_line(f"{'B' if fork['of'] == 'a' else 'A'} is a fork of {fork['of'].upper()}.")
+    print_line(said)
     asked = document["asked"]
     alike = {"name": "alike", "a": asked["alike"], "b": asked["alike"]}
     usage = [{"name": "requests", "a": asked["a"], "b": asked["b"]}, alike, *document["spend"]]
-    print_record({"usage": usage, "settings": document["terms"]})
-
-
-def _show_sides(heading: str, sides: Mapping[str, Any]) -> None:
-    """Print both texts, beginning shortly before their first difference."""
-    _, a, b = nearest_difference(_diff_text(sides["b"]), [_diff_text(sides["a"])])
-    print_line(heading, f"  A: {a}", f"  B: {b}")
-
-
-def _diff_text(value: Any) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, dict) and value.get("type") == "verified":
-        value = f"the verifier says: {value.get('verdict')}, {value.get('detail') or 'no reason given'}"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(text.split())
+    print_record({"runs": rows, "usage": usage, "settings": document["terms"]})
