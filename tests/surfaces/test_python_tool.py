@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from reasonry.stores.sqlite import MemoryStore
 from reasonry.strategies import STRATEGIES
 from reasonry.surfaces import sequential_thinking
 from reasonry.surfaces.python import adapters
-from reasonry.surfaces.python.tool import ThinkingTool, close_stores, sessions_of
+from reasonry.surfaces.python.tool import ThinkingTool, sessions_of
 
 pytestmark = pytest.mark.anyio
 
@@ -34,12 +33,6 @@ CALL: dict[str, Any] = {
 @pytest.fixture
 def tool() -> ThinkingTool:
     return reasonry.thinking_tool(store=MemoryStore())
-
-
-@pytest.fixture
-async def closing() -> AsyncIterator[None]:
-    yield
-    await close_stores()
 
 
 # -- the tool
@@ -73,23 +66,23 @@ async def test_an_optional_argument_that_is_none_counts_as_left_out(tool: Thinki
         await tool(**CALL | {"thought": None})
 
 
-async def test_a_store_named_by_text_is_opened_once_and_shared(tmp_path: Path, closing: None) -> None:
+async def test_a_store_named_by_text_is_opened_once_and_shared(tmp_path: Path) -> None:
     place = str(tmp_path / "kept.db")
     sid = (await reasonry.thinking_tool(store=place)(**CALL))["sessionId"]
-    assert sessions_of(place).store is sessions_of(place).store
-    await close_stores()
+    store = sessions_of(place).store
+    assert sessions_of(place).store is store
     session = await reasonry.get_session(sid, store=place)
     assert session is not None
     assert session["thoughts"][0]["thought"] == "It follows."
+    await store.close()
 
 
-async def test_the_environment_names_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: None
-) -> None:
+async def test_the_environment_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REASONRY_STORE", str(tmp_path / "named.db"))
     sid = (await reasonry.thinking_tool()(**CALL))["sessionId"]
     assert (tmp_path / "named.db").exists()
     assert [one["session_id"] for one in await reasonry.list_sessions()] == [sid]
+    await sessions_of(None).store.close()
 
 
 async def test_listing_goes_through_all_pages() -> None:
@@ -107,7 +100,7 @@ def test_an_id_that_cannot_be_is_refused_when_the_tool_is_made(session_id: Any) 
         reasonry.thinking_tool(session_id, store=MemoryStore())
 
 
-async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path, closing: None) -> None:
+async def test_a_store_that_cannot_be_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises((StoreError, UsageError)):
         await reasonry.thinking_tool(store=str(tmp_path))(**CALL)
     with pytest.raises(UsageError):

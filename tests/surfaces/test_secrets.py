@@ -16,7 +16,6 @@ from reasonry.app.runs import coach_answer, coach_start
 from reasonry.core.budget import Budget
 from reasonry.engine.policy import Policy
 from reasonry.errors import ModelError, UsageError
-from reasonry.surfaces.cli.watch import Live
 from reasonry.surfaces.present import error_document, masked_output
 from reasonry.system.masking import SECRETS
 from tests.engine.running import order_and_solve
@@ -149,30 +148,6 @@ def test_warnings_logs_and_error_documents_are_masked(capsys: pytest.CaptureFixt
     assert printed.err == "***\nkey ***\n"
     assert document["error"]["message"] == "no ***"
     assert document["error"]["choices"] == ["***"]
-
-
-@pytest.mark.parametrize("size", [1, 3, 7, 60])
-def test_a_key_that_streams_in_bit_by_bit_is_never_shown(size: int) -> None:
-    SECRETS.keep(KEY)
-    watch = Live()
-    said = f"{'so ' * 200}the key is {KEY} and that is all"
-    for at in range(0, len(said), size):
-        watch.text("e1", said[at : at + size])
-        assert KEY[:6] not in watch.latest
-    assert watch.latest.endswith("the key is *** and that is ")
-
-
-def test_the_answer_that_is_shown_as_it_comes_is_the_same_whichever_keys_are_kept() -> None:
-    def shown() -> list[str]:
-        watch, latest = Live(), list[str]()
-        for piece in ("sk-watched-CANARX", "\n", "sk-watched-CANARY", "\n", "done"):
-            watch.text("e1", piece)
-            latest.append(watch.latest)
-        return latest
-
-    before = shown()
-    SECRETS.keep("sk-watched-CANARYab9Kd2Qx7")
-    assert shown() == before
 
 
 def test_nothing_of_the_key_gets_into_mcp_frames(tmp_path: Path) -> None:

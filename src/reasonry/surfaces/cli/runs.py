@@ -161,7 +161,7 @@ def resume_(
             return await drive_shown(opened, performers, settings, shown)
 
     if coach:
-        settings.refuse_models()
+        settings.refuse_model()
     return _show_ending(settings.do(work), settings, shown)
 
 
@@ -216,7 +216,7 @@ def fork_(
             return await drive_shown(opened, performers, settings, shown)
 
     if coach:
-        settings.refuse_models()
+        settings.refuse_model()
     return _show_ending(settings.do(work), settings, shown)
 
 

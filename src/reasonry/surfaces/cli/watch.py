@@ -14,7 +14,7 @@ from rich.text import Text
 
 from ...core.budget import DEFAULT_CALLS, Budget
 from ...core.machine import Step
-from ...engine.observer import Observer, StreamedText
+from ...engine.observer import Observer
 from ...engine.result import result_of
 from ...engine.run import Run
 from ...text import clip
@@ -75,14 +75,10 @@ class Lines(Observer):
 class Live(Lines):
     """Draws the open questions and the spending below the lines. For a run with a tree it draws the tree alone."""
 
-    wants_text = True
-
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
         self.run: Run | None = None
         self.nodes: Sequence[PageNode] = ()
-        self.streams: dict[str, tuple[StreamedText, str]] = {}
-        """The arriving answers, each with the end of its presentable part."""
         self.since = time.monotonic()
         self.console = Console(stderr=True)
         self.spinner = Spinner("dots", style="cyan")
@@ -95,25 +91,10 @@ class Live(Lines):
         """Whether the run, or one inside it, has a tree."""
         return any(node.kind == "thought" for node in self.nodes)
 
-    @property
-    def latest(self) -> str:
-        """The end of the latest streaming answer."""
-        return next((shown for _, shown in reversed(self.streams.values())), "")
-
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
         super().began(run_id, run)
         self.run = run
-
-    def text(self, effect_id: str, piece: str) -> None:
-        """See `Observer`."""
-        stream, shown = self.streams.get(effect_id) or (StreamedText(), "")
-        self.streams[effect_id] = stream, (shown + stream.add(piece))[-400:]
-
-    def retrying(self, effect_id: str, reason: str, delay_s: float) -> None:
-        """See `Observer`."""
-        super().retrying(effect_id, reason, delay_s)
-        self.streams.pop(effect_id, None)
 
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
@@ -123,8 +104,6 @@ class Live(Lines):
             self.thoughts += len(step.thoughts)
         else:
             super().stepped(run, step)
-        for over in self.streams.keys() - {pending.id for pending in run.open_effects}:
-            del self.streams[over]
 
     def draw(self) -> RenderableType:
         """Return the current view: the tree, the open questions and the spending."""
@@ -139,8 +118,7 @@ class Live(Lines):
             # The notes after the run have its counts.
             stages = Counter(pending.stage for pending in run.open_effects)
             asked = ", ".join(f"{stage} ×{n}" if n > 1 else stage for stage, n in stages.items())
-            asking = Text(clip(f"{asked}  {self.latest}", self.console.width - 4), style="cyan")
-            self.spinner.update(text=asking)
+            self.spinner.update(text=Text(clip(asked, self.console.width - 4), style="cyan"))
             counts = {
                 "usage": structs.asdict(usage) | {"samples": usage.samples},
                 "rounds": run.snapshot.rounds,

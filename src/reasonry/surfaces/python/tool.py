@@ -230,9 +230,3 @@ def sessions_of(
             _opened[spec] = open_store(spec)
         where = _opened[spec]
     return App(cast(Store, where), strategies=strategies).sessions(settings)
-
-
-async def close_stores() -> None:
-    """Close the stores opened by name. The next use opens them again."""
-    while _opened:
-        await _opened.popitem()[1].close()

@@ -185,7 +185,6 @@ class PageDocument(DrawnCounts, kw_only=True):
     """The use of each limit of the budget, or None if unknown."""
     cost_of_dropped: PageCost = PageCost()
     budget: dict[str, Any] = field(default_factory=dict[str, Any])
-    budgets: list[Any] = field(default_factory=list[Any])
     votes: list[PageVote] = field(default_factory=list[PageVote])
     nodes: list[PageNode] = field(default_factory=list[PageNode])
     questions: list[PageQuestion] = field(default_factory=list[PageQuestion])

@@ -44,7 +44,7 @@ Entry = Mapping[str, Any]
 
 _RECORDED = (
     *("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
-    *("warnings", "problem", "stage", "budget", "budgets", "forked_from"),
+    *("warnings", "problem", "stage", "budget", "forked_from"),
 )
 """Members shared with the result or the head of a record."""
 _NOISE_USD = 1e-12
