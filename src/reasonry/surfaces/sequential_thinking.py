@@ -3,7 +3,6 @@
 An agent pays for descriptions in every request, so they are short.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -74,7 +73,8 @@ def loop_limit(phase: str) -> int:
     Raises:
         UsageError: The phase is unknown; `choices` has the phases.
     """
-    name = re.sub(r"^analy[sz]e(.code)?$", "analyse", phase.strip().lower())
+    name = phase.strip().lower().replace("analyze", "analyse")
+    name = "analyse" if name in ("analyse code", "analyse_code", "analyse-code") else name
     if name not in LOOP_LIMITS:
         raise not_a_choice("phase", phase, LOOP_LIMITS)
     return LOOP_LIMITS[name]

@@ -143,8 +143,8 @@ def call(arguments: list[str]) -> int:
 def complete_help(arguments: list[str]) -> str:
     """Add a command's whole docstring to its help, since lists show only the first sentence, and return its name."""
     command, apps, _ = app.parse_commands([*takewhile(lambda word: not word.startswith("-"), arguments)])
-    docstring = re.split(r"\n\n(?:Args:|Parameters\n---)", getdoc(apps[-1].default_command) or "")[0]
-    described = docstring.partition("\n\n")[2]
+    docstring = (getdoc(apps[-1].default_command) or "").partition("\n\nArgs:")[0]
+    described = docstring.partition("\n\nParameters\n---")[0].partition("\n\n")[2]
     if described and described not in apps[-1].help:
         apps[-1].help += f"\n\n{described}"
     return " ".join(command)
@@ -191,7 +191,8 @@ def _unknown_option(written: str, command: list[str], app: App) -> str:
     if written in names:
         return f"{written} stands after --, where no option is read; put it before."
     near = did_you_mean(written, names) or " A text that begins with - goes after --."
-    if re.search("^-[fi]$|file|input", written) and any("PROBLEM" in each.names for each in arguments):
+    is_file = written in ("-f", "-i") or "file" in written or "input" in written
+    if is_file and any("PROBLEM" in each.names for each in arguments):
         near = f" For a problem in a file, write `reasonry {' '.join(command)} - < FILE`; for a file of problems, "
         near += "`reasonry submit FILE`; for a document, --context FILE."
     return f"unknown option {written[:100]}.{near}"

@@ -18,21 +18,16 @@ from .. import present
 from ..setup.agent_plan import compare_skills
 from ..setup.agents import Agent, Machine
 from ..setup.checks import find_entries, try_entries
-from .output import Column, print_line, print_table
+from .output import columns_of, print_line, print_table
 from .settings import Common, run_async
 
 _NOT_WORKING = 1
-_COLUMNS = (
-    Column("PART", lambda part: part.name),
-    Column("STATE", lambda part: part.state),
-    Column("ABOUT", lambda part: part.about, narrowest=8, wraps=True),
-)
 
 
 class _Part(NamedTuple):
     """A checked part, its state, a note, and the remedy for a fault."""
 
-    name: str
+    part: str
     state: str
     about: str = ""
     remedy: str = ""
@@ -70,13 +65,14 @@ def doctor(problem: str = "Use 4, 9, 10 and 13 to make 24", /, *, common: Common
     parts = [*_look_over(document)]
     faults = [part for part in parts if part.remedy]
     document["problems"] = [
-        {"about": fault.name, "problem": fault.about, "remedy": fault.remedy} for fault in faults
+        {"about": fault.part, "problem": fault.about, "remedy": fault.remedy} for fault in faults
     ]
 
     def draw() -> None:
-        print_table(_COLUMNS, (part for part in parts if not part.remedy))
+        shown = (part._asdict() for part in parts if not part.remedy)
+        print_table(columns_of("part", "state", "about"), shown)
         for fault in faults:
-            print_line(f"\nPROBLEM: {fault.name}: {fault.about}\n  Remedy: {fault.remedy}.")
+            print_line(f"\nPROBLEM: {fault.part}: {fault.about}\n  Remedy: {fault.remedy}.")
         found = f"{present.count_of(len(faults), 'problem')} to fix." if faults else "No problem was found."
         print_line("", found)
 

@@ -30,16 +30,17 @@ from .output import draw_lines, open_console, print_inert_lines, print_line
 _LATEX: Final = re.compile(r"\\(?:frac\s*\{|text\s*\{|times(?![a-z])|cdot(?![a-z]))", re.IGNORECASE)
 _FORMULA: Final = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL)
 _SIGNS: Final = {r"\times": "×", r"\cdot": "·", r"\left": "", r"\right": ""}
-_SIGN: Final = re.compile(r"\\(?:times|cdot|left|right)(?![A-Za-z])")
-_SPACING: Final = re.compile(r"(?:\\[,;: ]|\\!|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*")
+_SIGN: Final = re.compile(
+    r"(?P<sign>\\(?:times|cdot|left|right)(?![A-Za-z]))|(?:\\[,;:! ]|\\q?quad(?![A-Za-z])|(?<=\d)~(?=\S))\s*"
+)
+"""A sign, or else spacing."""
 _BRACED: Final = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _GROUP: Final = re.compile(rf"\\(?:text\s*{_BRACED}|frac\s*{_BRACED}\s*{_BRACED})")
 _ATOM: Final = re.compile(r"[\w.,]+|[\w.,]*\([^()]*\)")
 
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
 _FENCED: Final = re.compile(r"(^\s{0,3}(?:```|~~~)[\s\S]*?(?:^\s{0,3}(?:```|~~~)[ \t]*$|\Z))", re.MULTILINE)
-_HEADING_MARK: Final = re.compile(r"^#{1,6}\s+", re.MULTILINE)
-_HEADING: Final = re.compile(r"#{1,6}\s+(?P<text>\S.*?)\s*#*")
+_HEADING: Final = re.compile(r"^#{1,6}\s+(?P<text>\S.*?)\s*#*$", re.MULTILINE)
 _SPAN: Final = re.compile(r"(?<![\w*])\*\*(?=\S)(?P<bold>[^*\n]+)(?<=\S)\*\*(?![\w*])|`(?P<code>[^`\n]+)`")
 _RULE: Final = re.compile(r"\s*\|?(?:\s*:?-{2,}:?\s*\|)+(?:\s*:?-{2,}:?\s*)?\|?\s*")
 _CODE: Final = re.compile(
@@ -99,8 +100,7 @@ def plain_latex(text: str) -> str:
     text = _FORMULA.sub(open_formula, text)
     while (plainer := _GROUP.sub(_plain_group, text)) != text:
         text = plainer
-    text = _SIGN.sub(lambda match: _SIGNS[match[0]], text)
-    return _SPACING.sub(" ", text)
+    return _SIGN.sub(lambda match: _SIGNS[match["sign"]] if match["sign"] else " ", text)
 
 
 def _plain_group(match: re.Match[str]) -> str:
@@ -194,7 +194,7 @@ def print_tree(trace: Document) -> None:
 
 def _label(node: PageNode) -> Text:
     score = node.score
-    text = clip(plain_latex(_HEADING_MARK.sub("", node.text or node.score_text)), _LABEL_CHARS)
+    text = clip(plain_latex(_HEADING.sub(r"\g<text>", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
     label = _one_line("  … " if score is None else f"{score:.2f} ", style)
     return label.append_text(drawn_line(text, "bold green" if _is_on_path(node) else ""))

@@ -84,7 +84,8 @@ class WordAfterDashes(str):
 
 def _read_text(_: Any, tokens: Sequence[Token]) -> str:
     (token,) = tokens
-    if token.keyword is None and re.match("-.", token.value) and not isinstance(token.value, WordAfterDashes):
+    is_option = token.value.startswith("-") and token.value != "-"
+    if token.keyword is None and is_option and not isinstance(token.value, WordAfterDashes):
         raise UnknownOptionError(token=token, argument_collection=ArgumentCollection())
     return str(token.value)
 

@@ -1,6 +1,6 @@
 """`reasonry setup`: add Reasonry to the installed agents."""
 
-import re
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from .parameters import AgentName
 from .settings import Listed, OutputOptions
 
 _EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_CHARS = {*string.ascii_letters, *string.digits, *"_-"}
 
 
 def setup(
@@ -52,7 +52,7 @@ def setup(
         models: Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
     """
     machine = Machine.here()
-    if not _NAME.fullmatch(name):
+    if not (name and len(name) <= 64 and _NAME_CHARS.issuperset(name)):
         raise UsageError(f"--name takes letters, digits, - and _, up to 64, got {name[:80]!r}", option="name")
     # A store may be a URL with a password: it is written where it is wanted, and not shown.
     SECRETS.keep_environment({"REASONRY_STORE": store or ""})

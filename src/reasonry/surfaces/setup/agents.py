@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import sys
 import sysconfig
@@ -21,7 +20,6 @@ from ...errors import NotFoundError, UsageError
 from ...system.plugins import EXTRAS, has_extra, read_origin
 from ...text import did_you_mean, find_named
 
-_VARIABLE = re.compile(r"\$([A-Z_]+)")
 NAME = "reasonry"
 """The default name of an entry."""
 _UV_PARTS = {"archive-v0", "environments-v2", "builds-v0"}
@@ -153,11 +151,11 @@ class Machine(Struct, frozen=True):
         """Yield each possible place, and whether it qualifies even if it does not exist."""
         folders = self.folders()
         for place in places:
-            if named := _VARIABLE.search(place):
-                if value := self.environ.get(named[1], "").strip():
-                    yield Path(place.replace(named[0], value)).expanduser(), True
-                continue
             folder, _, path = place.partition("/")
+            if folder.startswith("$"):
+                if value := self.environ.get(folder[1:], "").strip():
+                    yield Path(value, path).expanduser(), True
+                continue
             start, star, rest = path.partition("*")
             root = folders[folder.strip("{}")]
             if not star:

@@ -312,8 +312,9 @@ def _drop(text: str, commas: str, start: int, end: int) -> str:
     elif commas[:start].rstrip().endswith(","):
         comma = commas.rindex(",", 0, start)
         before = before[:comma] + before[comma + 1 :].rstrip(" \t")
-    if (line := re.match(r"[ \t]*\n", after)) and not before.rpartition("\n")[2].strip(" \t"):
-        return before.rstrip(" \t") + after[line.end() :]
+    line, line_end, rest = after.partition("\n")
+    if line_end and not (before.rpartition("\n")[2] + line).strip(" \t"):
+        return before.rstrip(" \t") + rest
     return before + after
 
 

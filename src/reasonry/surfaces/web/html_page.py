@@ -32,8 +32,8 @@ from .page import PageDocument
 
 _MARK = re.compile(r"@@(\w+)@@")
 """A placeholder in a template."""
-_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[^"]+)";\n', re.MULTILINE)
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
+_LINK = re.compile(r'^(?:import \{[^}]*\} from "(\.[^"]+)";\n|export )', re.MULTILINE)
+"""An import, with the imported module, or the mark of an export."""
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 KEPT_S = 24 * 60 * 60
@@ -63,11 +63,11 @@ def one_script(first: str) -> str:
     joined: dict[str, str] = {}
 
     def add(path: str) -> None:
-        for imported in _IMPORT.findall(texts[path]):
+        for imported in filter(None, _LINK.findall(texts[path])):
             target = posixpath.normpath(posixpath.join(posixpath.dirname(path), imported))
             if target not in joined:
                 add(target)
-        joined[path] = _EXPORT.sub("", _IMPORT.sub("", texts[path]))
+        joined[path] = _LINK.sub("", texts[path])
 
     add(first)
     return "\n".join(joined.values())
