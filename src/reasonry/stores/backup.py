@@ -56,7 +56,7 @@ async def restore(path: Path, file: Path, on_progress: OnProgress | None, verify
     """Replace a store by a backup; see `Database`."""
     await asyncio.to_thread(_check_other, path, file)
 
-    def open_source() -> sql.Database:
+    def open_source() -> "sql.Database":
         # Without a log nobody writes, and reading needs no further file beside the store.
         return open_file(file, 1.0, "mode=ro" if log_of(file).exists() else "immutable=1")
 

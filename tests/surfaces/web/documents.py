@@ -57,7 +57,6 @@ def document(nodes: list[Document], questions: list[Document], **more: Any) -> D
     made = PageDocument(
         kind="run",
         id="019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a11",
-        session_id="019a9f7e-2b1c-7d33-9a60-5f1e3c0b7a12",
         title="A problem",
         problem="A problem",
         strategy="tree_of_thoughts",

@@ -13,15 +13,9 @@ from ...compare.gym import WHITELIST
 from ...compare.problem_set import open_dataset
 from ...core.registry import resolve
 from ...strategies import COMPARED
-from .output import Column, columns_of, print_line, print_table, print_text
+from .output import columns_of, print_line, print_table, print_text
 from .parameters import Count, WholeNumber, list_strategies
 from .settings import Common, OutputOptions
-
-_OPTIONS = (
-    Column("OPTION", "name"),
-    Column("DEFAULT", lambda row: _default(row["default"]), narrowest=12),
-    Column("MEANING", "description", narrowest=20, wraps=True),
-)
 
 
 def strategies(
@@ -61,7 +55,8 @@ def _show_strategy(document: dict[str, Any]) -> None:
         print_line(*lines, *(f"      requires {field}: {takes}" for field, takes in requires))
     if document["options"]:
         print_line("")
-    print_table(_OPTIONS, document["options"])
+    rows = [{**row, "default": _default(row["default"])} for row in document["options"]]
+    print_table(columns_of("name", "default", "description"), rows)
 
 
 def _default(value: Any) -> str:

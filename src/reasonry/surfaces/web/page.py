@@ -135,10 +135,9 @@ class PageWhy(Why, frozen=True, kw_only=True):
 
 
 class PageCuts(Struct):
-    """Omissions: the number of shortened texts, their omitted characters, and the omitted entries of each list."""
+    """Omissions: the number of shortened texts, and the omitted entries of each list."""
 
     texts: int = 0
-    characters: int = 0
     nodes: int = 0
     questions: int = 0
     calls: int = 0
@@ -158,7 +157,6 @@ class PageDocument(DrawnCounts, kw_only=True):
 
     kind: Literal["run", "session"]
     id: str
-    session_id: str
     title: str
     problem: str
     strategy: str = ""
@@ -268,7 +266,6 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
         if over <= 0 or len(text) <= _LEAST_CHARS:
             return text
         cuts.texts += 1
-        cuts.characters += over
         return f"{text[:limit]}… [{over:,} characters left out]"
 
     cuts, plain_page = page.cuts, _change_texts(msgspec.to_builtins(page), plain)

@@ -43,7 +43,7 @@ from .run_nodes import add_thoughts, first_nodes, is_active, read_part, votes_of
 Entry = Mapping[str, Any]
 
 _RECORDED = (
-    *("session_id", "strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
+    *("strategy", "model", "status", "outcome", "answer", "best_answer", "duration_ms"),
     *("warnings", "problem", "stage", "budget", "forked_from"),
 )
 """Members shared with the result or the head of a record."""

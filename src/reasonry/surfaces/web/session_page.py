@@ -33,7 +33,6 @@ def session_page(
     page = PageDocument(
         kind="session",
         id=session["session_id"],
-        session_id=session["session_id"],
         title=first_words(purpose, TITLE_CHARS) or "Session",
         problem=purpose,
         strategy=name,

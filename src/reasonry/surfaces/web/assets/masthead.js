@@ -17,7 +17,7 @@ export function drawMasthead({ page }, { addressOf }) {
 }
 
 function leftOut(cuts) {
-  const parts = Object.entries(cuts).filter(([name, number]) => number > 0 && name !== "characters");
+  const parts = Object.entries(cuts).filter(([, number]) => number > 0);
   const said = parts.map(([name, number]) => (name === "texts" ? `${number} texts shortened` : `${number} ${name} left out`));
   return said.length ? [`To keep the page small: ${said.join(", ")}.`] : [];
 }
