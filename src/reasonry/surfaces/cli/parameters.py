@@ -29,7 +29,6 @@ _UNITS: Final = {
     "calls": "calls",
     "tokens": "tokens",
 }
-_AGO: Final = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 Candidates = dict[str, str]
@@ -199,8 +198,9 @@ def read_instant(option: str, text: str | None, forms: str) -> int | None:
 
 
 def _read_since(option: str, text: str | None) -> int | None:
-    if ago := _AGO.fullmatch(text or ""):
-        return max(0, now_ms() - int(ago[1]) * _UNITS_MS[ago[2]])
+    number, unit = (text or "")[:-1], (text or "")[-1:]
+    if unit in _UNITS_MS and number.isdecimal() and len(number) < 7:
+        return max(0, now_ms() - int(number) * _UNITS_MS[unit])
     forms = "a time ago (30m, 12h, 7d, 2w) or a date (2026-11-01, 2026-11-01T09:30)"
     return read_instant(option, text, forms)
 

@@ -458,10 +458,10 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
     )
     names = ("run", "strategy", "model", "outcome", "warnings")
     rows = [{"name": name, "a": a[name], "b": b[name]} for name in names]
-    said = "They go the same way to the same end, with the same answers."
+    parted = "They go the same way to the same end, with the same answers."
     if parting := document["parting"]:
         at = ", ".join(filter(None, (parting["id"], parting["stage"])))
-        said = f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}."
+        parted = f"They part{f' at {at}' if at else ''}: {_WHATS[parting['what']]}."
     for name in ("problem", "parting", "answer"):
         sides = document[name] or {"a": "", "b": ""}
         first, second = plain_value(sides["a"]), plain_value(sides["b"])
@@ -472,7 +472,7 @@ def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
             rows.append({"name": name, "a": first, "b": second})
     if fork := document["fork"]:
         print_line(f"{'B' if fork['of'] == 'a' else 'A'} is a fork of {fork['of'].upper()}.")
-    print_line(said)
+    print_line(parted)
     asked = document["asked"]
     alike = {"name": "alike", "a": asked["alike"], "b": asked["alike"]}
     usage = [{"name": "requests", "a": asked["a"], "b": asked["b"]}, alike, *document["spend"]]
