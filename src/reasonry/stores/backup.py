@@ -4,8 +4,6 @@ A copy is written and verified under a temporary name, and renamed once it is co
 moves the log of the store into its file, so that both are replaced together.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

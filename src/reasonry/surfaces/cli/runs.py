@@ -160,7 +160,7 @@ def resume_(
             return await drive_shown(opened, performers, settings, shown)
 
     if coach:
-        settings.refuse_model()
+        settings.refuse_models()
     return _show_ending(settings.do(work), settings, shown)
 
 
@@ -215,7 +215,7 @@ def fork_(
             return await drive_shown(opened, performers, settings, shown)
 
     if coach:
-        settings.refuse_model()
+        settings.refuse_models()
     return _show_ending(settings.do(work), settings, shown)
 
 

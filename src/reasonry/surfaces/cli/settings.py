@@ -392,10 +392,15 @@ class RunSettings(CoachSettings):
         rates = self.provider_rates.limits(models if self.model else ())
         return structs.replace(super().policy(), rates=rates)
 
-    def refuse_model(self) -> None:
-        """Refuse a model in a run whose questions the caller answers."""
-        if self.model is not None:
-            raise UsageError("--coach takes no --model: you answer the questions of this run", option="model")
+    def refuse_models(self) -> None:
+        """Refuse options about models in a run whose questions the caller answers."""
+        kept = {*vars(CoachSettings()), "provider_rates"}
+        named, unset = ({**vars(each), **vars(each.provider_rates)} for each in (self, RunSettings()))
+        idle = [name for name, value in named.items() if name not in kept and value != unset[name]]
+        if idle:
+            name = f"--{idle[0].removesuffix('_s').replace('_', '-')}"
+            message = f"{name} would do nothing: this run's caller answers its questions"
+            raise UsageError(message, option=idle[0])
 
 
 def run_async(
