@@ -561,8 +561,8 @@ LAST = "last"
 """Stands for the last used or started object."""
 MIN_PREFIX_CHARS = 4
 _WHOLE_CHARS = 36
-_SHORT_CHARS = (8, 13, 18, 23)
-"""The ends of a UUID's groups. In a UUIDv7 the first group fixes the minute, the second the millisecond."""
+_SHORT_CHARS = 18
+"""Three groups of a UUID: in a UUIDv7 the millisecond and the counter within it."""
 _SHOWN = 5
 COMPARISON = "comparison-"
 """The prefix of a comparison's id. Hexadecimal digits follow."""
@@ -639,21 +639,7 @@ async def find_id(
     return found[0] if found else text
 
 
-async def shorten_ids(
-    ids: Collection[str], begins_with: Callable[[str, int], Awaitable[list[str]]]
-) -> dict[str, str]:
-    """Return a prefix of each id that is long enough for `find_id`, of one length for all UUIDs.
-
-    Args:
-        begins_with: See `find_id`.
-    """
-    uuids = [whole for whole in ids if len(whole) == _WHOLE_CHARS and may_be_short(whole[: _SHORT_CHARS[0]])]
-    shown = {whole: whole for whole in ids}
-    for chars in _SHORT_CHARS:
-        short = {whole: whole[:chars] for whole in uuids}
-        if len(set(short.values())) < len(short):
-            continue
-        found = [await begins_with(beginning, 2) for beginning in short.values()]
-        if all(len(same) == 1 for same in found):
-            return shown | short
-    return shown
+def short_id(id: str) -> str:
+    """Return the beginning of a UUID, which stands for it among the ids of a store. Other names stay whole."""
+    short = id[:_SHORT_CHARS]
+    return short if len(id) == _WHOLE_CHARS and may_be_short(short) else id

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
-import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import itemgetter
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reasonry.records import find_id, new_id, shorten_ids
+from reasonry.guided.session_documents import instant
+from reasonry.records import may_be_short, new_id, now_ms, short_id
+from reasonry.surfaces.cli import runs, sessions
 from reasonry.surfaces.cli.draw import draw_session
 from reasonry.surfaces.cli.output import Column, local_time, print_table
 from reasonry.text import inert
@@ -35,7 +36,7 @@ WRAPPED = (
 )
 
 
-def drawn(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+def drawn(columns: Sequence[Column], rows: Sequence[Any], width: int) -> list[str]:
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(Screen()) as screen:
         patch.setenv("COLUMNS", str(width))
         patch.setenv("TERM", "dumb")
@@ -90,34 +91,25 @@ def test_a_table_without_rows_prints_nothing() -> None:
     assert drawn(COLUMNS, [], 80) == []
 
 
-@given(
-    count=st.integers(1, 12),
-    spread_ms=st.sampled_from([0, 1, 70_000, 10**9]),
-    others=st.sets(st.text(max_size=9)),
-)
-def test_a_short_id_stands_for_its_own_id_and_no_other(count: int, spread_ms: int, others: set[str]) -> None:
-    base = uuid.UUID(new_id()).int
-    ids = [str(uuid.UUID(int=base + ((place * spread_ms) << 80) + place)) for place in range(count)]
-    everything = sorted([*ids, *others])
+def test_a_short_id_stands_for_its_own_id_and_no_other() -> None:
+    ids = [new_id() for _ in range(500)]
+    assert len({short_id(whole) for whole in ids}) == len(ids)
+    assert all(may_be_short(short_id(whole)) and whole.startswith(short_id(whole)) for whole in ids)
+    for other in ("", "last", "my-session", f"comparison-{ids[0]}", "no-uuid-but-a-name-of-36-characters"):
+        assert short_id(other) == other
 
-    async def begins_with(prefix: str, limit: int = 10) -> list[str]:
-        return [whole for whole in everything if whole.startswith(prefix)][:limit]
 
-    async def last() -> str | None:
-        return None
-
-    async def shorten() -> dict[str, str]:
-        short = await shorten_ids(everything, begins_with)
-        for whole, shown in short.items():
-            if whole in ids:
-                assert await find_id(shown, "run", begins_with, last) == whole
-        return short
-
-    short = asyncio.run(shorten())
-    assert all(short[other] == other for other in others)
-    assert {len(short[whole]) for whole in ids} <= {8, 13, 18, 23, 36}
-    if spread_ms > 65_536:
-        assert {len(short[whole]) for whole in ids} == {8}
+@pytest.mark.parametrize(("columns", "shown"), [(runs._COLUMNS, "PROBLEM"), (sessions._COLUMNS, "PURPOSE")])
+def test_eighty_columns_have_room_for_the_strategy_beside_a_short_id(
+    columns: Sequence[Column], shown: str
+) -> None:
+    texts = dict.fromkeys(("problem", "purpose", "answer"), "Which way is the shortest? " * 8)
+    ids = dict.fromkeys(("run_id", "session_id"), new_id())
+    state = {"status": "active", "outcome": "answered", "strategy": "tree_of_thoughts"}
+    row = {**texts, **ids, **state, "created_at_ms": now_ms(), "used_at": instant(now_ms())}
+    heading, line = drawn(columns, [row], 80)
+    assert {"ID", "STRATEGY", shown} <= set(heading.split())
+    assert line.startswith(f"{short_id(row['run_id'])}  ")
 
 
 def test_instants_are_short_and_clear() -> None:

@@ -20,7 +20,7 @@ from ...engine.run_diff import diff_runs
 from ...errors import ConflictError, ReasonryError, UsageError
 from ...guided.export import plain_value
 from ...guided.session_documents import instant
-from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, shorten_ids
+from ...records import ANSWERED, COMPARISON, JobOptions, RunRow, short_id
 from ...supervisor import Supervisor
 from ...text import clip, nearest_difference
 from .. import present
@@ -40,7 +40,7 @@ OfModel = Annotated[
 ]
 
 _COLUMNS = (
-    Column("ID", "run_id"),
+    Column("ID", "run_id", short_id),
     Column("OUTCOME", lambda row: _outcome_or_state(row)),
     Column("PROBLEM", "problem", narrowest=20),
     Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time),
@@ -442,18 +442,16 @@ def diff_(a: str, b: str, /, *, common: Common = Common()) -> int:
         b: The other run.
     """
 
-    async def work(app: App) -> tuple[dict[str, Any], Mapping[str, str]]:
-        ids = [await app.run_id(a), await app.run_id(b)]
-        document = diff_runs(*[await app.engine.record(run_id) for run_id in ids])
-        return document, await shorten_ids(ids, app.store.run_ids)
+    async def work(app: App) -> dict[str, Any]:
+        return diff_runs(*[await app.engine.record(await app.run_id(run)) for run in (a, b)])
 
-    document, short = common.do(work)
-    return common.show(document, lambda: _show_diff(document, short))
+    document = common.do(work)
+    return common.show(document, lambda: _show_diff(document))
 
 
-def _show_diff(document: Mapping[str, Any], short: Mapping[str, str]) -> None:
+def _show_diff(document: Mapping[str, Any]) -> None:
     a, b = (
-        {**run, "run": short[run["run_id"]], "outcome": present.end_text({**run, "termination": run})}
+        {**run, "run": short_id(run["run_id"]), "outcome": present.end_text({**run, "termination": run})}
         for run in document["runs"].values()
     )
     names = ("run", "strategy", "model", "outcome", "warnings")

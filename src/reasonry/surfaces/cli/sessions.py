@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ...app.app import App
 from ...errors import UsageError
-from ...records import SessionRow
+from ...records import SessionRow, short_id
 from ...text import clip
 from .. import present
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text
@@ -19,7 +19,7 @@ from .parameters import Cursor, Filters, Limit, SessionId, Text, list_strategies
 from .settings import Common
 
 _COLUMNS = (
-    Column("ID", "session_id", narrowest=22),
+    Column("ID", "session_id", short_id, narrowest=22),
     Column("STATUS", lambda row: _status(row)),
     Column("PURPOSE", "purpose", narrowest=20),
     Column("USED", "used_at", local_time),
@@ -27,7 +27,7 @@ _COLUMNS = (
     Column("THOUGHTS", "thought_history_length", align_right=True),
 )
 _MATCHES = (
-    Column("SESSION", "session_id", narrowest=22),
+    Column("SESSION", "session_id", short_id, narrowest=22),
     Column("THOUGHT", "thought_number", align_right=True),
     Column("TEXT", "excerpt", narrowest=20, wraps=True),
 )

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from cyclopts import Group, Parameter
@@ -21,7 +21,7 @@ from ...engine.policy import Policy
 from ...engine.ports import provider_of
 from ...engine.rate_limits import RateLimits
 from ...errors import UsageError
-from ...records import shorten_ids
+from ...records import short_id
 from ..signals import on_ending
 from .output import Column, print_document, print_line, print_note, print_part, print_record, print_table
 from .parameters import Amount, Count, read_pairs, read_prompts
@@ -109,25 +109,15 @@ class Common(OutputOptions):
         *,
         none: str,
     ) -> int:
-        """Print a document with a page of `runs`, `sessions` or `matches`, for people with short ids.
+        """Print a document with a page of `runs`, `sessions` or `matches`.
 
         Args:
-            columns: The columns. The first one has the ids.
             none: The note for an empty list.
         """
-        id_column, *others = columns
-
-        async def find(app: App) -> tuple[dict[str, Any], dict[str, str]]:
-            document, store = await work(app), app.store
-            begins_with = store.run_ids if name == "runs" else store.session_ids
-            ids = dict.fromkeys(map(id_column.read, document[name]))
-            return document, await shorten_ids(ids, begins_with)
-
-        document, short = self.do(find)
+        document = self.do(work)
         more = document["next_cursor"]
-        note = f"next page: --cursor {short.get(more, more)}" if more else "" if document[name] else none
-        shown = replace(id_column, in_terminal=short.__getitem__)
-        return self.show(document, lambda: print_table([shown, *others], document[name]), note)
+        note = f"next page: --cursor {short_id(more)}" if more else "" if document[name] else none
+        return self.show(document, lambda: print_table(columns, document[name]), note)
 
     def do_on_run(self, run: str, work: Callable[[App, str], Awaitable[T]]) -> tuple[str, T]:
         """Do work on a run named by its id, the beginning of its id, or `last`. Also returns its id."""
