@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from reasonry.errors import ConflictError, UsageError
+from reasonry.errors import ConflictError
 from reasonry.records import (
     KEY_LIFE_MS,
     Line,
@@ -225,12 +225,3 @@ async def test_what_is_kept_is_counted_and_emptied_space_is_given_back(store: St
         assert after.bytes <= max(0, stats.bytes - 900_000)
         assert after.free_bytes == 0
     assert (after.lines, after.thoughts) == (9, 4)
-
-
-async def test_one_owner_neither_copies_nor_measures_the_whole(store: Store) -> None:
-    own = store.of_owner("we")
-    for refused in (own.read_whole("run"), own.write_whole([a_run()]), own.stats()):
-        with pytest.raises(UsageError, match="operator"):
-            await refused
-    with pytest.raises(UsageError, match="operator"):
-        _ = own.whole

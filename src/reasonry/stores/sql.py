@@ -138,14 +138,6 @@ class Tx:
         return self.owner is not None and self.owner != owner
 
 
-def check_operator(owner: str | None) -> None:
-    """Raise UsageError if an owner attempts work reserved to the operator."""
-    if owner is not None:
-        raise UsageError(
-            "only the operator of a store that several people use looks after all of it: with `reasonry store`"
-        )
-
-
 def damage_error(kind: WholeKind, id: str, at: str, **place: int) -> StoreError:
     """Return the error for a damaged run or session."""
     message = (

@@ -31,7 +31,6 @@ def read(
         after: The position of the last entry read before, or 0.
         owner: An owner, or None for everybody.
     """
-    sql.check_operator(tx.owner)
     found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     statement = sql.NEXT_KEY.format(kind=kind, tests=tests)
@@ -58,7 +57,6 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
     Raises:
         StoreError: `store_corrupt`: an existing entry is damaged. Nothing was written.
     """
-    sql.check_operator(tx.owner)
     return [_write(tx, whole) for whole in wholes]
 
 
@@ -92,7 +90,6 @@ def _parts(whole: Whole) -> Sequence[Any]:
 
 def stats(tx: Tx, size: int, free: int | None) -> StoreStats:
     """Count the content of a store of a known size."""
-    sql.check_operator(tx.owner)
     tallies, totals = list[Tally](), dict[str, int]()
     for kind in KINDS:
         found: list[Any] = tx.rows(sql.TALLY.format(kind=kind, part=PARTS[kind]))
