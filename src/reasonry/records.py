@@ -138,14 +138,14 @@ class RunFilters(TypedDict, total=False):
     """A text in the problem, answer, error or thoughts, in any case."""
 
 
-UsageGroup = Literal["day", "strategy", "model", "owner", "outcome"]
+UsageGroup = Literal["strategy", "model", "outcome"]
 
 
 class UsageTotal(Struct, frozen=True):
     """The total usage of runs."""
 
     group: str = ""
-    """The common value of the group, for a day its UTC date. Empty for all runs."""
+    """The common value of the group. Empty for all runs."""
     runs: int = 0
     calls: int = 0
     samples: int = 0

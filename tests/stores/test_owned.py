@@ -100,7 +100,7 @@ async def test_what_lists_searches_and_totals_have_is_the_owners(store: Store) -
         assert [name for _, name, _ in await own.search_thoughts("APPLE")] == [f"session of {owner}"]
         assert [row.session_id for row in await own.sessions(query="apple")] == [f"session of {owner}"]
         assert await own.usage_since(1_000) == UsageTotal("", 1, 2, 5, 30, 0.5)
-        assert await own.usage_by("owner", 0) == [UsageTotal(owner, 1, 2, 5, 30, 0.5)]
+        assert await own.usage_by("strategy", 0) == [UsageTotal("tree_of_thoughts", 1, 2, 5, 30, 0.5)]
     assert (await store.usage_since(0)).runs == len(await store.runs()) == 3
     assert (await store.usage_since(1_001)).runs == 0
 

@@ -5,7 +5,6 @@ A run's row has the position and the digest of the last line of its journal. Lin
 
 import zlib
 from collections.abc import Collection, Sequence
-from datetime import date
 from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
@@ -334,19 +333,14 @@ def usage_since(tx: Tx, since_ms: int, owner: str | None = None) -> UsageTotal:
 
 
 def usage_by(tx: Tx, group: UsageGroup | None, since_ms: int, owner: str | None = None) -> list[UsageTotal]:
-    """Return the spending in groups: by day of the last write, strategy, model, owner or outcome.
+    """Return the spending in groups: by strategy, model or outcome.
 
     Args:
         group: The grouping, or None for a single total.
     """
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     found = tx.execute(sql.USAGE.format(group=sql.USAGE_GROUPS[group], tests=tests), (since_ms, *values))
-    return [UsageTotal(_name_day(which) if group == "day" else which, *sums) for which, *sums in found]
-
-
-def _name_day(number: int) -> str:
-    first = date(1970, 1, 1).toordinal()
-    return date.fromordinal(min(max(first + number, 1), date.max.toordinal())).isoformat()
+    return [UsageTotal(*row) for row in found]
 
 
 def delete_run(tx: Tx, run_id: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import StoreError, UsageError
-from ..records import DAY_MS, RunRow, SessionRow, WholeKind
+from ..records import RunRow, SessionRow, WholeKind
 
 if TYPE_CHECKING:
     from apsw import Connection as Database  # noqa: F401  # pyright: ignore[reportUnusedImport]
@@ -252,10 +252,8 @@ FROM run WHERE updated_at_ms >= $1 {tests} GROUP BY 1 ORDER BY 1
 """
 USAGE_GROUPS = {
     None: "''",
-    "day": f"updated_at_ms / {DAY_MS}",
     "strategy": "strategy",
     "model": "model",
-    "owner": "owner",
     "outcome": "coalesce(outcome, status)",
 }
 _IF_NEW = "ON CONFLICT (place) DO NOTHING RETURNING place"

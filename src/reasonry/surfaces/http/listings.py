@@ -13,7 +13,7 @@ from ...app.composition import read_composition
 from ...app.strategy_table import describe, diagram
 from ...core.registry import Registry, resolve, strategies_at_hand
 from ...errors import NotFoundError, UsageError
-from ...records import DAY_MS, QueueStatus, UsageTotal, now_ms
+from ...records import DAY_MS, QueueStatus, UsageGroup, UsageTotal, now_ms
 from ...strategies.choice import AUTO
 from .context import RequestContext
 from .documents import reply
@@ -58,20 +58,18 @@ class ListedNamesDocument(TypedDict):
 
 
 class UsageReportDocument(TypedDict):
-    """The usage of runs, in total and by day, strategy, model or outcome, and the daily limit."""
+    """The usage of runs, in total and by strategy, model or outcome."""
 
     since_ms: int
     total: UsageTotal
     by: str
     groups: list[UsageTotal]
-    usd_a_day: float | None
-    usd_today: float
 
 
 class UsageQuery(Struct, frozen=True):
     """The number of days to report, and the grouping."""
 
-    by: Literal["day", "strategy", "model", "outcome"] = "day"
+    by: UsageGroup = "strategy"
     days: Annotated[int, Meta(ge=1, le=366)] = 30
 
 
@@ -107,20 +105,9 @@ async def list_names(context: RequestContext) -> Response:
 
 async def read_usage(context: RequestContext, query: UsageQuery) -> Response:
     """Return the usage of runs in the last days, including today. Days begin at midnight, UTC."""
-    store, today = context.app.store, now_ms() // DAY_MS * DAY_MS
-    since_ms = today - (query.days - 1) * DAY_MS
-    total, spent_today = await store.usage_since(since_ms), await store.usage_since(today)
-    groups = await store.usage_by(query.by, since_ms)
-    return reply(
-        {
-            "since_ms": since_ms,
-            "total": total,
-            "by": query.by,
-            "groups": groups,
-            "usd_a_day": context.wiring.settings.usd_a_day_of(context.principal),
-            "usd_today": spent_today.usd,
-        }
-    )
+    store, since_ms = context.app.store, (now_ms() // DAY_MS - query.days + 1) * DAY_MS
+    total, groups = await store.usage_since(since_ms), await store.usage_by(query.by, since_ms)
+    return reply({"since_ms": since_ms, "total": total, "by": query.by, "groups": groups})
 
 
 # -- strategies as models, for OpenAI's clients
