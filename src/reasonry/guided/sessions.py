@@ -29,7 +29,6 @@ from ..records import (
     new_id,
     now_ms,
 )
-from ..text import show_value
 from . import export
 from . import session_calls as calls
 from . import session_documents as documents
@@ -318,16 +317,6 @@ class Sessions:
         branch = "" if call.branch_id == main else call.branch_id
         chosen = {"first": call.first, "last": call.last, "branch": branch}
         rows = await self.stored.thoughts(row.session_id, position_of(call.cursor), count, **chosen)
-        if branch and not rows:
-            thoughts = await self.stored.thoughts(row.session_id)
-            known = [*dict.fromkeys(there.branch for there in thoughts if there.branch)]
-            if branch not in known:
-                raise NotFoundError(
-                    f"session {row.session_id} has no branch {show_value(branch)}; its branches: "
-                    f"{', '.join(known) or 'none'}",
-                    field="branch_id",
-                    choices=known,
-                )
         page = rows if whole else rows[: call.limit]
         return {
             **await self.stored.document(row),

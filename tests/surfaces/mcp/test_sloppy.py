@@ -216,7 +216,7 @@ def test_a_sloppy_session_of_60_mistakes_loses_no_thought_and_is_refused_at_most
 def test_main_is_the_main_line_alone_and_an_empty_branch_is_left_out(raw: Raw) -> None:
     raw.think(1)
     raw.think(2, branchId="b")
-    for branch, count in (("main", 1), ("", 2), (None, 2)):
+    for branch, count in (("main", 1), ("", 2), (None, 2), ("no such", 0)):
         assert len(raw.call("sessions", action="get", branchId=branch)["thoughts"]) == count
 
 
