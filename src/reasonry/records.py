@@ -472,11 +472,10 @@ class SessionStore(Protocol):
 
 
 class WholeRun(Struct, frozen=True):
-    """Everything stored about a run, for a copy into another store."""
+    """Everything stored about a run except its checkpoint, for a copy into another store."""
 
     row: RunRow
     lines: tuple[Line, ...]
-    checkpoint: Line | None = None
     request: RequestKey | None = None
     """The key of the request that began the run."""
 

@@ -122,7 +122,7 @@ def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
         # The row of an active run is not written with each line.
         stated = replace(stated, calls=row.calls, samples=row.samples, tokens=row.tokens, usd=row.usd)
     # Nothing proves which request a key stands for.
-    return replace(run, row=row, checkpoint=None, request=None), stated
+    return replace(run, row=row, request=None), stated
 
 
 async def _session_as_proved(

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
 
-from ..errors import ConflictError, UsageError
+from ..errors import ConflictError
 from ..records import (
     KEY_LIFE_MS,
     Line,
@@ -29,13 +29,6 @@ from .sql import MAX_INT, RUNS, Tx, new_place, page_size, place, places, seq_of
 _UNATTENDED, _PAUSED = (RunRow.__struct_fields__.index(name) for name in ("unattended", "paused"))
 """Columns that the database keeps as integers."""
 
-MAX_BYTES = 256 * 1024 * 1024
-"""The limit for unpacked data, in case of a damaged or forged file."""
-
-MAX_KEY_CHARS = 255
-"""The most characters in the key of a request."""
-
-
 NOTE_EVERY: Final = 16
 """Lines added before an otherwise unchanged row notes the last line, since writing the row costs as much as a line.
 
@@ -51,19 +44,8 @@ def pack(body: bytes) -> bytes:
 
 
 def unpack(stored: bytes) -> bytes:
-    """Decompress a stored body.
-
-    Raises:
-        ValueError: The data is damaged.
-    """
-    inflate = zlib.decompressobj(-15)
-    try:
-        body = inflate.decompress(stored, MAX_BYTES)
-    except zlib.error as error:
-        raise ValueError(str(error)) from error
-    if not inflate.eof or inflate.unused_data:
-        raise ValueError("cut short, too long, or too large")
-    return body
+    """Decompress a stored body. Raises zlib.error if it is cut short or was not packed."""
+    return zlib.decompress(stored, -15)
 
 
 class _Stored(NamedTuple):
@@ -144,11 +126,6 @@ def begun_with(tx: Tx, key: RequestKey, owner: str = "") -> str | None:
     Raises:
         ConflictError: `idempotency_conflict`: the owner has used the key for another request.
     """
-    if not 1 <= len(key.key) <= MAX_KEY_CHARS:
-        raise UsageError(
-            f"the key of a request has 1 to {MAX_KEY_CHARS} characters, not {len(key.key)}",
-            max=MAX_KEY_CHARS,
-        )
     found = tx.execute(sql.REQUEST, (owner if tx.owner is None else tx.owner, key.key)).fetchone()
     if found is None or key.at_ms - found[2] > KEY_LIFE_MS:
         return None
@@ -223,10 +200,6 @@ def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
     """Replace the checkpoint of a run."""
     key = key_of(tx, run_id)
     leases.check(tx, key, run_id, lease)
-    _set_checkpoint(tx, key, checkpoint)
-
-
-def _set_checkpoint(tx: Tx, key: int, checkpoint: Line) -> None:
     tx.execute(sql.SET_CHECKPOINT, (key, checkpoint.seq, checkpoint.digest, pack(checkpoint.body)))
 
 
@@ -234,7 +207,7 @@ def _checkpoint(tx: Tx, key: int) -> Line | None:
     found = tx.execute(sql.CHECKPOINT, (key,)).fetchone()
     try:
         return None if found is None else Line(found[0], unpack(found[2]), found[1])
-    except ValueError:
+    except zlib.error:
         return None
 
 
@@ -242,8 +215,7 @@ def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
     """Return everything stored about a run. Raises like `lines`."""
     stored = _find(tx, run_id, lock=lock)
     request = tx.execute(sql.REQUEST_OF_RUN, (stored.key,)).fetchone()
-    kept = tuple(_lines(tx, stored)), _checkpoint(tx, stored.key)
-    return WholeRun(run(tx, run_id), *kept, request and RequestKey(*request))
+    return WholeRun(run(tx, run_id), tuple(_lines(tx, stored)), request and RequestKey(*request))
 
 
 def add_whole(tx: Tx, run: WholeRun) -> None:
@@ -252,15 +224,11 @@ def add_whole(tx: Tx, run: WholeRun) -> None:
     owner, key, request = run.row.owner, key_of(tx, run.row.run_id), run.request
     if request is not None and tx.execute(sql.REQUEST, (owner, request.key)).fetchone() is None:
         _keep_request(tx, owner, request, key)
-    if run.checkpoint is not None:
-        _set_checkpoint(tx, key, run.checkpoint)
 
 
 def continue_whole(tx: Tx, run: WholeRun, count: int) -> None:
     """Replace a run by a later state of it. The first `count` lines are already stored."""
     append(tx, run.row.run_id, run.lines[count:], run.row, None, None)
-    if run.checkpoint is not None:
-        _set_checkpoint(tx, key_of(tx, run.row.run_id), run.checkpoint)
 
 
 def _lines(tx: Tx, stored: _Stored, after: int = 0) -> list[Line]:
@@ -277,7 +245,7 @@ def _lines_after(tx: Tx, stored: _Stored, after: int) -> list[Line]:
         seq = seq_of(at)
         try:
             lines.append(Line(seq, unpack(body), digest))
-        except ValueError as error:
+        except zlib.error as error:
             raise sql.damage_error("run", stored.run_id, f"line {seq} of its journal", line=seq) from error
     return lines
 

@@ -63,7 +63,7 @@ def write(tx: Tx, wholes: Sequence[Whole]) -> list[Written]:
 def _write(tx: Tx, whole: Whole) -> Written:
     """Write a run or a session.
 
-    Comparison with an existing entry ignores a run's checkpoints and keys, and whether a session is archived or pinned.
+    Comparison with an existing entry ignores a run's key, and whether a session is archived or pinned.
     """
     is_run, row, parts = isinstance(whole, WholeRun), whole.row, _parts(whole)
     rows: Any = run_rows if is_run else session_rows
