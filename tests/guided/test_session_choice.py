@@ -272,13 +272,6 @@ async def test_ids_may_be_given_by_how_they_begin_or_as_last(durable: Desk) -> N
 # -- looking
 
 
-async def test_a_branch_that_is_not_there_is_an_error_that_names_those_there_are(fleeting: Desk) -> None:
-    sid = (await fleeting.think(1, branch_id="a"))["session_id"]
-    with pytest.raises(UsageError, match="its branches: a") as caught:
-        await fleeting.sessions.get({"session_id": sid, "branch_id": "Z"})
-    assert caught.value.details["choices"] == ["a"]
-
-
 async def test_a_durable_store_is_cleared_only_with_a_confirmation(durable: Desk) -> None:
     await durable.think(1)
     with pytest.raises(UsageError, match="confirm=True"):

@@ -193,10 +193,10 @@ def read_only(path: Path) -> None:
 
 NOT_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="the owner of all files may write to any")
 REFUSALS: list[Any] = [
-    (a_link, "store_unavailable", "symbolic link"),
-    (a_dangling_link, "store_unavailable", "symbolic link"),
-    (a_pipe, "store_unavailable", "pipe"),
-    (a_socket, "store_unavailable", "socket"),
+    (a_link, "store_unavailable", "not a regular file"),
+    (a_dangling_link, "store_unavailable", "not a regular file"),
+    (a_pipe, "store_unavailable", "not a regular file"),
+    (a_socket, "store_unavailable", "not a regular file"),
     (empty, "store_corrupt", "empty"),
     (a_text, "store_corrupt", "not a SQLite file"),
     (cut_short, "store_corrupt", "damaged"),

@@ -80,7 +80,7 @@ VALUES = {
     type(None): st.none(),
 }
 KEYS = built(RequestKey, key=st.text("abc", min_size=1, max_size=9), at_ms=st.integers(0, KEY_LIFE_MS))
-RUNS = st.builds(WholeRun, built(RunRow), numbered(built(Line)), st.none() | built(Line), st.none() | KEYS)
+RUNS = st.builds(WholeRun, built(RunRow), numbered(built(Line)), st.none() | KEYS)
 SESSIONS = st.builds(
     WholeSession,
     built(SessionRow),

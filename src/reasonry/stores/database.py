@@ -330,12 +330,10 @@ def is_file(path: Path) -> bool:
 
 def check_kind(path: Path, found: os.stat_result) -> None:
     """Refuse a path that is not a regular file with content."""
-    if stat.S_ISLNK(found.st_mode):
-        raise unusable_error(path, "it is a symbolic link; give the path of the file itself")
     if stat.S_ISDIR(found.st_mode):
         raise unusable_error(path, f"it is a folder; give a file in it, such as {path / 'reasonry.db'}")
     if not stat.S_ISREG(found.st_mode):
-        raise unusable_error(path, "it is a pipe, socket or device, not a file")
+        raise unusable_error(path, "it is not a regular file")
     if not found.st_size:
         why = "the file is empty, and a store never is; restore it from a backup, or delete it to get a new store"
         raise unusable_error(path, why, "store_corrupt")
