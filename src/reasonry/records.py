@@ -565,6 +565,8 @@ _SHORT_CHARS = 18
 _SHOWN = 5
 COMPARISON = "comparison-"
 """The prefix of a comparison's id. Hexadecimal digits follow."""
+ID_CHARS = frozenset("0123456789abcdef-")
+"""The characters of a UUID."""
 
 _lock = threading.Lock()
 _last = 0
@@ -589,9 +591,9 @@ def new_id() -> str:
 
 def may_be_short(text: str) -> bool:
     """Whether a text can stand for an id: `last`, or the beginning of a UUID or of a comparison's id."""
-    prefix = text.lower().removeprefix(COMPARISON)
-    is_prefix = MIN_PREFIX_CHARS <= len(prefix) < _WHOLE_CHARS and {*prefix} <= {*"0123456789abcdef-"}
-    return text == LAST or is_prefix
+    beginning = text.lower().removeprefix(COMPARISON)
+    has_length = MIN_PREFIX_CHARS <= len(beginning) < _WHOLE_CHARS
+    return text == LAST or (has_length and ID_CHARS.issuperset(beginning))
 
 
 def missing_error(kind: WholeKind, id: str, near: Sequence[str] = ()) -> NotFoundError:

@@ -102,7 +102,6 @@ TAKEN: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"next_thought_needed": "FALSE"}, {"next_thought_needed": False}),
     ({"next_thought_needed": "yes"}, {"next_thought_needed": True}),
     ({"next_thought_needed": 0}, {"next_thought_needed": False}),
-    ({"thought": ["a", "b"]}, {"thought": "a\nb"}),
     ({"thought": 42}, {"thought": "42"}),
     ({"thought": "  null "}, {"thought": "  null "}),
     ({"branch_id": 2}, {"branch_id": "2"}),

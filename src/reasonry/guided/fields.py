@@ -19,11 +19,10 @@ from ..core.type_schema import describe_schema
 from ..errors import UsageError
 from ..reading.coerce import Misfit, fit_value
 from ..reading.json_in_text import json_value
-from ..text import find_name, find_named, lazy_pattern
+from ..text import find_name, find_named
 from .thinking_tool import EVIDENCE, ThinkingCall
-from .tool_arguments import not_a_choice, plain_json, truth, unknown_arguments
+from .tool_arguments import plain_json, truth, unknown_arguments
 
-_ARROW = lazy_pattern(r"\s*(?:->|→)\s*")
 MAX_PATH = 32
 """The most stages in a call."""
 _OF_ANY_STAGE = (
@@ -44,7 +43,8 @@ def stages_named(call: ThinkingCall) -> tuple[str, ...]:
     named = () if call.stage is None else call.stage
     if isinstance(named, str):
         # An arrow at an end leads from or to no other stage.
-        named = [*filter(None, _ARROW.split(named))] or [named]
+        parts = [part.strip() for part in named.replace("→", "->").split("->")]
+        named = [*filter(None, parts)] or [named]
     if len(named) > MAX_PATH:
         message = f"stage names {len(named):,} stages; one call may name {MAX_PATH}"
         raise UsageError(message, field="stage", limit=MAX_PATH)
@@ -90,19 +90,16 @@ def settle_fields(
 
 def _add_arguments(data: dict[str, Any], others: Mapping[str, Any], fields: Sequence[Field]) -> list[str]:
     """Add the arguments that are fields to `data`, and return a sentence for each other argument."""
-    unknown, dropped = list[str](), list[str]()
+    unknown = list[str]()
     for name, value in others.items():
         field = find_field(name, _OF_ANY_STAGE) or find_field(name, fields)
         if field is None:
             unknown.append(name)
-        elif field.name == "evidence" and find_name(str(value), EVIDENCE) is None:
-            dropped.append(f"{not_a_choice('evidence', str(value), EVIDENCE).message} It was not kept.")
         else:
             data.setdefault(field.name, value)
     known = [name.replace("_", " ") for name in ThinkingCall.__struct_fields__]
-    for sentence in unknown_arguments("sequentialthinking", unknown, known):
-        dropped.append(f"{sentence} It was not kept; a stage's fields go into data.")
-    return dropped
+    sentences = unknown_arguments("sequentialthinking", unknown, known)
+    return [f"{sentence} It was not kept; a stage's fields go into data." for sentence in sentences]
 
 
 def _read_groups(data: Mapping[str, Any], stages: Sequence[Stage[Any]]) -> dict[str, Any]:

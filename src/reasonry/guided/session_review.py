@@ -115,12 +115,6 @@ def before_the_end(head: Head, thoughts: Sequence[RecordedThought]) -> str:
     parts = [
         *(f"{verdict.number} was refuted" for verdict in _unrevised_refutations(head, thoughts)),
         *(_stands_on(found) for found in consequences(head, thoughts)),
-        *(
-            f"{row.number}: {fault}"
-            for row, _ in _find_unrevised(thoughts)
-            if "=" in row.text
-            for fault in false_claims(row.text)[:1]
-        ),
         *_label("open", [f"{_short(name)}{_show_score(line)}" for name, line in _branches_beside(head)]),
         *_label("assumed", _unrevised_assumptions(thoughts)),
         *dropped_steps,

@@ -7,7 +7,6 @@ Rule 3: nothing runs in the background. Expired sessions are swept, at most once
 
 import builtins
 import contextlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, Unpack
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from ..core.strategy import Strategy
 from ..errors import ConflictError, NotFoundError, StoreError, UsageError
 from ..records import (
+    ID_CHARS,
     LAST,
     MIN_PREFIX_CHARS,
     SessionChange,
@@ -50,7 +50,6 @@ RESUMED = 3
 """The default number of latest thoughts in `resume`."""
 _ON_A_LINE = {"thought_number", "branch_id", "branch_from_thought", "merge_branch"}
 """Arguments with which a revision may be on another line than the revised thought."""
-_ID = re.compile("[0-9a-fA-F-]+")
 _OF_THE_CURRENT = frozenset({"get", "export", "pin"})
 """Actions that default to the caller's current session."""
 _CHANGING = ("delete", "pin", "resume")
@@ -213,7 +212,7 @@ class Sessions:
 
     async def _is_free_name(self, name: str) -> bool:
         """Whether a name is a user's own, not an id. Raises NotFoundError for an id that no session has."""
-        if name != LAST and not _ID.fullmatch(name):
+        if name != LAST and not (name and ID_CHARS.issuperset(name.lower())):
             return name.isprintable() and not {"/", "\\"} & {*name}
         found = await self.stored.find_id(name.lower(), guided=True)
         if found in await self.store.session_ids(found, 1):
@@ -336,13 +335,9 @@ class Sessions:
         limit = call.limit + 1
         found = await self.store.search_thoughts(query, session_id=session_id, after=after, limit=limit)
         matches = found[: call.limit]
-        has_words = not matches and after == 0 and len(query.split()) > 1
-        message = "No thought has these words in just this order; try one of them."
-        notices = [Notice("no_match", message)] if has_words else []
         return {
             "matches": [documents.match_document(owner, thought, query) for _, owner, thought in matches],
             "next_cursor": str(matches[-1][0]) if len(found) > call.limit else None,
-            "notices": msgspec.to_builtins(notices),
         }
 
     async def resume(self, arguments: Arguments | calls.ResumeSession) -> Document:

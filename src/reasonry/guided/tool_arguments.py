@@ -178,12 +178,10 @@ def _words(name: str) -> str:
 
 
 def _as_text(name: str, value: Any) -> Any:
-    """Convert a number or a list of lines to text, if permitted."""
+    """Convert a number to text, and strip an id."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_INT
     if is_number and (name == "thought" or name in _ANY_TEXT):
         return str(value)
-    if name == "thought" and isinstance(value, list) and value:
-        return "\n".join(value) if all(isinstance(line, str) for line in value) else value
     return value.strip() if name in _IDS and isinstance(value, str) else value
 
 

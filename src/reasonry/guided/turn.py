@@ -282,10 +282,7 @@ def call_notices(
         yield Notice("over_estimate", message)
     line = head.main if branch is None else head.branches.get(branch)
     latest = result.placed.record.branch_from_thought or 0 if line is None else line.number
-    if number == latest and not call.is_revision and call.revises_thought is None:
-        message = f"This line has a thought {number} already; both are kept. The next is {number + 1}."
-        yield Notice("number_repeated", message)
-    elif number > 1 and latest not in (number, number - 1) and not view.with_number(number - 1):
+    if number > 1 and latest not in (number, number - 1) and not view.with_number(number - 1):
         message = f"Taken as thought {number}, though no thought here has number {number - 1}."
         yield Notice("number_gap", f"{message} The latest on this line is {latest}.")
 

@@ -68,12 +68,11 @@ FREE = [
     Mistake("words for nothing", change(sessionId="none", strategy="null", stage="undefined", data="None")),
     Mistake("a list for no data", change(data=[])),
     Mistake("a total below the number", change(totalThoughts=1)),
-    Mistake("a thought in lines", change(thought=["first", "second"])),
     Mistake("a thought that is a number", change(thought=42)),
     Mistake("an empty thought", change(thought=""), notice="empty_thought"),
     Mistake("an argument there is not", change(mood=0.9), notice="unknown_argument"),
     Mistake("how sure it is", change(confidence="90%", evidence="Assumed")),
-    Mistake("a word that is no evidence", change(evidence="guess"), notice="unknown_argument"),
+    Mistake("a word that is no evidence", change(evidence="guess")),
     Mistake("a misspelled argument", change(isRevison=True), notice="unknown_argument"),
     Mistake("a revision in words", change(isRevision="true", revisesThought="thought 2")),
     Mistake("a revision of nothing in particular", change(isRevision=True)),
@@ -82,7 +81,7 @@ FREE = [
         "a revision of a thought there is not", change(revisesThought=777), refused="There is no thought 777"
     ),
     Mistake("a number left out", lambda number, _: {"thoughtNumber": number + 5}, notice="number_gap"),
-    Mistake("a number twice", lambda number, _: {"thoughtNumber": number - 1}, notice="number_repeated"),
+    Mistake("a number twice", lambda number, _: {"thoughtNumber": number - 1}),
     Mistake("data as text", change(data='{"note": "as text"}')),
     Mistake("data as Python writes it", change(data="{'note': True}")),
     Mistake("a field beside data", change(hypothesis="It is the cache.")),
@@ -181,9 +180,7 @@ class Agent:
             "sequentialthinking", **{name: value for name, value in sent.items() if value is not MISSING}
         )
         if "error" not in reply:
-            thought = sent["thought"]
-            text = "\n".join(thought) if isinstance(thought, list) else str(thought)
-            self.thoughts.append((reply["sessionId"], text))
+            self.thoughts.append((reply["sessionId"], str(sent["thought"])))
         return reply
 
 

@@ -128,7 +128,6 @@ class FoundThoughtsDocument(TypedDict):
     """Thoughts that contain a text."""
 
     matches: list[FoundThoughtDocument]
-    notices: list[Notice]
     next_cursor: str | None
 
 
