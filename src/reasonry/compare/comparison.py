@@ -256,7 +256,7 @@ class Comparison:
         """
         table = TrialTable(self.engine.store, self.id)
         await table.begin(self.report())
-        written = (await table.read())[0].found
+        written = (await table.read()).found
         try:
             async with asyncio.TaskGroup() as group:
                 for job in self.jobs:

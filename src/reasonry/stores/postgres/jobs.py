@@ -7,6 +7,7 @@ ends or pauses"; its worker is in `queues`.
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -125,10 +126,13 @@ def _client() -> Any:
 
 def pending_scripts(applied: AbstractSet[str]) -> dict[str, str]:
     """Return the pending scripts of procrastinate's tables by name, in order."""
-    from procrastinate.schema import SchemaManager
-
-    paths = sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))
-    scripts = {f"{SCRIPTS}{path.stem}": path for path in paths}
+    # The package itself need not be loaded for that.
+    spec = find_spec("procrastinate")
+    assert spec is not None, "the extra `server` brings it"
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0]) / "sql"
+    scripts = {f"{SCRIPTS}{path.stem}": path for path in sorted(folder.glob("migrations/*.sql"))}
     if applied.isdisjoint(scripts):
-        return {**dict.fromkeys(scripts, ""), min(scripts): SchemaManager.get_schema() + OWN_INDEXES}
+        whole = (folder / "schema.sql").read_text("utf-8") + OWN_INDEXES
+        return {**dict.fromkeys(scripts, ""), min(scripts): whole}
     return {name: path.read_text("utf-8") for name, path in scripts.items() if name not in applied}

@@ -341,7 +341,7 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
     async def work(app: App) -> dict[str, list[ExportedLine]]:
         page = await find_page(app, target)
         if page.id.startswith(COMPARISON):
-            trials = (await TrialTable(app.store, page.id).read())[0].trials
+            trials = (await TrialTable(app.store, page.id).read()).trials
             runs = {f"{name}_{each.strategy}_{each.item}": each.run_id for each in trials}
         elif page.kind == "session":
             session = await app.sessions().export({"session_id": page.id})

@@ -16,14 +16,12 @@ const STANDING_NOTES =
   "per run. The frontier has the strategies that no other beats in both accuracy and cost.";
 const [PLOT_WIDTH, PLOT_HEIGHT, PLOT_LEFT, PLOT_BOTTOM] = [560, 240, 44, 34];
 const SHOWN_CHARS = 90;
-const REPEATS = 5;
 
 /**
  * @param {HTMLElement} host
- * @param {{ open?(runId: string): void, again?(item: string, times: number): void, filter?: string, onFilter?(name: string): void }} acts
- *   a page that is a file opens no run, and runs nothing again
+ * @param {{ open?(runId: string): void, filter?: string, onFilter?(name: string): void }} acts a page that is a file opens no run
  */
-export function makeComparison(host, { open, again, filter = "all", onFilter = () => {} }) {
+export function makeComparison(host, { open, filter = "all", onFilter = () => {} }) {
   let last = null;
   let chosen = filter in ROW_FILTERS ? filter : "all";
 
@@ -59,12 +57,11 @@ export function makeComparison(host, { open, again, filter = "all", onFilter = (
     const [, isShown] = ROW_FILTERS[chosen];
     const rows = rowsOf(comparison).filter(({ trials, isFull }) => isShown(trials, isFull));
     if (!rows.length) return quietLine("No problem matches.");
-    const heads = ["Problem", "Right answer", ...names, ...(again ? [""] : [])];
+    const heads = ["Problem", "Right answer", ...names];
     const body = rows.map(({ item, cells }) => [
       element("details", {}, element("summary", { title: item.id }, short(item.problem)), element("div", { class: "whole" }, item.problem)),
       short(String(item.answer ?? "–")),
       ...names.map((name) => placeOf(cells.get(name))),
-      ...(again ? [element("button", { "aria-label": `Run ${item.id} again, ${REPEATS} times`, on: { click: () => again(String(item.id), REPEATS) } }, `Again × ${REPEATS}`)] : []),
     ]);
     const made = table("", heads, body);
     made.caption.remove();
@@ -74,27 +71,25 @@ export function makeComparison(host, { open, again, filter = "all", onFilter = (
 
   /** One strategy on one problem. */
   function placeOf(cell) {
-    const { trial, running, repeats } = cell ?? {};
+    const { trial, running } = cell ?? {};
     const id = trial?.run_id ?? running?.run_id;
     const words = trial ? trialWords(trial) : running ? "… at work" : "–";
     const properties = { class: "place", "data-right": trial ? String(trial.right) : "none", title: trial && costWords(trial) };
-    const shown = open && id ? element("button", { ...properties, on: { click: () => open(id) } }, words) : element("span", properties, words);
-    return repeats?.length ? element("span", {}, shown, stabilityLine(trial, repeats)) : shown;
+    return open && id ? element("button", { ...properties, on: { click: () => open(id) } }, words) : element("span", properties, words);
   }
 
   return { update, show };
 }
 
 /** The rows of the table: a problem, and what there is of each strategy. */
-function rowsOf({ items, trials, running = [], repeats = [], compared }) {
+function rowsOf({ items, trials, running = [], compared }) {
   const rows = new Map(items.map((item) => [String(item.id), { item, cells: new Map(), trials: [], isFull: false }]));
   const cellOf = ({ item, strategy }) => {
     const { cells } = rows.get(item);
-    if (!cells.has(strategy)) cells.set(strategy, { trial: null, running: null, repeats: [] });
+    if (!cells.has(strategy)) cells.set(strategy, { trial: null, running: null });
     return cells.get(strategy);
   };
   for (const run of running) cellOf(run).running = run;
-  for (const repeat of repeats) cellOf(repeat).repeats.push(repeat);
   for (const trial of trials) {
     cellOf(trial).trial = trial;
     rows.get(trial.item).trials.push(trial);
@@ -111,15 +106,6 @@ function trialWords({ right, any_right: found, answer, why }) {
 
 function costWords({ run_id: id, calls, rounds, seconds }) {
   return dotted([`run ${id}`, `${calls} calls`, `${rounds} rounds`, `${seconds.toFixed(2)} s`]);
-}
-
-/** How far the repeats of a run agree with it. */
-function stabilityLine(trial, repeats) {
-  const over = repeats.filter(({ status }) => status !== "active");
-  const all = over.length + 1;
-  const right = over.every((repeat) => repeat.right !== null) && `${over.filter((repeat) => repeat.right).length + Number(trial.right === true)}/${all} right`;
-  const same = `${over.filter((repeat) => repeat.same).length + 1}/${all} the same answer`;
-  return element("span", { class: "quiet" }, dotted([right, same, over.length < repeats.length && `${repeats.length - over.length} at work`]));
 }
 
 function standingTable(rows) {

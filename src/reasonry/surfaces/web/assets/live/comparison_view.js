@@ -1,4 +1,4 @@
-// A comparison that may still be filling: looked at again and again, its filter in the address, its problems run again.
+// A comparison that may still be filling: looked at again and again, its filter in the address.
 
 import { element } from "../dom.js";
 import { makeComparison } from "../comparison.js";
@@ -18,22 +18,13 @@ export function mountComparisonTable(main, { id, query, onNavigate }) {
     const text = JSON.stringify(comparison);
     if (text !== drawnText) view.update(comparison);
     drawnText = text;
-    const isAtWork = comparison.repeats.some(({ status }) => status === "active");
-    if (comparison.complete && !isAtWork) polling.close();
+    if (comparison.complete) polling.close();
   }
 
   const view = makeComparison(host, {
     filter: filterIn(query),
     open: (runId) => onNavigate(`/runs/${encodeURIComponent(runId)}`),
     onFilter: (name) => onNavigate(`/comparisons/${encodeURIComponent(id)}?show=${name}`, { replace: true }),
-    async again(item, times) {
-      try {
-        update(await api.post(`${path}/again`, { item, times }));
-        polling.now();
-      } catch (error) {
-        trouble.textContent = api.say(error);
-      }
-    },
   });
   const polling = repeat(
     async (signal) => update(await api.get(path, { signal })),
