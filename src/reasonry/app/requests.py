@@ -59,6 +59,17 @@ class RunRequest:
     prompts: Mapping[str, str] = field(default_factory=dict[str, str])
     coached: bool = False
 
+    def __post_init__(self) -> None:
+        """Check types before any lookup.
+
+        Raises:
+            UsageError: The options are not a mapping, or the session is not text.
+        """
+        for name, kind in (("options", Mapping), ("session", str | None)):
+            if not isinstance(value := getattr(self, name), kind):
+                wanted = "text" if name == "session" else "a mapping"
+                raise UsageError(f"{name} must be {wanted}, got {type(value).__name__}", option=name)
+
 
 def make_order(
     request: RunRequest, strategies: Registry, pool: PerformerPool, rights: Rights

@@ -61,7 +61,7 @@ def _name_answer(whole: Any, name: str, schema: Mapping[str, Any]) -> Any:
     if (not whole and whole != 0) or any(map(_names_question, parts)):
         return whole
     if "," in name:
-        return {name: whole}
+        return {name: whole} if isinstance(whole, list | tuple) else whole
     if len(parts) == 1 and schema.get("type") != "array":
         whole = _decode(parts[0])
     if isinstance(whole, Mapping) and [*whole] == ["answer"] and "answer" not in schema.get("properties", ()):
@@ -85,8 +85,8 @@ def _pairs(whole: Any) -> list[tuple[Any, Any]]:
         return [(None, whole)]
     pairs: list[tuple[Any, Any]] = []
     for mapping in mappings:
-        is_pair = {"id", "answer"} <= mapping.keys()
-        pairs += [(mapping["id"], mapping["answer"])] if is_pair else mapping.items()
+        id = mapping.get("id") if "answer" in mapping else None
+        pairs += [(id, mapping.get("answer"))] if "id" in mapping else mapping.items()
     return pairs
 
 

@@ -146,7 +146,7 @@ def installed_plugins() -> Plugins:
         seen = set[str]()
         for package in metadata.distributions():
             try:
-                name, points = _normalised(package.name), package.entry_points
+                name, points = _normalise(package.name), package.entry_points
             except Exception as error:
                 _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
                 continue
@@ -179,10 +179,10 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     """Return the normalised name of a package, and its version."""
     name = point.dist.name if point.dist is not None else None
     version = point.dist.version if point.dist is not None else ""
-    return _normalised(name), version
+    return _normalise(name), version
 
 
-def _normalised(name: str | None) -> str:
+def _normalise(name: str | None) -> str:
     return re.sub(r"[-_.]+", "-", name or "unknown").lower()
 
 

@@ -21,9 +21,9 @@ from .settings import Common
 _COLUMNS = (
     Column("ID", "session_id", short_id, narrowest=22),
     Column("STATUS", lambda row: _status(row)),
+    Column("STRATEGY", "strategy"),
     Column("PURPOSE", "purpose", narrowest=20),
     Column("USED", "used_at", local_time),
-    Column("STRATEGY", "strategy"),
     Column("THOUGHTS", "thought_history_length", align_right=True),
 )
 _MATCHES = (
