@@ -12,6 +12,7 @@ import json
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -240,12 +241,15 @@ def columns_of(*names: str) -> list[Column]:
 
 
 def local_time(instant: str) -> str:
-    """Format an instant as local time: `2025-11-21 14:02`."""
+    """Format an instant as local time: `21 Nov 14:02` of this year, `2025-11-21` of another."""
     try:
-        return datetime.fromisoformat(instant).astimezone().isoformat(" ", "minutes")[:16]
+        local = datetime.fromisoformat(instant).astimezone()
     except (ValueError, OverflowError, OSError):
         # An imported file may name the year 1, which has no local time.
         return instant[:10]
+    return (
+        f"{local:%d %b %H:%M}" if local.year == time.localtime(time.time()).tm_year else f"{local:%Y-%m-%d}"
+    )
 
 
 def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:

@@ -41,10 +41,10 @@ OfModel = Annotated[
 
 _COLUMNS = (
     Column("ID", "run_id", short_id),
+    Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time),
     Column("OUTCOME", lambda row: _outcome_or_state(row)),
     Column("STRATEGY", "strategy"),
-    Column("PROBLEM", "problem", narrowest=20),
-    Column("BEGUN", lambda row: instant(row["created_at_ms"]), local_time),
+    Column("PROBLEM", "problem", narrowest=18),
     Column("ANSWER", lambda row: _answer_or_end(row), narrowest=16),
 )
 

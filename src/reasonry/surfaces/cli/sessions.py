@@ -20,10 +20,10 @@ from .settings import Common
 
 _COLUMNS = (
     Column("ID", "session_id", short_id, narrowest=22),
+    Column("USED", "used_at", local_time),
     Column("STATUS", lambda row: _status(row)),
     Column("STRATEGY", "strategy"),
-    Column("PURPOSE", "purpose", narrowest=20),
-    Column("USED", "used_at", local_time),
+    Column("PURPOSE", "purpose", narrowest=18),
     Column("THOUGHTS", "thought_history_length", align_right=True),
 )
 _MATCHES = (
