@@ -247,9 +247,8 @@ def local_time(instant: str) -> str:
     except (ValueError, OverflowError, OSError):
         # An imported file may name the year 1, which has no local time.
         return instant[:10]
-    return (
-        f"{local:%d %b %H:%M}" if local.year == time.localtime(time.time()).tm_year else f"{local:%Y-%m-%d}"
-    )
+    is_recent = local.year == time.localtime(time.time()).tm_year
+    return f"{local:%d %b %H:%M}" if is_recent else local.date().isoformat()
 
 
 def _draw(columns: Sequence[Column], cells: Sequence[Sequence[str]]) -> Iterable[str]:
