@@ -19,8 +19,6 @@ from . import read_answer as read
         ("<ANSWER>\n159\n</ANSWER>\nDo you want to know more?", "159", "marked"),
         ("<answer>159", "159", "marked"),
         ("<answer>159<answer>", "159", "marked"),
-        ('"<answer>159</answer>".', "159", "marked"),
-        ("```\n<answer>159</answer>\n```", "159", "marked"),
         ("It is <answer>1</answer>, so <answer>1.0</answer>.", "1.0", "marked"),
         ("I put it between <answer> and </answer>. <answer>159</answer>", "159", "marked"),
         ('The pipe is 5" wide. <answer>5"</answer>', '5"', "marked"),
@@ -59,6 +57,8 @@ def test_these_forms_are_an_answer(reply: str, answer: str, mode: str) -> None:
     "reply",
     [
         "It is 159.",
+        '"<answer>159</answer>".',
+        "```\n<answer>159</answer>\n```",
         "159",
         '"Paris"',
         "The answer is: 159.",

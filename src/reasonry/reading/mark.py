@@ -42,7 +42,6 @@ _BOX: Final = lazy_pattern(_BOXED)
 _LAST_BOX: Final = lazy_pattern(rf"{_BOXED}[\s.$*\])}}\\]{{0,20}}\Z")
 _GOES_ON: Final = lazy_pattern(r"[.!?。]\s+\w|[?:：][*_`\"]{0,3}\Z")
 """The rest of a line that says more than its answer, or only announces it."""
-_QUOTE: Final = lazy_pattern(r"(?:[`\"'“‘«]|```\w{0,20}\s)\s?\Z")
 _MAX_LINE: Final = 120
 _MAX_BOX: Final = 2_000
 
@@ -135,7 +134,7 @@ def _marks(text: str) -> Sequence[tuple[int, int, int, int]] | Unreadable:
     """
     tags = [*_TAG.finditer(blank_quotes(text))]
     if not tags:
-        return _quoted_mark(text, [*_TAG.finditer(text)])
+        return ()
     marks: list[tuple[int, int, int, int]] = []
     opened, depth = tags[0], 0
     for place, tag in enumerate(tags):
@@ -167,17 +166,6 @@ def _is_misspelled(inside: str) -> bool:
     tags = [(bool(tag["close"]), tag["name"].lower()) for tag in _ANY_TAG.finditer(inside)]
     closed = {name for closes, name in tags if closes}
     return "answer" in closed or not closed <= {name for closes, name in tags if not closes}
-
-
-def _quoted_mark(text: str, tags: Sequence[re.Match[str]]) -> Sequence[tuple[int, int, int, int]]:
-    """Return a mark at the end of a reply with quotes or a fence around the mark alone."""
-    if [bool(tag["close"]) for tag in tags] != [False, True]:
-        return ()
-    first, last = tags
-    around = _QUOTE.search(text[max(0, first.start() - 30) : first.start()])
-    if around is None or text[last.end() :].strip("`\"'”’»*. \n"):
-        return ()
-    return ((first.start() - len(around[0]), first.end(), last.start(), last.end()),)
 
 
 def _is_same(first: str, other: str) -> bool:
