@@ -110,14 +110,10 @@ class TaskClient:
         """Return another client of the same tasks."""
         raise NotImplementedError
 
-    async def told(self, method: str, **params: Any) -> list[dict[str, Any]]:
-        """Send a request of the stateless version; return what is heard until it is answered."""
-        meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": self.capabilities}
-        return await self.send(method, {**params, "_meta": meta})
-
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request; return the answer, which is an error or a result."""
-        return (await self.told(method, **params))[-1]
+        """Send a request of the stateless version; return the answer, which is an error or a result."""
+        meta = {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": self.capabilities}
+        return (await self.send(method, {**params, "_meta": meta}))[-1]
 
     async def solve(self, **arguments: Any) -> str:
         """Begin a task; return its id."""

@@ -20,7 +20,7 @@ from tests.strategies.analysing import USUAL, plan, scores
 from tests.surfaces.http.serving import script_model, serve_in_thread
 
 from .raw import Raw, document
-from .task_frames import CAPABILITIES, DETAILED, PUZZLE, TaskClient, local_client, web_client
+from .task_frames import CAPABILITIES, PUZZLE, TaskClient, local_client, web_client
 
 pytestmark = pytest.mark.anyio
 TRANSPORTS = ["stdio", "http"]
@@ -105,8 +105,6 @@ async def test_who_does_not_declare_tasks_has_none_and_is_told_what_is_missing(c
         assert error["data"] == {
             "requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
         }
-    heard = await client.told("subscriptions/listen", notifications={"taskIds": [task]})
-    assert heard[0]["error"]["code"] == -32021
 
 
 async def test_there_is_no_task_of_another_name_and_no_run_that_is_none(client: TaskClient) -> None:
@@ -201,26 +199,6 @@ async def test_a_run_is_resumed_in_the_call_where_the_client_takes_no_tasks(clie
     resumed = (await client.ask("tools/call", name="solve", arguments=arguments))["result"]
     assert resumed["structuredContent"]["outcome"] == "solved"
     assert resumed["structuredContent"]["run_id"] == run
-
-
-async def test_who_listens_is_told_of_each_change_until_the_end(client: TaskClient) -> None:
-    asked = await client.settled(await client.solve(**TOO_FEW))
-    task, other = asked["taskId"], client.beside()
-    wanted = {"taskIds": [task, "nobody"]}
-    listening = asyncio.ensure_future(client.told("subscriptions/listen", notifications=wanted))
-    await asyncio.sleep(0.05)
-    await other.reply(asked, "decline")
-    heard = await listening
-    first, *changes, last = heard
-    assert first["method"] == "notifications/subscriptions/acknowledged"
-    assert first["params"]["notifications"] == {"taskIds": [task]}
-    assert {change["method"] for change in changes} == {"notifications/tasks"}
-    for change in changes:
-        DETAILED.validate(change["params"])
-    assert [change["params"]["status"] for change in changes] == ["input_required", "completed"]
-    key = "io.modelcontextprotocol/subscriptionId"
-    assert {message["params"]["_meta"][key] for message in (first, *changes)} == {last["id"]}
-    assert last["result"]["_meta"][key] == last["id"]
 
 
 def analyst(folder: Path, question: str) -> str:

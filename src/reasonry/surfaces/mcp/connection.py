@@ -6,7 +6,6 @@ From then on the connection serves that version alone.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +26,7 @@ from .mcp_server import (
     protocol_error,
     server_info,
 )
-from .run_tasks import LISTEN, TASKS, RunTasks, about_subscription
+from .run_tasks import TASKS
 from .tools import CallContext, Document, error_document, tool_result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -103,9 +102,6 @@ class Connection:
 
     async def finish(self) -> None:
         """Wait until every request is answered."""
-        for task, (_, method) in list(self._working.items()):
-            if method == LISTEN:
-                task.cancel()
         while self._working:
             await asyncio.wait(list(self._working))
 
@@ -133,8 +129,6 @@ class Connection:
             self._send(frames.result(id, b"{}"))
         elif method == "server/discover" and self._is_stateless:
             self._send(frames.result(id, self._discovery()))
-        elif method == LISTEN and self._is_stateless and self._server.tasks is not None:
-            self._start(id, partial(self._listen, id, self._server.tasks, params), method)
         elif method in self._server.methods:
             name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
             self._start(id, partial(self._fetch, method, params), name)
@@ -233,13 +227,6 @@ class Connection:
         params = {"progressToken": token, "progress": progress, "total": total, "message": message}
         known = {key: value for key, value in params.items() if value is not None}
         self._send(frames.notification("notifications/progress", known))
-
-    async def _listen(self, id: Any, tasks: RunTasks, params: Document) -> bytes:
-        """Notify the client of its tasks until all have ended."""
-        async with aclosing(tasks.listen(id, params, self._context)) as notices:
-            async for method, content in notices:
-                self._send(frames.notification(method, content))
-        return self._encode(LISTEN, about_subscription(id))
 
 
 def _version_error(message: str, requested: str) -> RefusedError:

@@ -4,7 +4,7 @@ Importing this takes half a second. The stdio server does not import it.
 """
 
 from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from ...errors import ReasonryError
 from .connection import STATELESS_VERSION
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, protocol_error, server_info
-from .run_tasks import LISTEN, TASK_METHODS, TASKS, about_subscription
+from .run_tasks import TASK_METHODS, TASKS
 from .tools import CallContext, Document
 
 PATIENCE_S = 45.0
@@ -53,18 +53,6 @@ def sdk_server(
             result = await server.answer(context.method, params, _note_abilities(context, call))
         return _complete(context, result)
 
-    async def listen(context: RequestContext, _: types.SubscriptionsListenRequestParams) -> Any:
-        """Notify a client of its tasks until all have ended."""
-        server, params = server_for(context.request), dict(context.params or {})
-        assert server.tasks is not None, "only then listening is served"
-        call = _note_abilities(context, CallContext())
-        with _protocol_errors():
-            async with aclosing(server.tasks.listen(context.request_id, params, call)) as notices:
-                async for method, content in notices:
-                    message: Any = types.Notification[Document, str](method=method, params=content)
-                    await context.session.send_notification(message, context.request_id)
-        return _complete(context, about_subscription(context.request_id))
-
     about = server_info()
     cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
     server = Server[Any](
@@ -86,7 +74,6 @@ def sdk_server(
         server.extensions[TASKS] = {}
         for method in TASK_METHODS:
             server.add_request_handler(method, types.RequestParams, answer)
-        server.add_request_handler(LISTEN, types.SubscriptionsListenRequestParams, listen)
     return server
 
 

@@ -8,7 +8,6 @@ Rule 3: an ended task stays ended, unless a separate call resumes its run.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
@@ -33,19 +32,18 @@ from ...text import clip, lazy_pattern
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
-from .frames import MISSING_CAPABILITY, RefusedError, read_params
+from .frames import MISSING_CAPABILITY, RefusedError
 from .tools import CallContext, Document, TaskDocument, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension, available in the stateless version only."""
 TASK_METHODS: Final = ("tasks/get", "tasks/update", "tasks/cancel")
-LISTEN: Final = "subscriptions/listen"
 ASK_MS: Final = 3_600_000
 """Milliseconds for which a task waits for its user."""
 RETRY_S: Final = 0.02
 """Seconds until another try for a run held by another client or by a drive that has just ended."""
-POLL_MS, LOOK_S = 1_000, 0.5
-"""The poll interval of clients, and the interval at which followed tasks are read."""
+POLL_MS: Final = 1_000
+"""The poll interval of clients."""
 
 ASK_USER = ToolCard(
     "ask_user",
@@ -74,12 +72,6 @@ class TaskParams(Struct, frozen=True, rename="camel"):
 
     task_id: str
     input_responses: dict[str, ElicitReply] = {}
-
-
-class ListenParams(Struct, frozen=True):
-    """The parameters of `subscriptions/listen`. Other kinds of notifications are ignored."""
-
-    notifications: dict[str, Any]
 
 
 class UserQuestion(NamedTuple):
@@ -152,28 +144,6 @@ class RunTasks:
 
     async def _get(self, wanted: TaskParams, context: CallContext) -> Document:
         return await self.read(wanted.task_id, can_ask=context.can_ask)
-
-    async def listen(
-        self, id: Any, params: Document, context: CallContext
-    ) -> AsyncGenerator[tuple[str, Document]]:
-        """Yield messages about tasks until all have ended. `id` is the id of the client's request."""
-        check_takes_tasks(context)
-        wanted = read_params(ListenParams, params).notifications.get("taskIds") or []
-        shown, left = dict[str, Document](), list[str]()
-        for run_id in map(str, wanted):
-            with suppress(NotFoundError):
-                left.append((await self._row(run_id)).run_id)
-        about = about_subscription(id)
-        yield "notifications/subscriptions/acknowledged", {"notifications": {"taskIds": [*left]}, **about}
-        while left and not self.supervisor.draining:
-            for run_id in list(left):
-                task = await self.read(run_id, can_ask=context.can_ask)
-                if task != shown.get(run_id):
-                    yield "notifications/tasks", {**task, **about}
-                shown[run_id] = task
-                if task["status"] in ("completed", "cancelled"):
-                    left.remove(run_id)
-            await asyncio.sleep(LOOK_S if left else 0)
 
     async def read(self, run_id: str, *, can_ask: bool = True) -> Document:
         """Return the current state of a task.
@@ -302,11 +272,6 @@ def _message(run: Run) -> str:
     thought = run.thoughts[-1]
     first, *_ = present.thought_lines(thought.text, thought.data, 160)
     return f"{thought_title(run.counts.thoughts, thought)}: {first}"
-
-
-def about_subscription(id: Any) -> Document:
-    """Return the metadata of messages for a subscription."""
-    return {"_meta": {"io.modelcontextprotocol/subscriptionId": id}}
 
 
 def check_takes_tasks(context: CallContext) -> None:
