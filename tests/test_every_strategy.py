@@ -105,7 +105,7 @@ MORE_TO_DO: dict[str, dict[str, Any]] = {
 SMALL: dict[str, dict[str, Callable[[random.Random], Any]]] = {
     "best_of_n": {
         "n": lambda rng: rng.randint(1, 4),
-        "judge": lambda rng: rng.choice([None, "pairs", "points"]),
+        "judge": lambda rng: rng.choice([None, "heats", "points"]),
     },
     "self_consistency": {
         "weigh": lambda rng: rng.random() < 0.3,

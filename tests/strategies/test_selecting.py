@@ -180,7 +180,7 @@ def test_more_budget_never_makes_what_a_verifier_has_said_of_the_best_so_far_wor
 
 WAYS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in SELECTING),
-    *(("best_of_n", {"judge": judge}) for judge in ("halving", "pairs", "points")),
+    *(("best_of_n", {"judge": judge}) for judge in ("halving", "points")),
     ("council", {"synthesis": False}),
     ("self_consistency", {"window": 2}),
     ("self_consistency", {"at_once": True, "stop": "beta"}),

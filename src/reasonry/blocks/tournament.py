@@ -1,8 +1,5 @@
 """Tournaments: the next candidates for a judge to compare, and the leader.
 
-`pairs`      the Probabilistic Pivot Tournament of arXiv:2607.05391 on ratings, in two rounds: a ring, in which each
-             candidate is once first and once second, then every other candidate beside two pivots, the leader so far
-             and the best other candidate of the ring; a pair of the ring is judged again in swapped order
 `halving`    up to eight candidates rated at once, as often as there are candidates, so that each is once in each place;
              the better half enters the next level, where the ratings so far still count (sequential halving of Karnin,
              Koren and Somekh, ICML 2013)
@@ -13,10 +10,9 @@ Rule 1: the order in which a judge sees candidates depends on the seed and their
 Rule 2: a candidate's score is its mean preference plus a quarter of the logarithm of its share of the votes (the weight
         that `bench/selection.py` found best for few and many right drafts); a tie goes to the shorter text, then to the
         earlier candidate.
-Rule 3: the next questions are a function of the verdicts so far, so that no pair is judged again.
+Rule 3: the next questions are a function of the verdicts so far, so that none is asked again.
 Rule 4: the first contender leads until the end of the tournament, in heats until it loses one, in halving until
-        another is rated better beside it; in pairs it stays the leader if the judge always prefers it to the winner.
-        In an unfinished tournament, a candidate that has beaten the leader leads.
+        another is rated better beside it.
 Rule 5: a candidate that leaves a level is ranked below all that enter the next one.
 """
 
@@ -28,8 +24,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-Rules = Literal["halving", "pairs", "heats", "points"]
-_BRACKETS = ("halving", "heats")
+Rules = Literal["halving", "heats", "points"]
 
 ROOM = 100_000
 """The characters of all candidates of a question that a judge has room for."""
@@ -127,23 +122,15 @@ class Tournament(Struct, frozen=True):
 
     def next_questions(self) -> list[tuple[int, ...]]:
         """Return the next candidates to show a judge, each tuple in the order shown; empty at the end."""
-        order, judged = self.order, {verdict.shown for verdict in self.verdicts}
-        if self.rules == "points":
-            return [(number,) for number in order if (number,) not in judged]
-        if len(order) < 2:
-            return []
-        if self.rules in _BRACKETS:
+        if self.rules != "points":
             return self._bracket()[0]
-        ring = [(number, order[(place + 1) % len(order)]) for place, number in enumerate(order)]
-        # A tournament that is cut short has first what may take the lead from the leader.
-        ring.sort(key=lambda pair: self.contenders[0].number not in pair)
-        rounds = (ring, self._beside_pivots(ring))
-        return next(filter(None, ([pair for pair in pairs if pair not in judged] for pairs in rounds)), [])
+        judged = {verdict.shown for verdict in self.verdicts}
+        return [(number,) for number in self.order if (number,) not in judged]
 
     def leader(self) -> int:
         """Return the leader so far: the first contender, or in levels the contender that beat it."""
         leader = self.contenders[0].number
-        _, beaten, out = self._bracket() if self.rules in _BRACKETS else ([], {}, [])
+        _, beaten, out = self._bracket() if self.rules != "points" else ([], {}, [])
         while leader in beaten:
             leader = beaten[leader]
         beside = [verdict.shown for verdict in self.verdicts if verdict.ratings and leader in verdict.shown]
@@ -152,29 +139,20 @@ class Tournament(Struct, frozen=True):
         return self._rank([number for number in beside[-1] if number not in out])[0]
 
     def leader_so_far(self) -> int:
-        """Return the leader of an unfinished tournament: the candidate that has beaten the leader, and so on."""
-        leader, left = self.leader(), [verdict for verdict in self.verdicts if verdict.ratings]
-        if self.rules in _BRACKETS:
-            return leader
+        """Return the leader of a tournament that may be unfinished, or lack verdicts that could change the leader."""
+        if self.rules != "points" or self.next_questions():
+            return self.leader()
         unread = [verdict.shown for verdict in self.verdicts if not verdict.ratings]
-        if not self.next_questions() and (not unread or replace(self, verdicts=left).is_decided(unread, {})):
-            return next(iter(self.standings()))
-        while beaten := next(
-            (each for each in left if leader in each.shown and each.preference(leader) < 0.5), None
-        ):
-            left = [each for each in left if leader not in each.shown]
-            leader = beaten.shown[beaten.counted.index(max(beaten.counted))]
-        return leader
+        readable = replace(self, verdicts=[verdict for verdict in self.verdicts if verdict.ratings])
+        is_over = not unread or readable.is_decided(unread, {})
+        return next(iter(self.standings())) if is_over else self.leader()
 
     def standings(self) -> dict[int, float]:
         """Return the final score of each candidate, the winner first."""
-        found, leader = scores(self.contenders, self.verdicts), self.leader()
+        found = scores(self.contenders, self.verdicts)
         winner, out = next(iter(found)), list[int]()
-        if self.rules in _BRACKETS:
-            winner, out = leader, self._bracket()[2]
-        elif self.rules == "pairs":
-            beside = _preferences(leader, winner, self.verdicts)
-            winner = leader if beside and min(beside) > 0.5 else winner
+        if self.rules != "points":
+            winner, out = self.leader(), self._bracket()[2]
         left = [number for number in found if number not in out]
         return {number: found[number] for number in dict.fromkeys([winner, *left, *out])}
 
@@ -185,36 +163,18 @@ class Tournament(Struct, frozen=True):
             brought: The verdicts so far, by the position of their question.
         """
         rivals, verdicts = self.contenders, self.verdicts
-        if self.rules in _BRACKETS:
+        if self.rules != "points":
             rivals = [each for each in rivals if each.number in questions[0]]
             verdicts = self._votes(questions[0])
         known = [*verdicts, *brought.values()]
         leader = next(iter(scores(rivals, known)))
         missing = [shown for place, shown in enumerate(questions) if place not in brought]
-        first = self.contenders[0].number
-        # By rule 4 the first contender may stay the leader, unless the judge did not prefer it once.
-        is_preferred = min(_preferences(first, leader, known), default=1) > 0.5
-        if is_preferred and any(set(shown) == {first, leader} for shown in missing):
-            return False
 
         def bound(each: Contender, preference: float) -> float:
             return _score(each, known, [preference for shown in missing if each.number in shown])
 
         lead = next(bound(each, 0) for each in rivals if each.number == leader)
         return all(bound(each, 1) < lead for each in rivals if each.number != leader)
-
-    def _beside_pivots(self, ring: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return every pair with a pivot: the leader so far or the best other. Pairs of the ring are swapped."""
-        leader = self.contenders[0].number
-        of_ring = [verdict for verdict in self.verdicts if verdict.shown in ring]
-        rival = next(number for number in scores(self.contenders, of_ring) if number != leader)
-        pairs: list[tuple[int, ...]] = []
-        for pivot in (leader, rival):
-            for number in self.order:
-                if number not in (pivot, leader):
-                    pair = (pivot, number) if len(pairs) % 2 else (number, pivot)
-                    pairs.append(pair[::-1] if pair in ring else pair)
-        return pairs
 
     def _bracket(self) -> tuple[list[tuple[int, ...]], dict[int, int], list[int]]:
         """Return the open questions of the first open level, the winner over each loser, and the losers ranked."""
@@ -250,10 +210,3 @@ class Tournament(Struct, frozen=True):
     def _rank(self, shown: Collection[int]) -> list[int]:
         """Rank candidates by the verdicts on them together."""
         return list(scores([each for each in self.contenders if each.number in shown], self._votes(shown)))
-
-
-def _preferences(number: int, rival: int, verdicts: Sequence[Ratings]) -> list[float]:
-    """Return the preferences for a candidate over a rival in verdicts on these two alone."""
-    return [
-        each.preference(number) for each in verdicts if each.ratings and set(each.shown) == {number, rival}
-    ]

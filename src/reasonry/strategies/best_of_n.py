@@ -1,8 +1,8 @@
 """Best of N: write several answers, and let a judge compare them.
 
-"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (the pivot tournament); lists in several orders: arXiv:2311.17311; halving:
-Karnin, Koren and Somekh, ICML 2013; pairs against points: "V1", arXiv:2603.04304; inputs that tell programs apart: S*,
-arXiv:2502.14382.
+"LLM-as-a-Verifier", 2026, arXiv:2607.05391 (ratings beside others); lists in several orders: arXiv:2311.17311; halving:
+Karnin, Koren and Somekh, ICML 2013; beside others rather than alone: "V1", arXiv:2603.04304; inputs that tell programs
+apart: S*, arXiv:2502.14382.
 
 Algorithm, for a problem x:
 
@@ -15,8 +15,8 @@ Algorithm, for a problem x:
     argmax_y score(y)                                                    answer_selection
 
 *Differs from the papers*: a verifier comes before any judge, and no judge is asked if all drafts agree; ratings are
-whole numbers in a reply, where the tournament's paper reads token probabilities; its pairs are an option, as halving is
-no less often right with fewer calls (`bench/selection.py`); a round ends once the lead is safe.
+whole numbers in a reply, where the first paper reads token probabilities; halving replaces its tournament of pairs,
+since it is no less often right with fewer calls (`bench/selection.py`); a round ends once the lead is safe.
 """
 
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ class State(DraftState, frozen=True, omit_defaults=True, kw_only=True):
     ranking: tuple[int, ...] = ()
     """The ranking of the finished tournament, the winner first."""
     calls_left: int | None = None
-    rules: Rules = "pairs"
+    rules: Rules = "halving"
 
     @property
     def rivals(self) -> list[Group]:
