@@ -1,4 +1,4 @@
-"""The Tab key in a real shell: commands, options, strategies and agents."""
+"""The Tab key in a real shell: commands and options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="bash on Windows has other paths than its Python")
-def test_bash_completes_commands_options_strategies_and_agents(tmp_path: Path) -> None:
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     shell.environ["PATH"] = f"{Path(forking_python()).parent}{os.pathsep}{os.environ['PATH']}"
     assert shell.run("--install-completion", "--shell", "bash").returncode == 0
@@ -38,5 +38,3 @@ def test_bash_completes_commands_options_strategies_and_agents(tmp_path: Path) -
     assert complete("ru") == {"runs"}
     assert complete("runs", "re") == {"resume", "replay"}
     assert "--max-calls" in complete("solve", "--max-c")
-    assert complete("solve", "--strategy", "tr") == {"tree_of_thoughts"}
-    assert complete("setup", "cur") == {"cursor"}

@@ -1,9 +1,7 @@
 """`reasonry strategies`, `plugins` and `datasets`: lists for people and programs."""
 
 import json as json_
-from typing import Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import Any, Literal
 
 from ...app.installed import describe_plugins
 from ...app.strategy_table import describe
@@ -14,12 +12,12 @@ from ...compare.problem_set import open_dataset
 from ...core.registry import resolve
 from ...strategies import COMPARED
 from .output import columns_of, print_line, print_table, print_text
-from .parameters import Count, WholeNumber, list_strategies
+from .parameters import Count, WholeNumber
 from .settings import Common, OutputOptions
 
 
 def strategies(
-    name: Annotated[str | None, Parameter(completer=list_strategies)] = None,
+    name: str | None = None,
     /,
     *,
     diagram: bool = False,

@@ -14,7 +14,6 @@ from cyclopts.validators import Number
 
 from ...errors import TooLargeError, UsageError
 from ...records import Outcome, now_ms
-from ...strategies import STRATEGIES
 from ...system.processes import read_regular_file
 from ...text import clip
 
@@ -30,21 +29,6 @@ _UNITS: Final = {
     "tokens": "tokens",
 }
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-
-Candidates = dict[str, str]
-"""Completions with their descriptions."""
-
-
-def list_strategies(context: Any) -> Candidates:
-    """Return the built-in strategies."""
-    return {name: strategy.summary for name, strategy in STRATEGIES.items()}
-
-
-def list_agents(context: Any) -> Candidates:
-    """Return the agents that setup supports."""
-    from ..setup.agents import AGENTS
-
-    return {agent.name: agent.title for agent in AGENTS}
 
 
 def _read_whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -106,12 +90,8 @@ RunId = Annotated[str, Parameter(help="The id of the run, the start of it, or `l
 SessionId = Annotated[str, Parameter(help="The id of the session, the start of it, or `last`.")]
 Strategy = Annotated[
     str,
-    Parameter(
-        completer=list_strategies,
-        help="The strategy, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists the names.",
-    ),
+    Parameter(help="The strategy, or OUTSIDE(INSIDE, NAME=VALUE); `reasonry strategies` lists the names."),
 ]
-AgentName = Annotated[str, Parameter(completer=list_agents)]
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, converter=_read_text)]
 """A text, which may be `-` alone. An argument may begin with a hyphen only after `--`."""
 Problem = Annotated[
@@ -217,7 +197,7 @@ class Filters:
         until: Only entries before a time.
     """
 
-    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
+    strategy: str | None = None
     search: Text | None = None
     since: str | None = None
     until: str | None = None

@@ -15,7 +15,7 @@ from ...records import SessionRow, short_id
 from ...text import clip
 from .. import present
 from .output import Column, confirm_deletion, local_time, print_document, print_line, print_text
-from .parameters import Cursor, Filters, Limit, SessionId, Text, list_strategies, read_text
+from .parameters import Cursor, Filters, Limit, SessionId, Text, read_text
 from .settings import Common
 
 _COLUMNS = (
@@ -206,7 +206,7 @@ class ThinkingOptions:
     thought_number: Annotated[str | None, Parameter(name="--number")] = None
     total_thoughts: Annotated[str | None, Parameter(name="--total")] = None
     session_id: Annotated[str | None, Parameter(name="--session")] = None
-    strategy: Annotated[str | None, Parameter(completer=list_strategies)] = None
+    strategy: str | None = None
     stage: str | None = None
     data: str | None = None
     branch_id: Annotated[str | None, Parameter(name="--branch")] = None

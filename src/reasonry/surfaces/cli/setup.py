@@ -15,7 +15,6 @@ from ..setup.agent_plan import AgentPlan, SetupRequest, plan_setup
 from ..setup.agents import AGENTS, NAME, Machine, find_agent, this_installation
 from ..setup.config_file import make_change
 from .output import confirm, print_line, print_note
-from .parameters import AgentName
 from .settings import Listed, OutputOptions
 
 _EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
@@ -23,7 +22,7 @@ _NAME_CHARS = {*string.ascii_letters, *string.digits, *"_-"}
 
 
 def setup(
-    *agents: AgentName,
+    *agents: str,
     remove: bool = False,
     dry_run: bool = False,
     yes: bool = False,

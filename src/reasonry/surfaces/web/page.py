@@ -65,8 +65,6 @@ class PageNode(Struct, kw_only=True):
     origin: str = ""
     """The question or call that produced the node."""
     cost: PageCost = PageCost()
-    reused: bool = False
-    """Whether all its questions and answers were copied from the run that was forked."""
 
 
 class PageEffect(Struct, kw_only=True):

@@ -5,7 +5,6 @@ An effect belongs to the node it is `about`. Without `about`, a question belongs
 
 import itertools
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -140,8 +139,6 @@ class _Maker:
         self.recorded = [*itertools.accumulate((self.places.get(name, -1) for name in origins), max)]
         self.homes = list[str]()  # the node of each thought
         self.answered_by = find_answer(self.thoughts, document["answer"] or "")
-        self.sources = defaultdict[str, list[bool]](list)
-        """For each node, whether each of its effects was copied from the forked run."""
         self.texts, self.questions = dict[str, int](), list[PageQuestion]()
         self.calls, self.notes = list[PageCall](), list[PageNote]()
         for number, thought in enumerate(self.thoughts, 1):
@@ -151,8 +148,6 @@ class _Maker:
         for effect in self.effects.values():
             if effect["kind"] != "ask":
                 self._attach_call(effect)
-        for name, reused in self.sources.items():
-            self.nodes[name].reused = all(reused)
         usage = record.result.usage
         known = sum((node.cost for node in self.nodes.values()), PageCost())
         self.nodes[self.root].cost += _difference(PageCost(usage.calls, usage.tokens, usage.usd), known)
@@ -229,7 +224,6 @@ class _Maker:
         reused = self.places.get(effect_id, self.forked_at) < self.forked_at
         begun = None if effect is None else effect.get("at_ms", 0)
         ended = None if last is None else last.get("at_ms", 0)
-        self.sources[node.id].append(reused)
         node.begun_at_ms = min((at for at in (begun, node.begun_at_ms) if at is not None), default=None)
         node.ended_at_ms = max((at for at in (ended, node.ended_at_ms) if at is not None), default=None)
         return {"begun_at_ms": begun, "ended_at_ms": ended, "reused": reused}

@@ -65,7 +65,6 @@ function note(record, node) {
   if (node.state === "answer") return ["why", "answer"];
   const revised = record.nodes.get(node.revises);
   if (revised) return ["stage", `revises ${nodeLabel(revised)}`];
-  if (node.reused) return ["why", "reused, $0"];
   if (record.page.kind === "session" && node.branch) return ["branch", node.branch];
   return node.stage ? ["stage", plainName(node.stage)] : null;
 }
