@@ -8,7 +8,7 @@ Rule 2: of several trials for the same problem and strategy, the latest counts.
 from typing import Any
 
 import msgspec
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..app.app import App
@@ -23,14 +23,6 @@ ENDED = ("done", "failed")
 """The statuses of runs that are not repeated."""
 
 _PAGE = 500
-
-
-class Running(Struct, frozen=True):
-    """The active run of a strategy on a problem."""
-
-    item: str
-    strategy: str
-    run_id: str
 
 
 class TrialTable:
@@ -97,5 +89,6 @@ async def read_comparison(app: App, id: str) -> dict[str, Any]:
     report = await TrialTable(app.store, id).read()
     missing = {key: place for place, key in report.places.items() if place not in report.found}
     active = await app.store.runs(limit=_PAGE, status="active") if missing else []
-    running = [Running(*missing[run.session_id], run.run_id) for run in active if run.session_id in missing]
-    return {**report.document(), "running": running}
+    running = [(*missing[run.session_id], run.run_id) for run in active if run.session_id in missing]
+    names = ("item", "strategy", "run_id")
+    return {**report.document(), "running": [dict(zip(names, each, strict=True)) for each in running]}

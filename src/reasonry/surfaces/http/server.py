@@ -23,7 +23,7 @@ from ...app.app import App
 from ...errors import NotFoundError, UsageError
 from ..signals import on_ending
 from ..web.html_page import live_page
-from . import comparisons, listings, mcp, runs, sessions
+from . import listings, mcp, runs, sessions
 from .admission import OPEN_FOLDER
 from .context import RequestContext, Wiring
 from .documents import reply
@@ -37,7 +37,6 @@ from .server_settings import ServerSettings
 TABLE: Mapping[str, Sequence[Operation]] = {
     "sessions": sessions.OPERATIONS,
     "runs": runs.OPERATIONS,
-    "comparisons": comparisons.OPERATIONS,
     "catalog": listings.OPERATIONS,
     "operation": listings.HEALTH,
     "openai": (*listings.MODELS, *openai.OPERATIONS),

@@ -1,4 +1,4 @@
-"""Operations on guided sessions: submit, read, search, export and import thoughts.
+"""Operations on sessions: submit, read, search, export and import thoughts; show the table of a comparison.
 
 A request names a session by its complete id. To other principals the session does not exist.
 """
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from ...compare.trial_table import read_comparison
 from ...core.budget import MAX_INT
 from ...guided.export import Format
 from ...guided.session_calls import (
@@ -222,6 +223,24 @@ async def delete_session(context: RequestContext, query: OneSession) -> Response
     return await _show(context, "delete", query)
 
 
+class ComparisonDocument(TypedDict):
+    """The current state of a comparison: the output of `compare --json`, with active runs."""
+
+    id: str
+    dataset: str
+    complete: bool
+    items: list[dict[str, Any]]
+    strategies: list[dict[str, Any]]
+    findings: list[str]
+    trials: list[dict[str, Any]]
+    running: list[dict[str, Any]]
+
+
+async def show_comparison(context: RequestContext, comparison_id: str) -> Response:
+    """Return the current table of a comparison."""
+    return reply(await read_comparison(context.app, comparison_id))
+
+
 def _begun(document: Document) -> Response:
     return reply(document, 201, {"Location": f"/api/sessions/{document['session_id']}"})
 
@@ -252,4 +271,5 @@ OPERATIONS = (
     Operation("POST", f"{_SESSION}/thoughts", add_thought, ThinkingReply, 201),
     Operation("GET", f"{_SESSION}/page", read_session_page, PageDocument, *IF_CHANGED),
     Operation("GET", f"{_SESSION}/export", export_session, SessionExportDocument),
+    Operation("GET", "/api/comparisons/{comparison_id}", show_comparison, ComparisonDocument),
 )
