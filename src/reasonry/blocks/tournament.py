@@ -208,5 +208,4 @@ class Tournament(Struct, frozen=True):
         return [verdict for verdict in self.verdicts if set(shown) <= set(verdict.shown)]
 
     def _rank(self, shown: Collection[int]) -> list[int]:
-        """Rank candidates by the verdicts on them together."""
         return list(scores([each for each in self.contenders if each.number in shown], self._votes(shown)))

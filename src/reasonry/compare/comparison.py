@@ -386,7 +386,6 @@ def _rehearse(app: App, order: Begun) -> Usage:
 
 
 def _answer(effect: Effect, shown: Mapping[str, Any]) -> Event:
-    """Return the example event for an effect."""
     if isinstance(effect, Verify):
         return Verified("right" if effect.final else "unknown")
     if not isinstance(effect, Ask):

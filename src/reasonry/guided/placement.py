@@ -226,7 +226,6 @@ class Placement(NamedTuple):
 
 
 def _with_score(line: ThoughtLine, score: Any, merged_score: float | None = None) -> ThoughtLine:
-    """Give a line the score in a thought, else the score of a merged branch."""
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     if is_number and abs(score) <= sys.float_info.max:
         return replace(line, score=float(score), score_before=line.score)

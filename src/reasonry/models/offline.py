@@ -61,8 +61,6 @@ def _refusal(why: str = NO_PUZZLE) -> ModelError:
 
 
 class _Facts(Struct, frozen=True):
-    """The parts of a question's facts that the model reads."""
-
     kind: str = ""
     path: tuple[str, ...] = ()
     count: Annotated[int, Meta(ge=1)] = 1

@@ -181,7 +181,6 @@ def _repeats(term: Term, made: Term) -> bool:
 
 
 def _compare_left(position: Position, text: str, end: int) -> Position:
-    """Compare the numbers left, as a step states them, with the actual numbers."""
     match = _LEFT.search(text, end, end + 300)
     written = [read_expression(number) for number in _LEFT_NUMBER.findall(match[1])] if match else []
     stated = sorted([term for term in written if term is not None], key=lambda term: term.value)

@@ -192,7 +192,6 @@ def _format_variables(variables: dict[str, Any]) -> str:
 
 
 def _show_variables(variables: dict[str, Any]) -> str:
-    """Format the variables for people: only those with a value."""
     return _format_variables({name: value for name, value in variables.items() if value is not None})
 
 

@@ -50,8 +50,6 @@ _log = logging.getLogger("reasonry")
 
 
 class _Drive:
-    """A run that this process drives."""
-
     ended: asyncio.Task[Result]
     """Returns the run's result at the end of the drive; raises if the journal could not be written."""
 
@@ -332,7 +330,6 @@ class Supervisor:
         self._wake(run_id)
 
     def _wake(self, run_id: str) -> None:
-        """Make the drive of a run, if it is here, look at the journal at once."""
         if drive := self._drives.get(run_id):
             drive.control.wake()
 

@@ -301,7 +301,6 @@ class PostgresDatabase(Database):
         )
 
     def _fault(self, error: psycopg.Error) -> Exception:
-        """Translate an error of the database for the user of the store."""
         state, why = error.sqlstate or "", _first_line(error)
         if state in _DAMAGED:
             return StoreError(f"the store {self.name} is damaged: {why}", code="store_corrupt")

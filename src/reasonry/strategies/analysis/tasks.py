@@ -105,7 +105,6 @@ def move_on(state: State, here: str, *thoughts: Thought) -> Move:
 
 
 def _open_next(state: State) -> State:
-    """Open the next task, or all independent tasks."""
     tasks = state.at_work
     over = {task.number for task in tasks if task.at == "over"}
     ready = [task for task in tasks if task.at == "waiting" and over.issuperset(task.depends_on)]
@@ -258,7 +257,6 @@ def _deduce(state: State, task: Task) -> Attempt:
 
 
 def _compute(state: State, task: Task) -> Attempt:
-    """Ask the model for a program, and run it."""
     written = yield from _require(_performance(state, task))
     task = replace(task, program=written["code"])
     returned = yield CallTool(SANDBOX_TOOL, {"code": task.program}, about=task.id)

@@ -178,7 +178,6 @@ def _requeue(settings: RunSettings, which: RunChoice, of_model: str | None) -> i
 
 
 def _show_ending(ending: tuple[Result, bool] | dict[str, Any], settings: RunSettings, shown: Shown) -> int:
-    """Show the result of a driven run, or the state of a coached run."""
     if isinstance(ending, dict):
         return show_coached(ending, settings.common)
     return show_result(*ending, settings, shown)
@@ -375,7 +374,6 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
 
 
 def _check_named(run_id: str | None, which: RunChoice, model: str | None) -> None:
-    """Check that either a run or a filter is named."""
     is_filtered = any(value is not None for value in (*which.read().values(), model))
     if is_filtered == (run_id is not None):
         message = (
@@ -387,7 +385,6 @@ def _check_named(run_id: str | None, which: RunChoice, model: str | None) -> Non
 def _chosen(
     common: Common, which: RunChoice, model: str | None, fits: Callable[[RunRow], bool]
 ) -> list[RunRow]:
-    """Return the runs that fit the filters, newest first."""
     filters: dict[str, Any] = {**which.read(), "model": model}
 
     async def read(app: App) -> list[RunRow]:

@@ -276,7 +276,6 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
 
 
 def _change_texts(part: Any, change: Callable[[str], str]) -> Any:
-    """Apply a change to every text in plain data, names of members included."""
     match part:
         case str():
             return change(part)
