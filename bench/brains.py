@@ -3,8 +3,6 @@
 All of them are deterministic: the same questions get the same answers, whoever asks and in whichever order.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -12,8 +12,6 @@ in one. The 30 are one round; a run that is closed within it votes with what cam
 draws windows of 5, since what a sample takes must be known before a request may ask for several.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -9,8 +9,6 @@ that wait for one another. `docs/choosing.md` shows the table.
 Target: no strategy takes more calls than `MOST_CALLS` says, and none more tokens than `MOST_TOKENS`.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import sys

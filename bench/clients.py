@@ -6,8 +6,6 @@ A client that is not installed is passed over, and the row says so; `uv run --wi
 langchain, langchain-openai and instructor. Nothing leaves this machine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

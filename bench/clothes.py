@@ -9,8 +9,6 @@ with plain replies succeeds: the same unusable reply twice ends the asking, and 
 Targets: at least 95 % of the success with plain replies, and at most 1.1 times the calls.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -12,8 +12,6 @@ the compact JSON of all replies: 1,500 and 4,000 tokens.
 The prompts of this strategy have all its lines, so that they themselves grow; what is measured is the rest.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import statistics

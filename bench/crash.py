@@ -11,8 +11,6 @@ each kill, pays twice.
 Target: paid twice ≤ in flight, in every run, and the same answer as the undisturbed run.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """How the disk itself does while something is measured on it: what a reader needs to judge a p99 of durable writes."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

@@ -17,8 +17,6 @@ without it.
 `× bare` is over rounds × what a bare request took in this run: it leaves out how busy the machine is.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import random

@@ -8,8 +8,6 @@ About 8 minutes for all, with the extra `gym`. A data set is listed where a seed
 `WHITELIST` holds to this.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

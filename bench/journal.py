@@ -19,8 +19,6 @@ In turns, so that a busy machine is busy for all; what is shown is the median ro
 * `thought` is what a session does: look at it, decide, write the thought, and await that it is durable.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

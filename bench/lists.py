@@ -8,8 +8,6 @@ The store has RUNS runs of one day each in turn of ten owners, with three though
 SQLite file; with --store it is in a PostgreSQL server that is started for this, or in the empty database of the URL.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import random

@@ -4,8 +4,6 @@ Latencies of a closed loop count from when a client sends; those of an open loop
 a server that falls behind is not flattered.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import math

@@ -8,8 +8,6 @@ shown is its processor time, which does not depend on what else the machine does
 Target: each within 3 s and 300 MB.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """The servers of the tests, for the measurements."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 Target: a step takes at most four times as long as one of the bare loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import statistics
 import sys

@@ -1,7 +1,5 @@
 """A store with many runs, sessions and thoughts, for the measurements of lists and searches."""
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from pathlib import Path

@@ -9,8 +9,6 @@ temporary one; without npm only our own rows are measured. Standard error of eve
 The exit code is 1 if the replies of a conversation cost more than their target.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -8,8 +8,6 @@ fixture tools, prompts or resources (`test_…`) cannot pass on a server that do
 Four checks of `server-stateless` need such tools, too.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

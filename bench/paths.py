@@ -5,8 +5,6 @@
 Target: no law is broken.
 """
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -5,8 +5,6 @@ client of these measurements, so that only the framework is measured. DSPy's vot
 by its own client, which (3.4) asks for the completions one after another. DSPy has neither ReWOO nor tree of thoughts.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import operator
 import time

@@ -6,8 +6,6 @@ The first line on stdout is the base URL. It reads requests by their Content-Len
 clients are measured on the same machine, so that what is measured is theirs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A PostgreSQL server from a package, started for a measurement and removed after it."""
 
-from __future__ import annotations
-
 import tempfile
 import warnings
 from collections.abc import Iterator

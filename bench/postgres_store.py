@@ -8,8 +8,6 @@ worker writes it. No model is asked and nothing goes over HTTP. Without --store 
 The processor time of the server for one of each says what a core of a larger server takes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import multiprocessing

@@ -7,8 +7,6 @@ Target: all 1,362 that can be solved are solved; the other 458 end with a reason
 shares no code with what it checks.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import asyncio

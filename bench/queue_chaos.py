@@ -10,8 +10,6 @@ Target: every run ends with a right answer, none is lost or doubled, and what th
 recorded answers is no more than the processes that died had in flight.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

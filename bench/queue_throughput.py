@@ -9,8 +9,6 @@ begun. How much of the machine's cores was in use meanwhile, by whomever, and wh
 it, is measured: with more workers than the cores can serve no more is done.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

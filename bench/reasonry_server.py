@@ -1,7 +1,5 @@
 """`reasonry serve` in a process of its own, and bare routes of the same HTTP server, for the measurements."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -10,8 +10,6 @@ machine that has nothing else to do. `best` is the fastest repetition, and `× b
 took in this run: both leave out how busy the machine is, and where the target is missed they say whether it was that.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

@@ -16,8 +16,6 @@ Targets:
   count.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

@@ -8,8 +8,6 @@ journals have no answer for; paid twice is what the model server counts beyond t
 Target: every run ends, paid twice ≤ in flight.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -7,8 +7,6 @@ from a second process. Resident memory is read every few seconds; the first thre
 Target: in the last quarter it grows by at most 5 % an hour, as the straight line through it has it; no errors.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import sys

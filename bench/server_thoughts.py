@@ -7,8 +7,6 @@ thought is on disk. The load comes from a second process. Target: 1,500 thoughts
 that stalls shows in the p99, so what the disk does by itself in the same seconds is printed too.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Reasonry as a process of its own, for the measurements that kill it."""
 
-from __future__ import annotations
-
 import sys
 
 

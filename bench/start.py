@@ -8,8 +8,6 @@ it, as the time of both grows with the load of the machine. The target is 250 ms
 slow. The exit code is 1 if it is missed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -8,8 +8,6 @@ as little as it can. Plain sockets are the floor: where they are far from 1.00, 
 Target: an OpenAI-compatible model takes at most 1.2 × rounds × latency.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

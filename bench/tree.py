@@ -8,8 +8,6 @@ other limit. `lost` are the puzzles that only the preset solves, `won` those tha
 Target: with every budget no fewer solved than with the preset but for chance (McNemar, 95 %).
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

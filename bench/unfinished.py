@@ -7,8 +7,6 @@ engine asks them, when no call is left beside those.
 Target, with noise 1: a mean quality of at least 0.65 at 10 calls, 0.75 at 14 and 0.78 at 17.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -10,8 +10,6 @@ are rows too if the group `bench` is installed.
 Target: windows of 5 with the Beta rule take at most 21 samples and 5 rounds, at the accuracy of all 40.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import statistics

@@ -1,7 +1,5 @@
 """A bare client for the baselines of the measurements, and how far a measurement has got."""
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

@@ -3,8 +3,6 @@
 Tokens are counted as characters / 4 of the text content of all replies; a thought has 350 characters.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Made-up data that fits a JSON schema, as far as the schemas of replies go."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from typing import Any

@@ -5,8 +5,6 @@ environment, folder, standard input, output and error, and exit code. Where a pr
 What imports cost and which there are is tested with real starts (tests/contracts).
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """The command line, called in this process as a process of its own calls it: half of what a fork costs."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """A world to play strategies in: replies that fit their form, replies that do not, failures; all by seed."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """A copy of this project that could be released: everything committed, an owner, a dated changelog."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

@@ -1,7 +1,5 @@
 """`strategy="auto"`: a strategy is chosen by rule, and every face of the run says why."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Laws of runs that meet their limit on calls, for every strategy and every number of calls up to the usual one."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

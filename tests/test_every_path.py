@@ -1,7 +1,5 @@
 """Every path of every strategy, to a depth."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Laws that every strategy of the registry keeps."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

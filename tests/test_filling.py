@@ -1,7 +1,5 @@
 """Made-up replies fit the form they are made up for."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names are found whatever their spelling, and never guessed; what is near is suggested."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Patterns are compiled at their first use, so here each of them is used once."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

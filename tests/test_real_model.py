@@ -4,8 +4,6 @@ The model is `tests/servers/small_model.py`; the tests are skipped where the dep
 installed. What it says differs from machine to machine, so nothing here depends on that.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Stages without a session: the manager, and mappings as data."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 from typing import Any

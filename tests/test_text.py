@@ -1,7 +1,5 @@
 """The first words of a text, as titles and lists show it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The tree machine: what its messages do where things go another way."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """What an operator lists for agents: each by its name, and nothing else."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

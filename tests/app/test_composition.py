@@ -1,7 +1,5 @@
 """Compositions: a strategy over another, as it is written, on every surface that takes a strategy's name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

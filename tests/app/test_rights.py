@@ -1,7 +1,5 @@
 """An agent names no model, verifier, tool, document, file or address that the operator has not listed."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Strategies of one's own, as TOML or JSON: what holds together is read, what does not says where and why."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

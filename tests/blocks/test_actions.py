@@ -1,7 +1,5 @@
 """Actions: a call is read by its own form or asked for again, and is never an argument or an answer."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

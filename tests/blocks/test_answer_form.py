@@ -1,7 +1,5 @@
 """Answers in the form that a caller named."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

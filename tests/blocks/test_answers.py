@@ -1,7 +1,5 @@
 """Answers: how one is asked for, verified, reviewed, repaired and settled."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plans of calls that refer to one another's results."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Reading a reply, and asking again: the question stays, and each unusable reply is a turn with its objection."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated, Literal
 

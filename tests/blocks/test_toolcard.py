@@ -1,7 +1,5 @@
 """Tool cards: how tools are shown, and how calls are read."""
 
-from __future__ import annotations
-
 from reasonry.blocks.toolcard import (
     ToolCard,
     arguments_for,

@@ -1,7 +1,5 @@
 """Tournaments: who is compared with whom, in which order, and who wins."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The reason for a result, from its conclusion, its thoughts and its options."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

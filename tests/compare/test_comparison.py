@@ -1,7 +1,5 @@
 """A comparison counts what its runs spend while they run, and asks for a verdict only who is to give it."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

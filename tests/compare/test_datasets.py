@@ -1,7 +1,5 @@
 """The data sets: the judge accepts the right answer and no other, and everybody gets the same problems."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An estimate rehearses each strategy with stand-ins, and counts what is missing."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import pytest

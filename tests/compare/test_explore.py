@@ -1,7 +1,5 @@
 """An exploration reports each broken law with its path, and the edges that no path takes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from typing import Any

@@ -1,7 +1,5 @@
 """Data sets and judges: what is read, what is refused, what counts as right."""
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from typing import Any

@@ -1,7 +1,5 @@
 """A comparison as one file: the same table again without a model, and a changed line is named."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

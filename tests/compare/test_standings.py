@@ -1,7 +1,5 @@
 """Figures of a comparison: intervals, tests, fronts, standings."""
 
-from __future__ import annotations
-
 from math import comb
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of a comparison is in the store while it fills: the plan first, then each trial, once."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """The measurements can be run: all are listed, and all can be loaded with the package as it is."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The house is in order: a strategy stands in one place, and a name means one thing."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -4,8 +4,6 @@
 here runs there. The SDK for servers of tools is not: it needs some of it itself, where the system is not Windows.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """The public API is this list; importing it is light."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

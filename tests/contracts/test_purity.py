@@ -1,7 +1,5 @@
 """The pure floors do nothing to the world: what import-linter cannot see is looked for in the syntax trees."""
 
-from __future__ import annotations
-
 import ast
 
 import pytest

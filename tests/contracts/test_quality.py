@@ -1,7 +1,5 @@
 """One command checks everything: style, types, floors and tests."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

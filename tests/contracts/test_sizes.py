@@ -1,7 +1,5 @@
 """Small enough to be read: files, functions, and the share of short functions."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

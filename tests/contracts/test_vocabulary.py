@@ -1,7 +1,5 @@
 """Names say what they name: functions are verbs or nouns, and nothing is called `one` that has a name."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ What it brings is read from the lock: the packages that this one depends on, and
 modules of all others that are installed cannot be imported.
 """
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -4,8 +4,6 @@ Modules cannot be imported, names are not there, and the event loop watches neit
 Windows. The rest of the system stays what it is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import runpy

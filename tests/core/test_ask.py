@@ -1,7 +1,5 @@
 """A question: its order, its turns, and how it is put to models and to agents."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from reasonry.core.effects import Ask, Turn

@@ -1,7 +1,5 @@
 """Laws of the ledger: what is spent and what is reserved never pass a limit on calls; nothing is lost or invented."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

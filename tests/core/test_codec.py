@@ -1,7 +1,5 @@
 """The codec: snapshots to JSON bytes and back."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The machine: its laws, on tables small enough to see through."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Problems, and earlier thoughts quoted below them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """A stage as one generator: what it yields, what it is sent, how it ends, and what it may not do."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Strategies: a table that does not hold together is refused when it is defined."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

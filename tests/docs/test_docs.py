@@ -1,7 +1,5 @@
 """The docs hold: examples run, links resolve, generated parts are fresh, nothing public is left out."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,8 +1,6 @@
 """Plain English: the words that CONTRIBUTING lists stand in no page, message, docstring or comment, and no statement
 begins with "What" or "Who"."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

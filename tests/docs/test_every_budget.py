@@ -1,7 +1,5 @@
 """Each page's own run, with each number of calls from one to what it takes, ends with an answer, within them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """docs/mcp.md describes every tool of the server and every argument of each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

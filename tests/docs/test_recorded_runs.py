@@ -1,7 +1,5 @@
 """The run on each strategy's page is a test: it passes as exported, and one changed word of a prompt fails it alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

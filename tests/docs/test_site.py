@@ -1,7 +1,5 @@
 """The site: one list of pages, everything it leads to is there, and it fetches nothing."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path, PurePosixPath

@@ -1,7 +1,5 @@
 """Someone who answers everything a run asks, the same way each time; as model, tools and verifier, or as the caller."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

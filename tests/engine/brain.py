@@ -4,8 +4,6 @@ Half of the replies are the legal reply of the stage that asks, the others are m
 gets the same reply, whoever asks.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

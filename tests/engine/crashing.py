@@ -3,8 +3,6 @@
 `python -m tests.engine.crashing` takes a job as JSON and tells as JSON lines what was acknowledged and what came of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

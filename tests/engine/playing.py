@@ -1,7 +1,5 @@
 """Small strategies and a model that counts, for the tests of the engine."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Runs from beginning to end: ordered of an app, or on an engine alone accepted, driven, resumed, forked."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager

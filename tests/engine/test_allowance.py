@@ -1,7 +1,5 @@
 """The dollars of a day: the runs of an owner pass the limit by one call at most in each process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 

@@ -1,7 +1,5 @@
 """Samples of one question go out as one request: how many requests, who pays, what a limit means then."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a run books where usage is missing, impossible or lost, over real HTTP: the limits hold all the same."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

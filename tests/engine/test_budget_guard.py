@@ -1,7 +1,5 @@
 """The guard: under any concurrency no call goes out that the budget does not cover."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable
 

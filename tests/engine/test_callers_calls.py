@@ -1,7 +1,5 @@
 """Calls that the caller of a run makes, while a model drives it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Coached runs are read on from a checkpoint: the same questions and the same end, and no more to read as they grow."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs that a limit closes: crashes, more calls afterwards, runs inside, and limits on tokens, dollars and seconds."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

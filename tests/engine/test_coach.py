@@ -1,7 +1,5 @@
 """Coached runs: the caller is the performer, and nothing else differs."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An answer that cannot be read is refused before anything is recorded; those that can be read come in many shapes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A coached run keeps the limits of a driven one, in whatever way its answers come in."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Callable

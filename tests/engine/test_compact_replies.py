@@ -1,7 +1,5 @@
 """Brief replies say all that the full ones say, once; nobody is referred to what they were not shown."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import Mock
 

@@ -3,8 +3,6 @@
 The calls go over real HTTP to a server in a process of its own, which counts them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

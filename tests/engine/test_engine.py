@@ -1,7 +1,5 @@
 """The engine over the memory store: runs end, limits are hard, nothing recorded is asked again."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Generator
 from typing import Any

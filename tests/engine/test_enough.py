@@ -1,7 +1,5 @@
 """A stage that has enough of what it asked: the rest is cut off, counted, and found again by every fold."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from pathlib import Path

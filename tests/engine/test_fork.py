@@ -1,7 +1,5 @@
 """A fork takes answers over without paying for them, and may put a question in other words."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

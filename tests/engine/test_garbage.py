@@ -4,8 +4,6 @@ Cycles of references pile up until they are looked for, which stops a server tha
 a tenth of a second or more.
 """
 
-from __future__ import annotations
-
 import gc
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """The folded state that is kept of a run: a fold that begins with it comes to the same as one from the first line."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec

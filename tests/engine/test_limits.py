@@ -1,7 +1,5 @@
 """Limits are hard: under concurrency, over HTTP, through crashes, stops and changes of limits."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Iterator

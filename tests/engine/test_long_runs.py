@@ -1,7 +1,5 @@
 """A long run is shown in time and memory that grow with what was said in it, and nobody waits for it."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import zlib

@@ -1,7 +1,5 @@
 """The outcome of a run: one rule for all strategies, however far a run has got and however it ends."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

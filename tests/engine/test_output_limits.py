@@ -1,7 +1,5 @@
 """Every call has a limit on its reply; one that is cut off has twice the room once, one that is endless is cut off."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

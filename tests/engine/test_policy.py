@@ -1,7 +1,5 @@
 """A policy that cannot be kept is refused when it is made."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A limit on dollars needs a price: refused at the start where none is known, held where the user names one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

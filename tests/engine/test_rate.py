@@ -1,7 +1,5 @@
 """Rate limits: so many calls and tokens in any minute, in the order they came."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from types import SimpleNamespace

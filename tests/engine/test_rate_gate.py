@@ -1,7 +1,5 @@
 """A provider's rate limit is not a failure: its gate closes, opens for one call first, and no attempt is used up."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from types import SimpleNamespace

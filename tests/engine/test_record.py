@@ -1,7 +1,5 @@
 """One record, whoever thinks and whatever happens: driven, coached, handed over, or resumed after a crash."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Texts that repeat themselves without end are told from texts that say much alike."""
 
-from __future__ import annotations
-
 import pytest
 
 from reasonry.text import repeats_itself

@@ -1,7 +1,5 @@
 """Two runs part at the first thing that was asked or answered otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each rung of the repair ladder that a reply took is in the record of the run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

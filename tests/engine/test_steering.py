@@ -1,7 +1,5 @@
 """A run that is paused, continued or given other limits at any of its events comes to the same end."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Sequence

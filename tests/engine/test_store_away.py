@@ -1,7 +1,5 @@
 """Answers that come in while the store is away are kept, and written down when it is back."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

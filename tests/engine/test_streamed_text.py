@@ -1,7 +1,5 @@
 """How streamed text is cut tells nothing about the keys that are kept, and no key is in it, however it comes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

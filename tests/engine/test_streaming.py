@@ -1,7 +1,5 @@
 """Streaming: whoever watches sees the pieces; what is recorded is the whole."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

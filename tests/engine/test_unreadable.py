@@ -1,7 +1,5 @@
 """A run that failed because a reply stayed unreadable continues like after any failure of the world."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

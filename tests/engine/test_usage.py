@@ -1,7 +1,5 @@
 """Laws of metering: what is impossible is never booked, what is possible is booked as stated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A process whose event loop stands still is ended, and says of which run; one that was suspended is not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Every example runs: as it stands, without a key and without a network."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """The example package's graph of thoughts: a list sorted in parts, merged, and corrected, by a model that errs."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

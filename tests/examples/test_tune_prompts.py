@@ -1,7 +1,5 @@
 """The example that tunes prompts: GEPA keeps a prompt that `compare` finds better."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from typing import Any

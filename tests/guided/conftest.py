@@ -1,7 +1,5 @@
 """Places to think in, over stores of each kind."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from pathlib import Path
 

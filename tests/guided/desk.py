@@ -1,7 +1,5 @@
 """A place to think in: sessions over a real store, with a clock that is set by hand."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Taking sessions out, as JSON and Markdown, and taking them in again."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

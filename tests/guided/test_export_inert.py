@@ -1,7 +1,5 @@
 """Exports of hostile thoughts: read by a real Markdown parser, nothing in them is live; JSON loses nothing."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterable, Iterator

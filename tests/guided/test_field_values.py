@@ -1,7 +1,5 @@
 """A stage's fields mean the same however a thinker writes them; what has two meanings is left to be refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

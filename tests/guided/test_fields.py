@@ -1,7 +1,5 @@
 """What a stage's fields let pass and what they refuse."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

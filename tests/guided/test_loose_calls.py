@@ -1,7 +1,5 @@
 """Calls that are not quite as they should be: what is made of them, and what the thinker is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Session files that nobody exported: each is imported or refused as a wrong use, and a refused one changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where a thought may go: laws over every strategy, the lines it is on, paths, and what a refusal says."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The data of thoughts as people read it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

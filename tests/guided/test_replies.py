@@ -1,7 +1,5 @@
 """What a reply says, and what it leaves out."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

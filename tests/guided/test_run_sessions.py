@@ -1,7 +1,5 @@
 """The session of a run: its thoughts, read like any other's, and what becomes of it when it is deleted."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """What is listed and found of the thoughts of runs: as many as are shown, and exactly these."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path

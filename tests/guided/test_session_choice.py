@@ -1,7 +1,5 @@
 """Which session a thought without an id goes to; and that none is lost, whatever is called."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Sequence

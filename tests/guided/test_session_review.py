@@ -1,7 +1,5 @@
 """What a session's replies say of the thinking itself, without a model."""
 
-from __future__ import annotations
-
 import json
 import random
 from functools import partial

@@ -1,7 +1,5 @@
 """Guided sessions over real stores: what a call gets back, what it may not do, how long things live."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is read of a call of a tool is what the tool's schema says."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonschema

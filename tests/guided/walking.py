@@ -1,7 +1,5 @@
 """A guided session kept in memory, to try its rules on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from reasonry.core.strategy import Stage, Strategy

@@ -1,7 +1,5 @@
 """What the tests of models share: questions, and models over a loopback server."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

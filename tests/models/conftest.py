@@ -1,7 +1,5 @@
 """A server of models, and the ways to ask it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 
 import pytest

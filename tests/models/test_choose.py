@@ -1,7 +1,5 @@
 """From what a user writes to a model."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """A program as a model: text or JSON, limits, no key of ours, and nothing run that only a record names."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """What every model behind a network owes the runtime, checked over real HTTP against the loopback server."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

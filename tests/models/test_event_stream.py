@@ -1,7 +1,5 @@
 """Streams of events: the same events however they are cut, linear time, and limits nobody gets around."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from itertools import pairwise

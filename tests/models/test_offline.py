@@ -1,7 +1,5 @@
 """The offline model: proposes and values by computing; refuses what it cannot compute."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The own transport: what it takes from servers, what it gives back, and what it never does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Anthropic and Google over their own SDKs, against the loopback server in their own protocols."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Models that reason by themselves are known by name, or told, and are not asked to think step by step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Recordings: the same questions get the same answers again."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

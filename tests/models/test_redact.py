@@ -1,7 +1,5 @@
 """Nothing secret and nothing hostile gets into what people are shown."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """How long a reply may be follows from the question; a longer one is cut there, booked at its limit and not read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

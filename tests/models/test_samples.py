@@ -1,7 +1,5 @@
 """Several samples in one request over the wire, with servers that take `n`, ignore it, or refuse it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scripts: played in order, refused with the line that is wrong."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """Z.AI's models over real HTTP, against the loopback server: what is sent, how it is read, what it costs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The table of platforms: what counts as a failure, and that nothing is claimed where nothing was found out."""
 
-from __future__ import annotations
-
 import copy
 import os
 import shutil

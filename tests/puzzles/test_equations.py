@@ -1,7 +1,5 @@
 """Written equations: a false one is found and said, a true one never, and what is no plain equation is passed over."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

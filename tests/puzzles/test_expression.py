@@ -1,7 +1,5 @@
 """Expressions as text: evaluated exactly, checked exactly, and nothing in them is ever run."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -1,7 +1,5 @@
 """Puzzles in sentences: read where they are clearly puzzles, left alone where anything else is asked."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

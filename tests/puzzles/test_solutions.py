@@ -1,7 +1,5 @@
 """The solver, held against brute force."""
 
-from __future__ import annotations
-
 import time
 from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product

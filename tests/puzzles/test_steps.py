@@ -1,7 +1,5 @@
 """Steps as people and models write them: followed exactly, faults named."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

@@ -3,8 +3,6 @@
 The seconds of a worker may be shorter still: `python -m tests.queues.hasty HANGS_S=1 worker …`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -5,8 +5,6 @@ journals have no answer for, of the runs whose lease the killed process held. Al
 Where PostgreSQL was away, nothing is counted: the processes live, and keep the answers that come in.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """Which jobs a worker drives, in which order, and which it leaves to others."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """Whatever is killed, frozen or replaced, each run that was accepted comes to its end, once, and is paid for once."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Limits of a provider that all processes of a store in PostgreSQL share."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

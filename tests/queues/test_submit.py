@@ -1,7 +1,5 @@
 """A file of problems that is submitted again starts no run again, and gives the same results."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What workers show: their metrics at a port of the loopback, the runs that each drives, deaths and lost leases."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

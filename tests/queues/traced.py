@@ -1,7 +1,5 @@
 """`python -m tests.queues.traced FILE …` is the command line, whose spans go into a file, one a line."""
 
-from __future__ import annotations
-
 import sys
 
 from opentelemetry import trace

@@ -1,7 +1,5 @@
 """Runs that are begun as jobs, and workers as processes."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Replies of minds, a line each of the files here, and how their answers are read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

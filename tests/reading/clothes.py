@@ -1,7 +1,5 @@
 """The clothes that models put on what they say: the same reply with other keys, in YAML, as text for a list …"""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Thoughts: the lists that are understood, and scores, which are read with their scale or not at all."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Replies that hand back what they were given to fill in; an answer may share its words with the question."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Reading replies: what is understood, what is refused, and that nothing makes it raise."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

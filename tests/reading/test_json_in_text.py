@@ -1,7 +1,5 @@
 """JSON that was not written to its end: within a text it is refused, missing brackets alone are put right."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -4,8 +4,6 @@ A line of `judges.jsonl` is a reply to one kind of judge, and the same judgement
 person takes no judgement from the reply.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -5,8 +5,6 @@ first sight, with the same result; or its meaning is broken (a field is missing,
 cut off …), and it has to be asked again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 r"""The answer of a reply: which forms count as one, and that no others do."""
 
-from __future__ import annotations
-
 import pytest
 
 from reasonry.blocks.answers import ReasonedAnswer

@@ -5,8 +5,6 @@ verifier's verdicts, and what has to stand in the answer (nothing: the mind foun
 of it came as reasoning; one came as calls of tools in the form of OpenAI.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

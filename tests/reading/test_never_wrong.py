@@ -4,8 +4,6 @@ A line of `never_wrong.jsonl` is `{"id", "kind", "problem", "reply", "answers"}`
 none where a person takes no answer from the reply.
 """
 
-from __future__ import annotations
-
 import re
 
 from reasonry.core.readings import Unreadable

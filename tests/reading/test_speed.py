@@ -1,7 +1,5 @@
 """The processor time that reading takes grows with the length of a reply, whatever the reply repeats."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from fractions import Fraction

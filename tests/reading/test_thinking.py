@@ -1,7 +1,5 @@
 """Thinking is a prefix: it is taken off, and nothing inside an answer ever is."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Verdicts: scores by label, a winner among labels, a word of the closed table; a quoted verdict is none."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

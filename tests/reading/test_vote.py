@@ -1,7 +1,5 @@
 """Voting: what agrees, who wins, when to stop."""
 
-from __future__ import annotations
-
 import random
 from datetime import date
 

@@ -1,7 +1,5 @@
 """The image is small, runs without rights, and needs nothing but its volume to be writable. It is not built here."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

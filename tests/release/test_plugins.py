@@ -1,7 +1,5 @@
 """The manifests of plugins and registries are written from one source, and have the form that each client takes."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

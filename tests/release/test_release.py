@@ -1,7 +1,5 @@
 """A release is built from what is committed and whole; what does not hold is said, and nothing is built."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

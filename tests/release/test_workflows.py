@@ -1,7 +1,5 @@
 """The workflows hold to their laws: least rights, actions pinned, every system and Python, commands that exist."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import product

@@ -1,7 +1,5 @@
 """Seed 000, "Sequential Thinking: Flow Engine Architecture": what it says, quoted, and that it is so."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Seed 001, "Chain of Thought Node Design": what it says, quoted, and that it is so."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

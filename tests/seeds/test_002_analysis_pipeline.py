@@ -1,7 +1,5 @@
 """Seed 002, "Pipeline Stage Overview" and on: what it says, quoted, and that it is so."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,8 +3,6 @@
 Where the seed contradicts itself, the test holds what Reasonry decided.
 """
 
-from __future__ import annotations
-
 import asyncio
 import uuid
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Seed 004, "Jido.AI.Reasoning.TreeOfThoughts.Machine": what it says, quoted, and that it is so."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from itertools import count

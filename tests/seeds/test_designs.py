@@ -1,7 +1,5 @@
 """The page of the five designs: every name of theirs is in it, and every line of it runs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

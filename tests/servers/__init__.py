@@ -1,7 +1,5 @@
 """The loopback model server of the tests: it speaks the providers' protocols, counts honestly and breaks on demand."""
 
-from __future__ import annotations
-
 from .behaviour import FAULT_KINDS, Fault
 from .brain import ChatRequest
 from .game24 import Player

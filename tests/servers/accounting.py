@@ -1,7 +1,5 @@
 """What a loopback model server counts: tokens, a prefix cache, and who asked what when."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """How a loopback model server behaves: what it answers, how fast, what it breaks. Plain data for JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

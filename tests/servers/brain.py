@@ -1,7 +1,5 @@
 """What a loopback model server says: from a queue, by function, or data that fits the form of the reply."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Answering one completion request: what is said, what it took, when it is sent, what breaks."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The protocols of Anthropic and Google, as far as tests need them, to and from OpenAI's form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Error documents in which a server gives the caller's key away, written in every way that servers write it."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import quote

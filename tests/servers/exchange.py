@@ -1,7 +1,5 @@
 """One request and its response, over aiohttp's server, down to the bytes and resets that no server means to send."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Breaking requests: which ones, and how."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import re

@@ -4,8 +4,6 @@ It reads what the prompt shows: the puzzle on a line of its own, the moves of th
 The form of the reply says which of its three jobs is wanted. The computing is that of the offline model.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ OpenAI's form. It runs in a thread with a loop of its own, so synchronous and as
 Other processes steer it over HTTP: `GET /_stats`, `GET /_bodies`, `POST /_reset` with a `Behaviour` as JSON.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

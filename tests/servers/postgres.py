@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, in memory where there is a folder for that."""
 
-from __future__ import annotations
-
 import os
 import signal
 import tempfile

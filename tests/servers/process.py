@@ -1,7 +1,5 @@
 """The loopback model server in a process of its own: for measurements, and for tests that kill the client."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import urllib.request

@@ -3,8 +3,6 @@
 A prompt takes two fifths of the processor time. GGUF: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ dependency group `real-model`. Nearly all that it says is wrong; it runs away, r
 So it says what no script does.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

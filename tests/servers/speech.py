@@ -1,7 +1,5 @@
 """How a completion is written down on the wire: whole, or as events; here as the OpenAI protocol has it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

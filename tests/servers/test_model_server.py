@@ -1,7 +1,5 @@
 """The loopback model server does what its settings say, and its figures are true."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

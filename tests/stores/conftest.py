@@ -1,7 +1,5 @@
 """The stores that keep one contract."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

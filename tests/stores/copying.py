@@ -1,7 +1,5 @@
 """A process that copies one store into another and kills itself after so many pages, if any are named."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """A process that writes to a store until it is done or killed, and says what was acknowledged to it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ctypes

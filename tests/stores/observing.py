@@ -1,7 +1,5 @@
 """All there is to read in a store, and what damage may make of it: the same, or an error, or a mark in its place."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A process that restores a backup again and again, is killed before each change of a name in turn, and looks."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Rows to store, and ways to look at what was stored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

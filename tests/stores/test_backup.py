@@ -1,7 +1,5 @@
 """A backup is whole whoever writes meanwhile; restoring takes its place whole or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """Copying a store: all of it, in pieces that may be interrupted anywhere, and nothing over what is there."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

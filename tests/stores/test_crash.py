@@ -1,7 +1,5 @@
 """Processes are killed and disks fail at every point; what was acknowledged is there."""
 
-from __future__ import annotations
-
 import random
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 The file is a real one, of real runs and sessions.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 The stores answer in two ways: what few texts contain by their index, and the rest by reading.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """On a full disk all that was acknowledged is there, and with room again the store continues."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

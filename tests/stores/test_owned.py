@@ -1,7 +1,5 @@
 """In the store of an owner, the id of another's run or session is like one that nothing has."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a store in PostgreSQL does when its server does not: it says so soon, and continues when the server does."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

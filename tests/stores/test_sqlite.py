@@ -1,7 +1,5 @@
 """What the SQLite store promises beyond the contract: its file, its refusals, its durability's cost and limits."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import itertools

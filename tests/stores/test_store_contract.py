@@ -1,7 +1,5 @@
 """What every store promises, whatever it is made of."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from typing import Any

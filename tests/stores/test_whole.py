@@ -1,7 +1,5 @@
 """One store hands whole runs and sessions to another, which keeps what it has."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec

@@ -1,7 +1,5 @@
 """Playing the model, and the tools, of an analysis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Searching a tree that is written down beforehand, through the pure machine."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

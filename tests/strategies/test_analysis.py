@@ -1,7 +1,5 @@
 """The analysis pipeline: every rule of every stage, played through."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

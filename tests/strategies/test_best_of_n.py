@@ -1,7 +1,5 @@
 """Best of N: the judge's words decide in each form they come in; where none can be read, the run goes on."""
 
-from __future__ import annotations
-
 import json
 import random
 from asyncio import run

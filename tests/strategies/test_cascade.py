@@ -1,7 +1,5 @@
 """A cascade: a cheap model answers, the next one only where its answer does not stand, and each step is said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

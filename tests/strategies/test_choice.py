@@ -1,7 +1,5 @@
 """Choosing a strategy: each row fires where it should, and the words of a problem decide nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

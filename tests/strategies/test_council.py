@@ -1,7 +1,5 @@
 """A council: each seat its own model, no names in prompts, nobody judges itself, and the differences are said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

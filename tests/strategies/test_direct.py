@@ -1,7 +1,5 @@
 """Direct: the problem alone, and the reply, as a whole or where it says its answer stands."""
 
-from __future__ import annotations
-
 import pytest
 
 from reasonry.core.events import Verified

@@ -1,7 +1,5 @@
 """Profiles: chain of verification, least to most, skeleton of thought."""
 
-from __future__ import annotations
-
 from reasonry.blocks.answers import MARKED
 from reasonry.core.events import Failed
 from reasonry.strategies.profiles import (

@@ -1,7 +1,5 @@
 """Program of thought: programs run in the sandbox, corrected until they run, held to examples, and counted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Prove and refute, for given claims: fresh readers, three lenses, a table of verdicts that is exhaustive."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """ReAct: the paper's loop, its tools, its limits."""
 
-from __future__ import annotations
-
 import pytest
 
 from reasonry.blocks.toolcard import ToolCard

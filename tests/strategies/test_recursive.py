@@ -1,7 +1,5 @@
 """Recursive language model: programs over a long input, their questions asked side by side, and limits that hold."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

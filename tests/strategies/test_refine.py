@@ -1,7 +1,5 @@
 """Refine: a review that is read in part counts, a revision leads over what a judge put below the middle."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """ReWOO: plan, evidence in dependency order, one solve."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

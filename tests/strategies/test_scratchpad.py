@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from reasonry.blocks.answers import MARKED
 from reasonry.strategies.scratchpad import CALCULATE, EXTRACT, INITIALIZE, SCRATCHPAD, STATE
 

@@ -1,7 +1,5 @@
 """Laws of the strategies that choose among several answers: never a refuted one, never less for more budget."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Self-consistency: votes, early stops, samples of any strategy."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from itertools import count, cycle

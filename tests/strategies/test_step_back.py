@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from reasonry.strategies.step_back import PRINCIPLE, STEP_BACK
 
 from .walking import in_order, walk

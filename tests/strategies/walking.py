@@ -1,7 +1,5 @@
 """Walking a strategy through the pure machine, with someone who answers each effect."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

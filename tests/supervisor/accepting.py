@@ -1,7 +1,5 @@
 """A process to be killed or stopped: accepts runs, says so, brings them to their end, and says what that was."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 

@@ -1,7 +1,5 @@
 """A process that is stopped in the middle of a run, and continues when another has taken the run over."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Killed in the middle of its runs, a process leaves none behind that the next one does not bring to its end."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

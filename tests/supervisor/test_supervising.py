@@ -1,7 +1,5 @@
 """Runs that a supervisor has accepted come to their end, whatever is done to them or to its process."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

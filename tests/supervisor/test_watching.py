@@ -1,7 +1,5 @@
 """Whoever follows a run is told each line of its journal exactly once, from wherever they begin."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import aclosing
 from pathlib import Path

@@ -4,8 +4,6 @@ What it finds goes from tool to tool: days with rain from the MCP server into th
 answer. So a right answer says that each of them has really run. `play` is what a server process takes as its brain.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Agents that answer coached runs in brief replies, and what the replies cost them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Packages with entry points, laid out in a folder as an installer leaves them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """An analysis with real tools, killed with -9 at every commit and in every stage, arrives where it would have."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The analysis from outside: a model behind HTTP, an MCP tool server, a document, a sandbox; one word comes out."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

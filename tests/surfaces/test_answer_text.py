@@ -1,7 +1,5 @@
 """An answer on a terminal: LaTeX of a closed list plainly, Markdown drawn, all else as it is written."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,7 +1,5 @@
 """The command line: real SQLite files, real input and bad input; real processes where they are killed or piped."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

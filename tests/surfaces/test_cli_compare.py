@@ -1,7 +1,5 @@
 """`reasonry compare` from outside: real processes, a real store, a loopback model server."""
 
-from __future__ import annotations
-
 import json
 import re
 import signal

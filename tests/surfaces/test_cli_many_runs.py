@@ -1,7 +1,5 @@
 """`runs resume`, `cancel` and `delete` of all runs that the filters of `runs list` choose."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`reasonry store` from outside: real processes, a real file, and real damage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

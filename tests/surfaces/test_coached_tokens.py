@@ -1,7 +1,5 @@
 """What the replies of coached runs cost whoever answers them: characters / 4 of the compact JSON."""
 
-from __future__ import annotations
-
 import pytest
 
 from reasonry.puzzles.reading import read_puzzle

@@ -1,7 +1,5 @@
 """The Tab key in a real shell: commands and options."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples in the help of the commands: each prints what it says, and every command has one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from reasonry.surfaces.cli.commands import read_examples

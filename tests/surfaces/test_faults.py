@@ -1,7 +1,5 @@
 """A provider that fails once is survived and counted; one that fails for ever is a typed failure, soon."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The first hour at a terminal: one part of a document, one id, help that says all, and text as people read it."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A key goes to the server that the operator named, and to no other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

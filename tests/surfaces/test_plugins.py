@@ -1,7 +1,5 @@
 """What installed packages bring is used wherever a built-in part is; what cannot be loaded hurts nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """How thoughts are shown in a shell."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

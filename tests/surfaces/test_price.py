@@ -1,7 +1,5 @@
 """`--price`, REASONRY_PRICE and limits on dollars, as users and agents meet them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Several processes and one run: who drives it, who cancels it, how it is resumed. Real processes, real HTTP."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A stage's prompt from a file: put in its place, recorded with the run, resumed and forked with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

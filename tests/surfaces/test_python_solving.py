@@ -1,7 +1,5 @@
 """Typed output, streams and short strategies in Python programs, and models and tools of any make."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import logging

@@ -1,7 +1,5 @@
 """The thinking tool in Python programs, and in the forms that agent loops take."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from pathlib import Path

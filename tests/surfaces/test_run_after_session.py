@@ -1,7 +1,5 @@
 """A guided session as the beginning of a run: its thoughts come with the problem, as quoted text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

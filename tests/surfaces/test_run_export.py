@@ -1,7 +1,5 @@
 """A run, a session and a comparison are exported as tests, which fail where something else is asked."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

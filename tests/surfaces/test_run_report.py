@@ -1,7 +1,5 @@
 """What a person sees of a run: in the terminal, in Markdown and in HTML."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from pathlib import Path

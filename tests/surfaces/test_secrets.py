@@ -1,7 +1,5 @@
 """A provider gives the user's key away in every reply it can; nothing of it is shown, sent, logged or stored."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

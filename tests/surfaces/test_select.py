@@ -1,7 +1,5 @@
 """Texts that exist already, compared on every surface: nothing is written in their place, and none is lost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """What the skills tell an agent is true: their calls are made of a real server, their commands are run in a shell."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

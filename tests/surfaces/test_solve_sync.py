@@ -1,7 +1,5 @@
 """`solve_sync` is `solve` to editors, type checkers and `help`, but for the event loop."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import subprocess

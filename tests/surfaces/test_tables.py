@@ -1,7 +1,5 @@
 """Lists in a terminal and elsewhere: nothing is wider than the screen, no word is broken, no value is lost unsaid."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 from collections.abc import Sequence

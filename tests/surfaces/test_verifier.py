@@ -1,7 +1,5 @@
 """A verifier as its user meets it: what it says counts, and where it fails that shows."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

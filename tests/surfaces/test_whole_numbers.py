@@ -1,7 +1,5 @@
 """What counts something is a whole number, whichever way it is named; nothing is rounded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs the examples of the commands for real, as in a terminal of 80 columns, but at a time of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import itertools

@@ -1,7 +1,5 @@
 """The example tool server, `examples/weather_server.py`, over HTTP: started once for many commands."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

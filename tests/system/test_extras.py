@@ -1,7 +1,5 @@
 """A base installation thinks, coaches, solves and serves; what it lacks is named with the command that brings it."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Keys are found as they are and escaped for JSON and URLs, and nothing but keys is masked."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """Files that a user named: what is no regular file is refused at once, not waited for."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

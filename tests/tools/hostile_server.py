@@ -6,8 +6,6 @@ writes its process id into the file, and `opens` or `closes` only after so long,
 What a tool returns begins with `owned`.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

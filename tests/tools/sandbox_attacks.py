@@ -1,7 +1,5 @@
 """What code may try: to get out, to see, to change, to exhaust, to lie. Names in capitals are put in by the test."""
 
-from __future__ import annotations
-
 REFUSED = {"denied", "error"}
 """Not allowed, or simply not there."""
 STOPPED = {"timeout", "memory", "error"}

@@ -1,7 +1,5 @@
 """The catalog: Python callables as tools, and tools loaded from a file."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import subprocess
@@ -215,7 +213,7 @@ def test_what_cannot_be_a_tool_is_refused(wrong: Any) -> None:
 
 
 def test_annotations_that_mean_nothing_are_no_obstacle() -> None:
-    def odd(a: "Nowhere", b: 5, *rest: int, c: Path | None = None, **more: Any) -> None: ...  # type: ignore  # noqa: F821, UP037
+    def odd(a: "Nowhere", b: 5, *rest: int, c: Path | None = None, **more: Any) -> None: ...  # type: ignore  # noqa: F821
 
     assert Catalog([odd]).cards()[0].parameters["required"] == ["a", "b"]
 

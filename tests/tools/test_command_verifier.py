@@ -1,7 +1,5 @@
 """Commands as verifiers: the exit code decides, the last lines are the reason, and the sandbox holds."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Documents of the user: what is asked for is found, with where it stands, and bad files are refused."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

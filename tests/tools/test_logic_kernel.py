@@ -1,7 +1,5 @@
 """Formal claims: what Z3 says is passed on, and nothing else comes through."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a hostile tool server can say: each kind is a clear error, soon, and costs little."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Tools of other MCP servers: real servers, good ones and bad ones."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Names of tools: what belongs to somebody else, a server cannot have."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence

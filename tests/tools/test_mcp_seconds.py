@@ -1,7 +1,5 @@
 """The seconds of a run bound the opening of its tool servers too; closing is soon over, whatever a server does."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

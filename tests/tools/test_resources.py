@@ -1,7 +1,5 @@
 """Built-in tools of the strategies that act: programs, and the documents of the user."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

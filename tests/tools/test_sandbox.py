@@ -1,7 +1,5 @@
 """Sandboxes: whatever code tries, the host does not feel it, and what comes back is true and bounded."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

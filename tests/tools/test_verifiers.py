@@ -1,7 +1,5 @@
 """Verifiers: what they prove is true, and what they cannot read they leave open."""
 
-from __future__ import annotations
-
 import json
 import sys
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Frontiers: what each traversal expands next, what a beam keeps, when a search has converged."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Tree of thoughts: a search goes on while there is something to ask, and asks nothing that decides nothing."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from typing import Any

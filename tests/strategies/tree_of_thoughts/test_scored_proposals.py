@@ -1,7 +1,5 @@
 """Thoughts asked for with their scores: each needs one, and what is wrong is said with the form wanted."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tree of thoughts: options beyond the seed's, the verifier, what is asked and recorded, what goes wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

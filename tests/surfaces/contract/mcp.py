@@ -1,7 +1,5 @@
 """MCP over standard input and output."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..mcp.raw import Raw

@@ -1,7 +1,5 @@
 """A surface as the contract sees it: a use is called by one name and with arguments of one spelling."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol
 
 Given = dict[str, Any]

@@ -6,8 +6,6 @@ Rule 3, in `test_refused`: what is refused is refused with the same code everywh
 Rule 4, in `test_lists`: the same filter shows the same rows in the same order.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any, NamedTuple
 

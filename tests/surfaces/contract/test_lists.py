@@ -1,7 +1,5 @@
 """Rule 4 of the contract of the surfaces: the same filter shows the same rows in the same order, whole or in pages."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

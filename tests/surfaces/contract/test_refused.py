@@ -1,7 +1,5 @@
 """Rule 3 of the contract of the surfaces: what is refused has the same code everywhere, and changes nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The tables of stages hold on every surface: of all pairs of stages, the edges are taken and the others refused."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is done on each surface before a case of the contract, and what its store has then."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """A real server on a free port of this machine, in a thread of its own, for tests."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Clients that are generated of the schema: compiled, and used."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import shutil

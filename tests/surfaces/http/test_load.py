@@ -1,7 +1,5 @@
 """Clients that send slowly, much, nothing or too often, or read nothing: they shut nobody else out."""
 
-from __future__ import annotations
-
 import logging
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """MCP over HTTP: the official client in every protocol version, and requests as others might send them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

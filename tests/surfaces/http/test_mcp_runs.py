@@ -1,7 +1,5 @@
 """Runs that MCP calls begin: they are told of while they work, can be asked for later, and end as the protocol says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

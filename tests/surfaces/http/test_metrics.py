@@ -1,7 +1,5 @@
 """What an operator sees: calls by provider and model, runs by outcome, deaths, and the queries of the docs."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

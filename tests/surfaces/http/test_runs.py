@@ -1,7 +1,5 @@
 """Runs over HTTP: begun, followed, looked at, steered, forked; whatever comes in, and whoever asks."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The schema is true: whatever it allows is answered as it says, by every route."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`reasonry serve` as a process."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

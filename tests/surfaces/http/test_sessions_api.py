@@ -1,7 +1,5 @@
 """Sessions over HTTP: thoughts taken, read, found, taken out and in, forgotten."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx2

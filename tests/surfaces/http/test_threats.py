@@ -1,7 +1,5 @@
 """What others may try on the server; the numbers are those of the project's list of threats."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """Requests that are turned away: nothing is begun for them, and the connection continues as after any other answer."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

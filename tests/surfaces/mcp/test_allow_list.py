@@ -1,7 +1,5 @@
 """Over MCP an agent names what the operator listed, sees the names, and nothing else is touched."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from typing import Any

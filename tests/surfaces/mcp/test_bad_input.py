@@ -1,7 +1,5 @@
 """Whatever is sent, there is a clear answer, nothing has changed, and the next call is served."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

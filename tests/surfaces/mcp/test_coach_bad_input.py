@@ -1,7 +1,5 @@
 """Whatever the arguments of `coach` and `solve` are, the reply is a document or a clear error."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs over MCP: answered, listed, read, resumed, forked; and which run is meant where none is named."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Calls in flight: progress, cancellation, and a current session that has gone."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

@@ -1,7 +1,5 @@
 """Which session a thought goes to that names none: through the real server, over standard input and output."""
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

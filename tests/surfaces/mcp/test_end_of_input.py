@@ -1,7 +1,5 @@
 """The end of input: every request that was read is answered, and what cannot be done in time is told."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The official client in every protocol version, and our server beside the SDK's, request by request."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """What the server says of itself: its tools, resources and prompts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A thought as the log on standard error shows it."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """The page over MCP: as data to clients that show pages, as a file to all others."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What the replies of whole conversations cost an agent."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs as tasks: begun, looked at, asked about, ended; alike over both transports, and whatever dies meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

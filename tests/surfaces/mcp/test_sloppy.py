@@ -4,8 +4,6 @@ Each mistake is made in one session over the real server, in this order. A refus
 what could mean several things is refused; the error then says enough to put the call right at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The server as a child process, spoken to in raw JSON-RPC."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Files of agents as people have them: other servers, comments, odd indentation, Windows' line ends, nothing at all."""
 
-from __future__ import annotations
-
 CLAUDE = """{
   "numStartups": 214,
   "installMethod": "native",

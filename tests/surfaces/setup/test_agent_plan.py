@@ -1,7 +1,5 @@
 """Every agent's own files, on every system: what comes in goes out again, and nothing else is ever touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Edits in place: whatever the document, only the entry comes and goes, and what cannot be edited is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -1,7 +1,5 @@
 """Servers are started as agents do: one that works, and every way in which one does not."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

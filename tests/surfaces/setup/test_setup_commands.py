@@ -1,7 +1,5 @@
 """`reasonry setup` and `reasonry doctor` in a home of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Page documents of every kind, made without a run: what the drawing has to cope with."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from typing import Any

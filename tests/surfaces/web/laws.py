@@ -1,7 +1,5 @@
 """What holds of every page document, whatever it shows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

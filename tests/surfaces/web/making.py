@@ -1,7 +1,5 @@
 """Runs and sessions of all kinds for the tests of the page, made by brains that stand where a model would."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -1,7 +1,5 @@
 """The page's files, read: small, whole, without any way to run what stands in the data, and with one way out."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import re

@@ -1,7 +1,5 @@
 """The file: whatever the data says, it holds one document, runs nothing but its own script and loads nothing."""
 
-from __future__ import annotations
-
 import html.parser
 import os
 import re

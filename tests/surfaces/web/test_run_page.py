@@ -1,7 +1,5 @@
 """The page of a run: laws over all strategies, however far a run has got and however it ends."""
 
-from __future__ import annotations
-
 import random
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of a session: whatever was thought, on whichever lines, in whatever order."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A talk that the tests of a module share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A server with a model behind it, and OpenAI's client before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property

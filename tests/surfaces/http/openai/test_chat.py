@@ -1,7 +1,5 @@
 """Chat completions through OpenAI's own client."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """Which fields are served, taken and refused; and requests of any other shape."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, get_type_hints

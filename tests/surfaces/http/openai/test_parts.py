@@ -1,7 +1,5 @@
 """The parts of the endpoint that need no server."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

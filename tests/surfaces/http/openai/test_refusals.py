@@ -1,7 +1,5 @@
 """What is refused before anything is read is refused as OpenAI's clients read it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

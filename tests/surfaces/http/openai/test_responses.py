@@ -1,7 +1,5 @@
 """Responses through OpenAI's own client."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

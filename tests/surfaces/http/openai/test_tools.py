@@ -1,7 +1,5 @@
 """The caller's own tools: calls handed out, results taken, over both APIs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from pathlib import Path
