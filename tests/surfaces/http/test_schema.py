@@ -24,6 +24,8 @@ REFUSED_AT_TIMES = {
     "list_sessions": "as start_run",
     "fork_run": "as start_run, and which questions the run had",
     "answer_questions": "as start_run",
+    "search_thoughts": "a cursor is one that a page of the list brought",
+    "read_session": "as search_thoughts",
     "begin_session": "a thought goes where its strategy's table leads, and refers to thoughts that are there",
     "add_thought": "as begin_session",
     "import_session": "each thought of an import is walked by the rules of its strategy",

@@ -69,6 +69,11 @@ def check_origin(headers: Mapping[str, str]) -> None:
         scheme, _, place = origin.lower().partition("://")
         if scheme not in ("http", "https") or place != host.lower():
             raise ReasonryError(_CROSSED, code="forbidden_origin")
+    elif headers.get("sec-fetch-site", "none") not in ("same-origin", "none") and (
+        # A person may follow a link that is on another page.
+        headers.get("sec-fetch-mode") != "navigate" or headers.get("sec-fetch-dest") != "document"
+    ):
+        raise ReasonryError(_CROSSED, code="forbidden_origin")
 
 
 def is_open(path: str) -> bool:
