@@ -172,17 +172,17 @@ _COLUMNS = (
         align_right=True,
     ),
     Column("ACCURACY", lambda row: f"{row.accuracy:.0%}", align_right=True),
-    Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
-    Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
     Column("95 %", lambda row: f"{row.low:.0%}–{row.high:.0%}", align_right=True),
-    Column("UP", lambda row: None if row.share_up is None else f"{row.share_up:.0%}", align_right=True),
-    Column("AGAINST DIRECT", lambda row: row.gain and row.gain.cost),
-    Column("SECONDS", lambda row: _format(row.seconds, ".2f"), align_right=True),
+    Column("CALLS", lambda row: f"{row.calls:.1f}", align_right=True),
     Column("TOKENS", lambda row: f"{row.tokens:,.0f}", align_right=True),
+    Column("$", lambda row: _format(row.usd, ".4f"), align_right=True),
+    Column("AGAINST DIRECT", lambda row: row.gain and row.gain.cost),
     Column("SAMPLES", lambda row: f"{row.samples:.1f}", align_right=True),
     Column("IN FORM", lambda row: _format(row.in_form, ".0%"), align_right=True),
     Column("ROUNDS", lambda row: f"{row.rounds:.1f}", align_right=True),
     Column("ANY", lambda row: _format(row.any_accuracy, ".0%"), align_right=True),
+    Column("SECONDS", lambda row: _format(row.seconds, ".2f"), align_right=True),
+    Column("UP", lambda row: None if row.share_up is None else f"{row.share_up:.0%}", align_right=True),
 )
 
 
