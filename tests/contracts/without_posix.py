@@ -10,6 +10,7 @@ import runpy
 import select
 import signal
 import sys
+import threading
 from typing import Any
 
 MODULES = {
@@ -42,6 +43,12 @@ class Loop(asyncio.SelectorEventLoop):
         raise NotImplementedError
 
     add_reader = add_writer = add_signal_handler = _no
+
+    def run_forever(self) -> None:
+        # A signal wakes the loop of Windows, whichever thread takes it.
+        if threading.current_thread() is threading.main_thread():
+            signal.set_wakeup_fd(self._csock.fileno())  # pyright: ignore
+        super().run_forever()
 
 
 class Policy(asyncio.DefaultEventLoopPolicy):
