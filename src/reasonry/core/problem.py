@@ -4,7 +4,6 @@ Earlier thoughts and answers are material, and instructions constrain the answer
 line of a block has a quotation mark, so that no text can end the quotation and the blocks can be removed again.
 """
 
-import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -23,7 +22,7 @@ IMPROVE = (
 )
 MARK = "> "
 _BLOCKS = lazy_pattern(rf"(?:\n\n(?:{INSTRUCTIONS}|{HEADING}|{IMPROVE})(?:\n{MARK}[^\n]*+)++)++\Z")
-_THOUGHT = lazy_pattern(rf"^{re.escape(MARK)}Thought (\d+)(?: \(([^)]*)\))?: ", re.MULTILINE)
+_THOUGHT = lazy_pattern(rf"(?m)^{MARK}Thought (\d+)(?: \(([^)]*)\))?: ")
 
 
 class QuotedThought(Struct, frozen=True):

@@ -530,7 +530,7 @@ class Drive:
                 if not await self._take_steering():
                     raise
                 # New limits may lift the limit at which the run would end.
-                if getattr(entries[0], "id", "") is None and not self.calls.in_flight:
+                if isinstance(entries[0], Settled) and entries[0].id is None and not self.calls.in_flight:
                     break
         return []
 

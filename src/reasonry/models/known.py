@@ -50,9 +50,7 @@ def price_list(url: str, model: str, provider: str | None = None) -> PriceOf:
     """
     from .http_session import is_loopback
 
-    sold = model.startswith(("gpt-", "chatgpt-", "claude-", "gemini-")) or (
-        model.startswith("o") and model[1:2].isdecimal()
-    )
+    sold = re.match(r"gpt-|chatgpt-|o\d|claude-|gemini-", model) is not None
     if is_loopback(urlsplit(url).hostname or "") and not sold and provider is None:
         return no_price
     from genai_prices import Usage, calc_price

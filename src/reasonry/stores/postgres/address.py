@@ -1,5 +1,6 @@
 """The address of a PostgreSQL store: its URL, and the part of it that is safe to show."""
 
+import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -60,8 +61,7 @@ def read_address(url: str) -> Address:
     if own:
         raise _address_error(f"{sorted(own)[0][:60]!r} is not a parameter of a store")
     # PostgreSQL cuts a longer name.
-    is_name = schema.isascii() and schema.isidentifier() and schema == schema.lower() and len(schema) < 64
-    if not is_name or schema.startswith("pg_"):
+    if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", schema) or schema.startswith("pg_"):
         raise _address_error("reasonry_schema is a name of lower-case letters, digits and _")
     if unsafe not in ("0", "1"):
         raise _address_error("reasonry_unsafe_commit is 0 or 1")

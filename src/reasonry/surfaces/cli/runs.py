@@ -1,5 +1,6 @@
 """`reasonry runs`: lists, shows and steers runs."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -352,7 +353,7 @@ def export_(target: str, /, *, as_test: Path, name: str = "", common: Common = C
 
     texts = dict[Path, str]()
     for key, lines in common.do(work).items():
-        plain = "_".join("".join(letter if letter.isalnum() else " " for letter in key).split())
+        plain = re.sub(r"[\W_]+", "_", key).strip("_")
         while as_test / f"{plain}.jsonl" in texts:
             plain += "_"
         texts[as_test / f"test_{plain}.py"] = _TEST.format(name=plain)

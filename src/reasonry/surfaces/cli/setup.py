@@ -1,6 +1,6 @@
 """`reasonry setup`: add Reasonry to the installed agents."""
 
-import string
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from .output import confirm, print_line, print_note
 from .settings import Listed, OutputOptions
 
 _EXAMPLE = '"Think this through step by step: which of two plans is safer?"'
-_NAME_CHARS = {*string.ascii_letters, *string.digits, *"_-"}
 
 
 def setup(
@@ -51,7 +50,7 @@ def setup(
         models: Another model that agents may name, as `reasonry mcp --models` takes it; may be repeated.
     """
     machine = Machine.here()
-    if not (name and len(name) <= 64 and _NAME_CHARS.issuperset(name)):
+    if not re.fullmatch("[A-Za-z0-9_-]{1,64}", name):
         raise UsageError(f"--name takes letters, digits, - and _, up to 64, got {name[:80]!r}", option="name")
     # A store may be a URL with a password: it is written where it is wanted, and not shown.
     SECRETS.keep_environment({"REASONRY_STORE": store or ""})
