@@ -95,8 +95,8 @@ def _read(
     stage: Stage[Any], state: Any, effect: Ask, texts: Sequence[str], *, in_part: bool = False
 ) -> Reading:
     # Material may hold marks and objects of the form's fields.
-    parts = (effect.by_hand, effect.mark, effect.task) if effect.task else (effect.question,)
-    shown, problem = "\n".join((effect.system, *parts)), str(effect.facts.get("problem") or "")
+    shown = "\n".join((effect.system, effect.by_hand, effect.mark, effect.task or effect.prompt))
+    problem = str(effect.facts.get("problem") or "")
     if reason := no_reply(texts[-1], shown.replace(problem or "\0", "")):
         return Reading(refusal=reason)
     if stage.read is not None:

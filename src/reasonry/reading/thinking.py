@@ -64,9 +64,10 @@ def without_thinking(text: str) -> str:
 
     A reply of thinking alone becomes empty.
     """
-    if text.lstrip().startswith(("<|start|>", _CHANNEL)):
+    begins = text.lstrip()
+    if begins.startswith(("<|start|>", _CHANNEL)):
         return _final_message(text)
-    if text.lstrip().startswith("{") or not _TAG.search(text):
+    if begins.startswith("{") or not _TAG.search(text):
         return text
     shown = blank_quotes(text)
     tags = [*_TAG.finditer(shown)]
@@ -143,7 +144,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         form: JSON schema of the reply.
         problem: The problem of the run.
     """
-    texts = list(_texts(value))
+    texts = _texts(value)
     is_all = {name for name, _ in texts} <= _BESIDE
     for name, text in texts:
         is_answer = name.endswith(("answer", "Answer", "result"))
@@ -161,22 +162,21 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
     return None
 
 
-def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts in data, each with the name of its field."""
+def _texts(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Return the texts in data, each with the name of its field."""
     if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts(item, str(key))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item, f"{name}[]")
+        return [(name, value)]
+    if isinstance(value, Mapping):
+        return [text for key, item in value.items() for text in _texts(item, str(key))]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _texts(item, f"{name}[]")]
+    return []
 
 
 @lru_cache(maxsize=64)
 def _placeholders(shown: str, form: bytes) -> frozenset[str]:
     schema = msgspec.json.decode(form)
-    parts = list(_texts(schema))
+    parts = _texts(schema)
     options = {_words(text) for name, text in parts if name in ("enum[]", "const")}
     described = {_words(text) for name, text in parts if name == "description"}
     names = set(_names(schema))
