@@ -29,7 +29,9 @@ class PostgresServer:
         import psutil
 
         process = self._server.get_postmaster_info().process
-        for one in (process, *process.children()):
+        # It starts no process while they are listed: one that is missed would answer on.
+        process.suspend()
+        for one in (*process.children(), process):
             # A child may end between the list and its turn: the ids of the others are still right.
             with suppress(psutil.NoSuchProcess):
                 one.send_signal(number)
