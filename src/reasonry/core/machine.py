@@ -317,8 +317,7 @@ class _Execution:
             if self.stage.run is None:
                 return self._end(self.strategy.conclude(self.state))
             reached = run_stage(self.stage, self.entry, self.had)
-            if reached.thoughts:
-                self.thoughts += _in_stage(reached.thoughts, self.stage)
+            self.thoughts += _in_stage(reached.thoughts, self.stage)
             if reached.request is not None:
                 if not self._open(reached.request):
                     return self._step()
@@ -333,8 +332,7 @@ class _Execution:
         """Apply a move; return the last step if the run ends."""
         assert move is not None
         stage, to = self.stage, move.to
-        if move.thoughts:
-            self.thoughts += _in_stage(move.thoughts, stage)
+        self.thoughts += _in_stage(move.thoughts, stage)
         if not stage.to:
             return self._end(replace(self.strategy.conclude(self.state), answer=move.state))
         if move.failure is not None:
@@ -411,12 +409,12 @@ class _Execution:
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
         """Settle one effect; continue if the stage has all of its answers."""
         own, _, inner = effect_id.partition("/")
-        for place, waiting in enumerate(self.pending):  # noqa: B007
-            if waiting.id == own and waiting.settled is None:
-                break
-        else:
+        unsettled = [each.id if each.settled is None else None for each in self.pending]
+        if own not in unsettled:
             choices = [each.id for each in open_effects(self.before)]
             raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
+        place = unsettled.index(own)
+        waiting = self.pending[place]
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
@@ -590,6 +588,8 @@ class _Execution:
 
 
 def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, ...]:
+    if not thoughts:
+        return ()
     return tuple([each if each.stage else replace(each, stage=stage.name) for each in thoughts])
 
 

@@ -64,8 +64,7 @@ def without_thinking(text: str) -> str:
 
     A reply of thinking alone becomes empty.
     """
-    begins = text.lstrip()
-    if begins.startswith(("<|start|>", _CHANNEL)):
+    if (begins := text.lstrip()).startswith(("<|start|>", _CHANNEL)):
         return _final_message(text)
     if begins.startswith("{") or not _TAG.search(text):
         return text
