@@ -178,6 +178,8 @@ json_like = st.text(alphabet="{}[]\"',:\\ \n`0.1eantulhogsjon-\ud800é", max_siz
 @example("[" * 100_000)
 @example('{"a":' * 100_000)
 @example("```{" * 20_000)
+@example("thoughts: " + "[" * 5_000)
+@example("thoughts:\n" + "- " * 5_000)
 def test_no_text_makes_it_raise_and_no_text_passes_for_a_value(text: str) -> None:
     for form in (Steps, Rated, Closed):
         reading = read_form(text, form)

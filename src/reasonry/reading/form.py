@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, Final
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from msgspec import Struct
 from ..core.readings import ALL, UNMARKED, Unreadable
 from ..text import lazy_pattern, plain_name
 from .coerce import asked_fields, fit
-from .json_in_text import CUT_OFF, MAX_REPAIRED, breaks_off, json_values
+from .json_in_text import CUT_OFF, MAX_DEPTH, MAX_REPAIRED, breaks_off, json_values
 from .mark import Marked, calls_a_tool, find_ending, find_marked, strip_mark
 
 _YAML_FENCE: Final = lazy_pattern(r"```(?:ya?ml)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
@@ -163,17 +164,17 @@ def no_reply(text: str, question: str) -> str | None:
 
 def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
     """Read a text or its last fence as a YAML mapping, the format of seed 001."""
-    fences = _YAML_FENCE.findall(text)
-    piece = fences[-1] if fences else text
+    piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
-    if not any(plain_name(name) in known for name in _YAML_KEY.findall(piece)) or len(piece) > MAX_REPAIRED:
+    depths = accumulate((char in "[{") - (char in "]}") for char in piece)
+    is_bounded = "&" not in piece and len(piece) <= MAX_REPAIRED and max(depths, default=0) <= MAX_DEPTH
+    if not is_bounded or known.isdisjoint(map(plain_name, _YAML_KEY.findall(piece))):
         return None
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml import YAML, YAMLError
 
     try:
-        value: Any = YAML(typ="base", pure=True).load(piece) if "&" not in piece else None
-    except (YAMLError, ValueError):
+        value: Any = YAML(typ="base", pure=True).load(piece)
+    except (YAMLError, ValueError, RecursionError):
         return None
     # A key without a value is ignored, not null.
     values = {key: item for key, item in value.items() if item != ""} if isinstance(value, dict) else {}

@@ -22,7 +22,7 @@ MAX_REPAIRED: Final = 12_000
 """The longest piece to repair, in characters; for a longer piece it is better to ask again."""
 _MAX_MARKS: Final = 600
 """The most brackets and quotes in a piece to repair; the time grows with their square."""
-_MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = 64
 _MAX_VALUE: Final = 100_000
 """The longest text, in characters, to search for one value."""
 _MAX_TRIES: Final = 300
@@ -163,7 +163,7 @@ def _clean(value: Any) -> list[Any]:
 
 
 def _clean_value(value: Any, depth: int) -> Any:
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise RecursionError
     if isinstance(value, str):
         return without_surrogates(value)

@@ -211,8 +211,7 @@ def _edit_toml(text: str, keys: Sequence[str], entry: Mapping[str, Any] | None) 
 
 
 def _read_yaml(text: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml import YAML, YAMLError
 
     try:
         data = YAML(typ="safe", pure=True).load(text)
