@@ -147,6 +147,13 @@ def test_a_status_is_one_however_it_is_spelled(written: str, status: str) -> Non
     assert [read.status, *(one.status for one in read.sub_steps or ())] == [status, status]
 
 
+def test_a_step_without_a_status_is_done_under_a_done_step_alone() -> None:
+    parts = step("Carry", "", "", step("Add up", "")), step("Check", PENDING)
+    done, open_ = with_plain_statuses((step("Add", DONE, "42", *parts), step("Tell", PENDING, "", *parts)))
+    assert [part.status for _, part in number_steps((done,))] == [DONE, DONE, DONE, PENDING]
+    assert [part.status for _, part in number_steps((open_,))] == [PENDING, "", "", PENDING]
+
+
 def test_what_follows_a_status_is_its_result_or_its_mark() -> None:
     done, doubted, kept = with_plain_statuses(
         (

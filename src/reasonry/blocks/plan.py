@@ -5,7 +5,7 @@ Rule 2: a step with sub-steps is done only when all sub-steps are done.
 Rule 3: the last step is the conclusion. It is executed last, and only its execution ends the thinking.
 Rule 4: every thought except the first and the concluding one evaluates its predecessor.
 Rule 5: no step vanishes. It may move, be split, be reworded in place, or be merged with its neighbours. An omitted step
-        stays unchanged (`updated_plan`), and so does a step without a status; a new step begins as pending.
+        stays unchanged. Without a status, a step is done under a done step, else unchanged, or pending if it is new.
 
 A broken rule is a sentence for the model that broke it.
 """
@@ -137,21 +137,22 @@ def _step_faults(number: str, step: PlanStep) -> Iterator[str]:
             yield f"{name} is Done, but its sub-steps {', '.join(left)} are not"
 
 
-def with_plain_statuses(plan: Sequence[PlanStep]) -> Plan:
+def with_plain_statuses(plan: Sequence[PlanStep], unsaid: str = "") -> Plan:
     """Normalise the statuses of a plan to those of rule 1.
 
-    Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes its result or its mark.
+    Text after a status, as in `Done: 42` or `Verification Needed (units?)`, becomes its result or its mark. `unsaid` is
+    the status of a step without a status.
     """
     steps: list[PlanStep] = []
     for step in plan:
-        step = replace(step, sub_steps=with_plain_statuses(step.sub_steps or ()) or None)
-        found = _STATUS.fullmatch(step.status.strip())
+        found = _STATUS.fullmatch(step.status.strip() or unsaid)
         if found and (status := _STATUS_OF.get(plain_name(found["words"]))):
             more = found["more"].strip() or None
             result = step.result or (more if status == DONE else None)
             mark = step.mark or (more if status == VERIFICATION_NEEDED else None)
             step = replace(step, status=status, result=result, mark=mark)
-        steps.append(step)
+        parts = with_plain_statuses(step.sub_steps or (), DONE if step.is_done else "")
+        steps.append(replace(step, sub_steps=parts or None))
     return tuple(steps)
 
 

@@ -210,8 +210,7 @@ def _with_room_for_one(state: State) -> State:
 
 def _ask_for_thought(state: State, question: Ask) -> Generator[Request, Any, tuple[State, Thought]]:
     """Ask for a thought. If no reply is readable, the latest thought is the solution if its plan has a result."""
-    has_result = any(step.result for _, step in rules.number_steps(state.plan))
-    best = _solution(state) if has_result else None
+    best = _solution(state) if any(step.result for _, step in rules.number_steps(state.plan)) else None
     state, thought = yield from state.ask_or_fall_back(question, best, "the next thought")
     if thought is None:
         return state, Thought(f"Unchecked: {state.final.unchecked}")
