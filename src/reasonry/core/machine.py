@@ -317,7 +317,8 @@ class _Execution:
             if self.stage.run is None:
                 return self._end(self.strategy.conclude(self.state))
             reached = run_stage(self.stage, self.entry, self.had)
-            self.thoughts += _in_stage(reached.thoughts, self.stage)
+            if reached.thoughts:
+                self.thoughts += _in_stage(reached.thoughts, self.stage)
             if reached.request is not None:
                 if not self._open(reached.request):
                     return self._step()
@@ -332,7 +333,8 @@ class _Execution:
         """Apply a move; return the last step if the run ends."""
         assert move is not None
         stage, to = self.stage, move.to
-        self.thoughts += _in_stage(move.thoughts, stage)
+        if move.thoughts:
+            self.thoughts += _in_stage(move.thoughts, stage)
         if not stage.to:
             return self._end(replace(self.strategy.conclude(self.state), answer=move.state))
         if move.failure is not None:
@@ -588,8 +590,6 @@ class _Execution:
 
 
 def _in_stage(thoughts: Sequence[Thought], stage: Stage[Any]) -> tuple[Thought, ...]:
-    if not thoughts:
-        return ()
     return tuple([each if each.stage else replace(each, stage=stage.name) for each in thoughts])
 
 
