@@ -26,7 +26,10 @@ from ..releasing import (
     set_owner,
 )
 
-pytestmark = pytest.mark.skipif(not can_release(), reason="a release takes git, a clone and uv")
+pytestmark = [
+    pytest.mark.skipif(not can_release(), reason="a release takes git, a clone and uv"),
+    pytest.mark.slow,
+]
 
 Files = dict[str, bytes]
 VERSION = "0.1.0"

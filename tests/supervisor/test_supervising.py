@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from reasonry.records import JobOptions, RequestKey, now_ms
 from reasonry.stores import leases, run_rows
 from reasonry.supervisor import Jobs, Supervisor
 from reasonry.supervisor.deaths import MAX_DEATHS, RESTS_S
-from reasonry.supervisor.run_events import Feed, FeedReader
+from reasonry.supervisor.run_events import Feed, FeedReader, RunEvent
 from reasonry.system.masking import SECRETS
 
 from ..engine.playing import STRATEGIES, CountingModel, GatedModel, turns
@@ -106,6 +107,32 @@ async def test_a_resume_after_a_pause_holds_whatever_process_drives_the_run_and_
         for supervisor, its in ((other, there), (driving, here)):
             await supervisor.resume(its, run_id)
         assert model.calls == 6
+
+
+async def test_calls_in_flight_count_once_though_the_run_changes_while_they_are_written_down(
+    folder: Path,
+) -> None:
+    async with app(folder) as here, app(folder) as there:
+        model = GatedModel()
+        driving, other = supervising(here, model), supervising(there, model)
+        run_id, _ = await driving.start(here, order(steps=1, width=2), Performers(model))
+        while model.calls < 2:
+            await asyncio.sleep(0)
+        append = here.store.append
+
+        async def append_after_a_change(*arguments: Any, **named: Any) -> None:
+            here.store.append = append
+            await other.resume(there, run_id)
+            await append(*arguments, **named)
+
+        here.store.append = append_after_a_change  # type: ignore[method-assign]
+        await other.pause(there, run_id)
+        # The beginning, two changes, and two calls.
+        while len(await there.store.lines(run_id)) < 5:
+            await asyncio.sleep(0.005)
+        model.gate.set()
+        ended = await driving.wait(here, run_id)
+        assert (ended.status, ended.usage.calls, model.calls) == ("done", 2, 2)
 
 
 @pytest.mark.parametrize("resumed_elsewhere", [False, True])
@@ -434,8 +461,12 @@ async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> N
     key = "sk-live-0123456789abcdef"
     SECRETS.keep(key)
 
+    # A reader who comes once the run has ended gets no pieces.
+    begun = asyncio.Event()
+
     class Streaming(CountingModel):
         async def answer(self, question: Any, on_text: Any = None) -> Any:
+            await begun.wait()
             reply = f"before {key} after"
             for at in range(0, len(reply), 5):
                 await asyncio.sleep(0)
@@ -447,7 +478,11 @@ async def test_text_comes_in_pieces_in_order_and_without_keys(folder: Path) -> N
         supervisor = Supervisor(here)
         performers = Performers(Streaming(reply=lambda question: f"before {key} after"))
         run_id, _ = await supervisor.start(here, order(steps=2), performers, text=True)
-        events = await read(supervisor, here, run_id, text=True)
+        events = list[RunEvent]()
+        async with aclosing(supervisor.watch(here, run_id, text=True)) as found:
+            async for event in found:
+                events.append(event)
+                begun.set()
         ends = [event.kind for event in events if event.data.get("text", "").endswith("after")]
         assert ends == ["text", "answered"] * 2
         pieces = "".join(event.data["text"] for event in events if event.kind == "text")

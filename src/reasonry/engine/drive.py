@@ -205,8 +205,7 @@ class OpenRun:
         """Save the folded state once `KEEP_EVERY` lines follow the last checkpoint."""
         if self.chain.seq - self._kept < KEEP_EVERY:
             return
-        state = self.run.keep()
-        if state is not None:
+        if (state := self.run.keep()) is not None:
             self._kept = self.chain.seq
             body = msgspec.json.encode(state)
             checkpoint = Line(self.chain.seq, body, self.chain.digest)
@@ -442,7 +441,9 @@ class Drive:
             raise ConflictError("the run was ended from outside")
         if row != opened.row:
             async with self.writing:
-                await self._take_steering()
+                if await self._take_steering():
+                    # A new limit on calls also counts the calls in flight.
+                    await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _take_steering(self) -> bool:
         """Fold in entries of other processes. Return whether there were any, all `Steered`: they made a write fail."""
@@ -453,8 +454,6 @@ class Drive:
             self.watch.note_entry(self.run, line.seq, entry, None)
         self.watch.note_lines(lines, came)
         self.control.wake()
-        # A new limit on calls also counts the calls in flight.
-        await self._write(self.effects.count_calls(self.calls.sent))
         return True
 
     async def _leave(self) -> None:
@@ -462,9 +461,8 @@ class Drive:
         await self.effects.drop()
         await self._write_unwritten()
         if self.run.snapshot.status == "active":
-            cut = self.effects.count_calls(self.calls.sent)
             async with self.writing:
-                await self._write(cut)
+                await self._write(self.effects.count_calls(self.calls.sent))
 
     async def _is_closed_by_questions(self) -> bool:
         """Apply the limits to a coached run, whose answers count as calls. Return whether a limit closed it."""
@@ -532,6 +530,8 @@ class Drive:
                 # New limits may lift the limit at which the run would end.
                 if isinstance(entries[0], Settled) and entries[0].id is None and not self.calls.in_flight:
                     break
+                counted = self.effects.count_calls(self.calls.sent)
+                entries = [*counted, *(entry for entry in entries if entry not in counted)]
         return []
 
     async def _write_next(self, entries: Sequence[Entry], unwritten: int) -> list[Step]:
