@@ -3,6 +3,7 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -13,6 +14,7 @@ from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
 from reasonry.core.events import Answered, Reply
 from reasonry.core.strategy import Stage, Strategy
+from reasonry.engine.journal import Steered
 from reasonry.engine.policy import Performers
 from reasonry.strategies import STRATEGIES
 
@@ -90,3 +92,18 @@ async def test_the_rest_is_cut_off_and_counted(tmp_path: Path, budget: Budget, l
         assert (await app.engine.replay(result.run_id))["replay"]["identical"] is True
         run = (await app.engine.read(result.run_id)).run
         assert run.usage.calls == 5
+
+
+async def test_the_rest_is_counted_though_a_change_comes_while_it_is_cut_off(tmp_path: Path) -> None:
+    store, strategies = str(tmp_path / "store.db"), {**STRATEGIES, "race": RACE}
+    async with App(store, strategies=strategies) as app, App(store, strategies=strategies) as other:
+        append = app.store.append
+
+        async def append_after_a_change(run_id: str, *arguments: Any, **named: Any) -> None:
+            app.store.append = append
+            await other.engine.steer(run_id, Steered(Budget(seconds=3_600)))
+            await append(run_id, *arguments, **named)
+
+        app.store.append = append_after_a_change  # type: ignore[method-assign]
+        result = await app.solve(order_of(RACE, "go", RACE.options()), Performers(Runner()))
+        assert (result.answer, result.usage.calls) == ("race1 race3 look_again0", 5)

@@ -19,8 +19,8 @@ class InFlight:
         self._calls = calls
         self.tasks: dict[asyncio.Task[Event], Pending] = {}
         self.unwritten: list[Settled] = []
-        self.cancelled: set[str] = set()
-        """Effects that the run no longer needs, because it has enough answers."""
+        self.cancelled: dict[str, int] = {}
+        """The number of requests sent for each effect that the run, which has enough answers, no longer needs."""
         self.intended: Counter[str] = Counter()
         """The number of calls that this drive recorded before they went out, by effect."""
         self.refused: dict[str, Refusal] = {}
@@ -32,7 +32,7 @@ class InFlight:
     def known(self) -> set[str]:
         """Effects that need no new task."""
         waiting = {pending.id for pending in self.tasks.values()}
-        return waiting | {settled.id or "" for settled in self.unwritten} | self.cancelled | {*self.refused}
+        return waiting | {settled.id or "" for settled in self.unwritten} | {*self.cancelled, *self.refused}
 
     def renew_terms(self) -> None:
         """Forget earlier refusals, since the limits have changed."""
@@ -53,8 +53,8 @@ class InFlight:
 
     async def cut_off(self, cancelled: Collection[str]) -> dict[str, int]:
         """Cut off effects that the run no longer needs. Return the number of requests sent for each."""
-        self.cancelled.update(cancelled)
-        calls = dict.fromkeys(cancelled, 0)
+        # Where a write has failed, they were cut off and counted before.
+        self.cancelled |= {effect_id: self.cancelled.get(effect_id, 0) for effect_id in cancelled}
         cut = [task for task, waiting in self.tasks.items() if waiting.id in cancelled]
         for task in cut:
             task.cancel()
@@ -63,8 +63,8 @@ class InFlight:
             effect_id = self.tasks.pop(task).id
             has_come = not task.cancelled() and task.exception() is None
             answered = getattr(task.result(), "usage", NOTHING).calls if has_come else 0
-            calls[effect_id] = answered or self._calls.in_flight.pop(effect_id, NOTHING).calls
-        return calls
+            self.cancelled[effect_id] = answered or self._calls.in_flight.pop(effect_id, NOTHING).calls
+        return {effect_id: self.cancelled[effect_id] for effect_id in cancelled}
 
     def count_calls(self, calls: Mapping[str, int]) -> list[CallIntended]:
         """Return an entry for each of these calls without an earlier entry."""
