@@ -167,8 +167,8 @@ def _yaml_value(text: str, form: type[Struct]) -> dict[str, Any] | None:
     piece = (_YAML_FENCE.findall(text) or [text])[-1]
     known = set(map(plain_name, asked_fields(form)))
     depths = accumulate((char in "[{") - (char in "]}") for char in piece)
-    is_bounded = "&" not in piece and len(piece) <= MAX_REPAIRED and max(depths, default=0) <= MAX_DEPTH
-    if not is_bounded or known.isdisjoint(map(plain_name, _YAML_KEY.findall(piece))):
+    has_keys = len(piece) <= MAX_REPAIRED and not known.isdisjoint(map(plain_name, _YAML_KEY.findall(piece)))
+    if not has_keys or "&" in piece or max(depths, default=0) > MAX_DEPTH:
         return None
     from ruamel.yaml import YAML, YAMLError
 
