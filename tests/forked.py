@@ -97,7 +97,8 @@ class ForkedProcess(subprocess.Popen[Any]):
 def forking_python() -> str:
     """Return a program that is this interpreter and starts ten times as fast; `reasonry` is beside it.
 
-    It passes signals on; killed, it takes its process with it.
+    It passes signals on. Its process ends a moment after it was killed: a test that then counts on that takes a
+    `ForkedProcess`.
     """
     if not FORKS:
         return sys.executable
@@ -153,6 +154,7 @@ def _connect() -> tuple[str, socket.socket]:
             process.returncode = 0
             connection.connect(f"\0{name}")
         connection.send(STAYS)
+    atexit.register(connection.close)
     return f"\0{name}", connection
 
 

@@ -7,6 +7,7 @@ installed. What it says differs from machine to machine, so nothing here depends
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from reasonry.strategies import STRATEGIES
 from reasonry.surfaces.present import exit_code
 
 from .engine.running import order_and_solve, trace_of
-from .forked import forking_python
+from .forked import ForkedProcess, forking_python
 from .servers.small_model import MISSING, SmallModel, small_model
 
 pytestmark = [
@@ -121,8 +122,8 @@ async def test_a_killed_run_goes_on_and_no_answer_is_asked_for_again(
 ) -> None:
     store, limits = str(folder / "store.db"), ("--max-calls", "5", "--max-output-tokens", str(LIMIT))
     words = ("solve", PROBLEM, "--strategy", "linear", "--model", server.model, "--store", store, *limits)
-    with subprocess.Popen(
-        [forking_python(), "-m", "reasonry", *words],
+    with ForkedProcess(
+        [sys.executable, "-m", "reasonry", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "HOME": str(folder)},

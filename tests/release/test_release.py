@@ -67,6 +67,11 @@ def artefacts(project: Path) -> Iterator[ModuleType]:
         yield import_module("artefacts")
 
 
+@pytest.fixture(scope="module")
+def expected(project: Path, artefacts: ModuleType) -> Any:
+    return artefacts.expect(project)
+
+
 def clone(project: Path, to: Path) -> Path:
     git(to, "clone", "-q", str(project), "project")
     return to / "project"
@@ -226,9 +231,9 @@ METADATA = f"{INFO}/METADATA"
     ],
 )
 def test_a_wheel_that_is_not_whole_is_refused(
-    project: Path,
     built: Path,
     artefacts: ModuleType,
+    expected: Any,
     tmp_path: Path,
     spoil: Callable[[Files], object],
     said: str,
@@ -238,7 +243,7 @@ def test_a_wheel_that_is_not_whole_is_refused(
     with zipfile.ZipFile(wheel_of(tmp_path), "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    problems = artefacts.check_wheel(wheel_of(tmp_path), artefacts.expect(project))
+    problems = artefacts.check_wheel(wheel_of(tmp_path), expected)
     assert any(said in problem for problem in problems), problems
 
 
@@ -253,7 +258,7 @@ MORE_IN_A_SOURCE_DISTRIBUTION: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_source_distribution_with_more_in_it_is_refused(
-    project: Path, built: Path, artefacts: ModuleType, tmp_path: Path
+    built: Path, artefacts: ModuleType, expected: Any, tmp_path: Path
 ) -> None:
     with tarfile.open(sdist_of(built)) as old, tarfile.open(sdist_of(tmp_path), "w:gz") as new:
         for member in old.getmembers():
@@ -263,7 +268,7 @@ def test_a_source_distribution_with_more_in_it_is_refused(
             for name, value in described.items():
                 setattr(member, name, value)
             new.addfile(member, io.BytesIO())
-    problems = artefacts.check_sdist(sdist_of(tmp_path), artefacts.expect(project))
+    problems = artefacts.check_sdist(sdist_of(tmp_path), expected)
     assert sorted(problems) == sorted(said for _, said in MORE_IN_A_SOURCE_DISTRIBUTION)
 
 
