@@ -84,6 +84,7 @@ class Leases:
 
     Attributes:
         holder: The name of the store object.
+        taken: Leases taken with a run's first write, before `hold`, by run and owner.
     """
 
     def __init__(
@@ -95,8 +96,7 @@ class Leases:
         self._take, self._write = take, write
         self._held = dict[str, Lease | None]()
         """The held leases by run; None while a lease is being taken."""
-        self._taken = dict[str, Lease]()
-        """Leases taken with a run's first write, before `hold`."""
+        self.taken = dict[tuple[str, str | None], Lease]()
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
         self._lock = threading.Lock()
@@ -104,15 +104,11 @@ class Leases:
     @property
     def holds_any(self) -> bool:
         """Whether this store object holds or has taken any lease."""
-        return bool(self._held or self._taken)
+        return bool(self._held or self.taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
         """Return the lease to check a write against, or None if the run is not held here."""
         return self._held.get(run_id)
-
-    def note_taken(self, run_id: str, lease: Lease) -> None:
-        """Note a lease taken with a run's first write, for the next `hold`."""
-        self._taken[run_id] = lease
 
     def note_end(self, run_id: str, lease: Lease) -> None:
         """Note that a checked write has released its lease."""
@@ -120,7 +116,7 @@ class Leases:
             self._ended.add(run_id)
 
     @asynccontextmanager
-    async def hold(self, run_id: str) -> AsyncGenerator[int]:
+    async def hold(self, run_id: str, taken: Lease | None) -> AsyncGenerator[int]:
         """See `RunStore.drive`."""
         with self._lock:
             if run_id in self._held:
@@ -128,7 +124,7 @@ class Leases:
             self._held[run_id] = None
         loop = asyncio.get_running_loop()
         try:
-            lease = self._held[run_id] = self._taken.pop(run_id, None) or await self._take(run_id)
+            lease = self._held[run_id] = taken or await self._take(run_id)
             if loop not in self._pulses:
                 runs = set[str]()
                 self._pulses[loop] = _Pulse(loop.create_task(self._renew_again_and_again(runs)), runs)

@@ -215,7 +215,7 @@ class RowStore:
 
         run_id, taken = await self.write(work)
         if taken is not None:
-            self._leases.note_taken(run_id, taken)
+            self._leases.taken[run_id, self.owner] = taken
         return run_id
 
     async def append(
@@ -293,9 +293,10 @@ class RowStore:
     @contextlib.asynccontextmanager
     async def drive(self, run_id: str) -> AsyncGenerator[int]:
         """See `Store`. Provides the number of holders that died with the lease."""
-        if self.owner is not None:
+        taken = self._leases.taken.pop((run_id, self.owner), None)
+        if taken is None and self.owner is not None:
             await self.run(run_id)
-        async with self._leases.hold(run_id) as deaths:
+        async with self._leases.hold(run_id, taken) as deaths:
             yield deaths
 
     async def let_go(self, run_id: str) -> bool:

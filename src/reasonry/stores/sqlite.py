@@ -34,7 +34,6 @@ MAX_BATCH = 256
 READERS = 4
 """The most reads at a time."""
 
-
 MEMORY = sql.SQLITE._replace(own_steps="", hint="", text_index=None)
 """The dialect without indexes for lists and searches, which would cost more per thought than they save."""
 

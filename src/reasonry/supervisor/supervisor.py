@@ -385,7 +385,10 @@ class Supervisor:
         Raises:
             NotFoundError: There is no such run.
         """
-        row = await app.store.run(run_id)
+        drive = self._drives.get(run_id)
+        # Another owner's store would not find the run.
+        own = drive if drive is not None and drive.opened.store is app.store else None
+        row = await app.store.run(run_id) if own is None else own.opened.row
         follower, reader = Follower(app.store, app.strategies, row, after), FeedReader(text)
         feed, is_idle = None, False
         while True:

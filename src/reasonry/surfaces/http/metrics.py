@@ -57,14 +57,14 @@ class Metrics(Meter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._counts = dict[str, Counter | Histogram]()
+        self._counts = dict[tuple[str | tuple[str, str], ...], Counter | Histogram]()
         self.lag_s = 0.0
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         for name, (about, labels) in COUNTS.items():
-            self._counts[name] = Counter(f"reasonry_{name}", about, labels, registry=self.registry)
+            self._counts[name,] = Counter(f"reasonry_{name}", about, labels, registry=self.registry)
         for name, (about, labels, bounds) in HISTOGRAMS.items():
-            self._counts[name] = Histogram(
+            self._counts[name,] = Histogram(
                 f"reasonry_{name}", about, labels, buckets=bounds, registry=self.registry
             )
         self.watch("reasonry_loop_lag_seconds", "How late the event loop was.", lambda: self.lag_s)
@@ -79,7 +79,8 @@ class Metrics(Meter):
 
     def add(self, name: str, by: float = 1, /, **labels: str) -> None:
         """See `Meter`."""
-        count = self._counts[name].labels(**labels) if labels else self._counts[name]
+        if (count := self._counts.get(key := (name, *labels.items()))) is None:
+            count = self._counts[key] = self._counts[name,].labels(**labels)
         (count.observe if isinstance(count, Histogram) else count.inc)(by)
 
     async def watch_loop(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from reasonry.core import machine
 from reasonry.core.problem import HEADING, INSTRUCTIONS
+from reasonry.stores.row_store import RowStore
 
 from ....servers import ModelServer
 from ..serving import eventually, serve_in_thread
@@ -59,13 +60,18 @@ def test_a_completion_is_a_run_that_is_kept_whether_it_is_streamed_or_not(talk: 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_completion_folds_its_run_once(talk: Talk, stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, advanced = Mock(side_effect=machine.begin), Mock(side_effect=machine.advance)
+def test_a_completion_folds_its_run_once_and_does_not_read_it_back(
+    talk: Talk, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, advanced, read = Mock(side_effect=machine.begin), Mock(side_effect=machine.advance), Mock()
     monkeypatch.setattr("reasonry.engine.run.begin", begun)
     monkeypatch.setattr("reasonry.engine.run.advance", advanced)
+    monkeypatch.setattr(RowStore, "run", read)
+    monkeypatch.setattr(RowStore, "lines", read)
     reply = talk.chat(stream=stream)
     list(reply)
     assert (begun.call_count, [call.args[2] for call in advanced.mock_calls]) == (1, ["e1"])
+    assert not read.called
 
 
 def test_thoughts_come_while_the_model_still_writes() -> None:
