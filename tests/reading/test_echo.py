@@ -15,6 +15,7 @@ FORM: dict[str, Any] = {
     }
 }
 PROBLEM = "Which is larger, a red ant or a red kite?"
+MARK = "Once you are sure, write the answer alone, complete and as asked for, with <answer> before it."
 
 
 @pytest.mark.parametrize(
@@ -29,10 +30,12 @@ PROBLEM = "Which is larger, a red ant or a red kite?"
         {"answer": '"..."'},
         {"reasoning": "…", "answer": "A red kite"},
         ["the answer alone"],
+        {"answer": "The answer alone, complete and as asked for"},
+        {"answer": "write the answer"},
     ],
 )
 def test_what_only_repeats_the_question_is_an_echo(value: Any) -> None:
-    assert echo_in(value, SHOWN, FORM, PROBLEM) is not None
+    assert echo_in(value, SHOWN, FORM, PROBLEM, MARK) is not None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +50,9 @@ def test_what_only_repeats_the_question_is_an_echo(value: Any) -> None:
         {"answer": None, "score": 0.5},
         {"stateVariables": {"rest": PROBLEM}},
         {"steps": [PROBLEM, "A kite is larger."], "answer": "A red kite"},
+        {"answer": "before it"},
+        {"answer": "complete"},
     ],
 )
 def test_what_shares_words_with_the_question_is_none(value: Any) -> None:
-    assert echo_in(value, SHOWN, FORM, PROBLEM) is None
+    assert echo_in(value, SHOWN, FORM, PROBLEM, MARK) is None

@@ -111,7 +111,7 @@ def _read(
     if not isinstance(result, tuple):
         return Reading(refusal=result.reason, doubted=result.is_doubt, unmarked=result.is_unmarked)
     value, mode = result
-    if echo := echo_in(msgspec.to_builtins(value), shown, effect.form or {}, problem):
+    if echo := echo_in(msgspec.to_builtins(value), shown, effect.form or {}, problem, effect.mark + EXTRACT):
         return Reading(refusal=f"{echo[:80]!r} only repeats the question; answer it")
     return Reading(mode, value, doubted=doubted, lost=lost)
 

@@ -49,7 +49,7 @@ _LOG = logging.getLogger("reasonry")
 T = TypeVar("T")
 
 LOOK_EVERY_S: Final = 0.5
-"""Seconds between two reads of the run by a waiting drive, since the run may be cancelled in the store."""
+"""Seconds between two reads of the store for news from other processes, such as the cancellation of a run."""
 
 KEEP_EVERY: Final = 32
 """Lines after which the state of a coached run is saved, so that the cost of an answer does not grow with the run."""

@@ -134,7 +134,7 @@ _MAX_PLACEHOLDER: Final = 320
 """The longest placeholder, in characters."""
 
 
-def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> str | None:
+def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark: str = "") -> str | None:
     """Return a text of the reply that echoes the question, or None.
 
     Args:
@@ -142,6 +142,7 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         shown: The question, or the part of it that shows the form.
         form: JSON schema of the reply.
         problem: The problem of the run.
+        mark: The instruction to mark the answer. Three words of it in a row are no answer.
     """
     texts = _texts(value)
     is_all = {name for name, _ in texts} <= _BESIDE
@@ -156,7 +157,8 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str) -> st
         if is_answer and words and words == _words(problem):
             return text
         has_words = " " in words and not any(map(str.isdigit, words))
-        if has_words and words in _placeholders(shown, msgspec.json.encode(form)):
+        is_mark = words.count(" ") > 1 and words in _words(mark)
+        if has_words and (is_mark or words in _placeholders(shown, msgspec.json.encode(form))):
             return text
     return None
 

@@ -8,14 +8,13 @@ from contextlib import suppress
 from typing import Final
 
 from ..app.app import App
+from ..engine.drive import LOOK_EVERY_S
 from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, StoreError
 from ..records import RunRow
 from .supervisor import Supervisor
 
 CONCURRENCY: Final = 32
-
-LOOK_EVERY_S: Final = 0.5
 
 REST_S: Final = 2.0
 """Seconds before a retry of a job that another process holds, or that waits for its caller."""

@@ -22,7 +22,7 @@ from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usag
 from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
-from ..engine.drive import OpenRun
+from ..engine.drive import LOOK_EVERY_S, OpenRun
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
 from ..engine.observer import Observer, StreamedText
 from ..engine.record import record_of
@@ -38,9 +38,6 @@ MAX_TEXT_CHARS: Final = 16_000
 
 MAX_ENTRIES: Final = 500
 """The length limit of a list in an event."""
-
-LOOK_EVERY_S: Final = 0.5
-"""Seconds between two checks for news of a run that another process drives."""
 
 KEPT_EVENTS: Final = 100
 KEPT_PIECES: Final = 2_000
