@@ -7,7 +7,7 @@ import pytest
 from reasonry import solve
 from reasonry.core.budget import Budget
 from reasonry.core.effects import Ask
-from reasonry.strategies.recursive import OR_ANSWER
+from reasonry.strategies.recursive import FORMULATE, OR_ANSWER
 
 from .walking import Mind
 
@@ -84,7 +84,7 @@ async def test_beyond_the_limits_nothing_is_asked_and_what_was_printed_is_answer
     model = Reader("print(6 * 7)", "print(7 * 7)")
     result = await run(model, programs=2)
     assert result.answer == "unknown"
-    assert "The programs are used up" in model.prompts[-1]
+    assert FORMULATE in model.prompts[-1]
 
 
 async def test_the_budget_of_the_run_holds_for_the_questions_of_its_programs() -> None:
@@ -127,3 +127,12 @@ async def test_without_an_answer_of_its_own_the_last_line_printed_is_the_best_th
 
     result = await run(Silent("print('The total:')\nprint(42)"), programs=1)
     assert (result.answer, result.details["verification"]) == ("42", "unchecked")
+    result = await run(Silent())
+    assert (result.answer, result.termination.code) == (None, "output_invalid")
+
+
+async def test_if_no_further_program_can_be_read_what_was_printed_is_answered_from() -> None:
+    model = Reader("print(42)", "I see.", "I see.", "It printed 42.\n<answer>42</answer>")
+    result = await run(model)
+    assert (result.answer, result.usage.calls) == ("42", 4)
+    assert FORMULATE in model.prompts[-1]

@@ -8,7 +8,7 @@ Algorithm, for a question q about an input C that no call reads whole:
     c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})            exploration
     o_t = run(c_t, C), in the sandbox                             execution
         c_t asks sub-questions: a_j ~ π(a | q_j, piece_j)         sub_questions
-        c_t ends with final(y), or the programs are used up
+        c_t ends with final(y), or no program is left or can be read
     y, verified                                                   answer_formulation
 
 *Differs from the paper*: a program does not wait in the sandbox for answers. It ends where it needs an answer, and runs
@@ -27,9 +27,9 @@ from msgspec.structs import replace
 from ..blocks.answers import MARKED, AnswerOptions, AnswerState, ReasonedAnswer
 from ..blocks.programs import SANDBOX_TOOL, WHERE_IT_RUNS, ProgramReply, read_program, run_programs
 from ..blocks.toolcard import ToolCard
-from ..core.bodies import Body, Conclusion, Thought, go, request
+from ..core.bodies import Body, Conclusion, EffectFailed, Thought, go, request
 from ..core.effects import Ask
-from ..core.events import Reply
+from ..core.events import UNREADABLE, Reply
 from ..core.problem import without_quoted
 from ..core.readings import AROUND, Unreadable
 from ..core.strategy import AnswerDetails, Field, Stage, Strategy, final_response, problem_reception
@@ -51,7 +51,7 @@ Now write the next program, alone, in one ```python block."""
 
 OR_ANSWER = f" If what was printed settles the answer, write that instead, {AROUND}."
 
-FORMULATE = "The programs are used up. Now answer the problem from what they printed."
+FORMULATE = "Now answer the problem from what the programs printed."
 
 READ = (
     "Now answer the question about the text, briefly and from the text alone; say so where it does not say."
@@ -133,7 +133,12 @@ def explore(s: State) -> Body:
     task = EXPLORE.format(
         piece=f"{PIECE_CHARS:,}", characters=f"{len(s.context):,}", programs=programs, questions=questions
     )
-    (reply,) = yield request(s, _question(s, task + (OR_ANSWER if s.programs else "")))
+    try:
+        (reply,) = yield request(s, _question(s, task + (OR_ANSWER if s.programs else "")))
+    except EffectFailed as lost:
+        if lost.failure.code != UNREADABLE or not s.outputs:
+            raise
+        return go(s, "answer_formulation", Thought(f"No further program: {lost.failure.message}"))
     program = reply.value.program
     return go(replace(s, programs=(*s.programs, program), known=()), "execution", Thought(program))
 
@@ -217,7 +222,6 @@ def answer_sub_questions(s: State) -> Body:
 def formulate(s: State) -> Body:
     """Y, verified. If no program returned an answer, ask for it over the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
-
     question = partial(_question, task=FORMULATE, mark=MARKED)
     return (yield from s.settle_answer(question, s.outputs, best=best))
 
@@ -259,7 +263,7 @@ RECURSIVE: Strategy[State, Options] = Strategy(
         ),
         Stage(
             "exploration",
-            ("execution",),
+            ("execution", "answer_formulation"),
             description="Write a program that looks at the input.",
             guidance="Look at its form first; then search, count and split with code, and ask about pieces.",
             fields=(Field.optional("program", "string", "The program."),),

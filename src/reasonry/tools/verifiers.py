@@ -37,7 +37,6 @@ FORMS = (
 )
 MAX_FILE_BYTES = 16_000_000
 
-
 NO_NUMBERS = "no numbers of a puzzle can be read in the problem"
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 PRINCIPAL = "reasonry.principal"
 """The key for the principal in an ASGI scope."""
 
-
 PING_S: Final = 15
 """Seconds without an event until a comment is sent, so that proxies keep the stream open."""
 
