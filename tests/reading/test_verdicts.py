@@ -214,7 +214,11 @@ def test_a_reader_is_read_with_its_quotation_and_its_reason() -> None:
     ask = Ask("It stops after five tries.")
     state: Any = None
     reply = '{"holds": false, "quote": "five tries", "explanation": "It goes on."}'
-    assert read_attack(state, ask, [reply]) == (Attack("five tries", "It goes on.", "fails"), "json")
+    found = Attack("five tries", "It goes on.", "fails")
+    assert read_attack(state, ask, [reply]) == (found, "json")
+    fenced = f"```json\n{reply}\n```\n\n**Verdict: "
+    assert read_attack(state, ask, [f"{fenced}fails**"]) == (found, "fenced")
+    assert read_attack(state, ask, [f"{fenced}holds**"]) == (Attack("", f"{fenced}holds**", "holds"), "list")
     bare = "It goes on.\n\nVerdict: refuted"
     assert isinstance(
         read_attack(state, ask, [bare]), Unreadable

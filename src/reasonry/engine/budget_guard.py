@@ -41,7 +41,6 @@ KEPT_SHARE: Final = 0.2
 KEPT_TIMES: Final = 1.5
 """The time reserved for the last question, as a multiple of the slowest question so far."""
 
-
 LOOK_EVERY_MS: Final = 1_000
 
 ALLOWANCE_SPENT: Final = "max_usd_a_day"

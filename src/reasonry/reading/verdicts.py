@@ -138,7 +138,9 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
         if any(verdict[name] != value for each, _, _ in found for name, value in each.items()):
             return Unreadable(DIFFER)
         if found:
-            _, part, mode = found[0]
+            # An object with the same verdict, such as in a fence before a last sentence, also has the reason.
+            agreeing = ((data, mode) for data, mode in json_values(text) if verdict in find(data))
+            part, mode = next(agreeing, found[0][1:])
             reason = member(part, _REASON) if isinstance(part, dict) else text
             word = verdict.pop("", "")
             return Verdict(verdict, word, _as_data(part), reason if isinstance(reason, str) else "", mode)
