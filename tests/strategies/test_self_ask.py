@@ -44,6 +44,9 @@ def test_a_turn_may_give_the_answer_in_its_mark_and_a_text_without_one_is_asked_
     marked = "A sum of two numbers.\n<answer>4</answer>"
     walked = walk(SELF_ASK, "2 + 2?", in_order(marked))
     assert (walked.conclusion.answer, walked.thoughts[0].text) == ("4", "A sum of two numbers.")
+    quoting = 'It needs no {"subQuestion": "…"} at all.\n<answer>4</answer>'
+    walked = walk(SELF_ASK, "2 + 2?", in_order(quoting))
+    assert (walked.conclusion.answer, len(walked.asks)) == ("4", 1)
     open_turn = (
         "Are follow up questions needed here: Yes.\nFollow up: How old was Theodor Haecker when he died?"
     )

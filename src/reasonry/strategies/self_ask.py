@@ -117,14 +117,14 @@ def decompose(s: State) -> Body:
 
 
 def read_follow_up(_: State, __: Ask, texts: Sequence[str]) -> tuple[FollowUp, str] | Unreadable:
-    """Read a turn, which ends with a question or the marked answer. Refuse several questions."""
-    reading = read_form(texts[-1], FollowUp)
-    if isinstance(reading, Unreadable) or (reading[1] != "json" and not reading[0].sub_question):
+    """Read a turn, which ends with a question or the marked answer. Dots are no question; refuse several questions."""
+    found = read_form(texts[-1], FollowUp)
+    if isinstance(found, Unreadable) or (found[1] != "json" and found[0].sub_question in (None, "", "…")):
         marked = read_form(texts, ReasonedAnswer)
         if isinstance(marked, Unreadable):
             return marked
         return FollowUp(marked[0].reasoning, answer=marked[0].answer), marked[1]
-    turn, rung = reading
+    turn, rung = found
     if (turn.sub_question or "").count("?") > 1:
         return Unreadable("it asks several questions; ask one")
     return replace(turn, thought=turn.thought or texts[-1].partition("{")[0].strip("`json \n")), rung
