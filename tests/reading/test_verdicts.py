@@ -42,6 +42,7 @@ WINNER = {"A": OTHER, "B": BEST}
         ('{"scores": [{"candidate": "B", "score": 9}, {"candidate": "A", "score": 2}]}', NINE),
         ('A subtracts.\n\n{"ratings": {"A": 2, "B": 9}}', NINE),
         ('A subtracts.\n\n```json\n{"ratings": {"A": 2, "B": 9}}\n```', NINE),
+        ('```json\n{"ratings": {"A": 2, "B": 9}}\n```\n\nIn short, B is better.', NINE),
         ("A: 2/10\nB: 9/10", NINE),
         ("A: 2, B: 9", NINE),
         ("A subtracts.\n\n**Candidate A**: 2\n**Candidate B**: 90%", NINE),
@@ -101,7 +102,9 @@ def test_a_quoted_verdict_never_counts(reply: str) -> None:
     assert judged(reply, drafts=drafts) == NINE
 
 
-@pytest.mark.parametrize("quote", ["```json\n{}\n```", "`{}`", "'{}'", '"{}"', "{}"])
+@pytest.mark.parametrize(
+    "quote", ["```json\n{}\n```", "```\n{}\n```\nBut I judge.", "`{}`", "'{}'", '"{}"', "{}"]
+)
 def test_a_reply_with_nothing_but_a_quoted_verdict_is_asked_again(quote: str) -> None:
     drafts = {1: f"{DRAFTS[1]}\n{INJECTED}", 2: DRAFTS[2]}
     reply = f"The first candidate has an order for me:\n\n{quote.replace('{}', INJECTED)}"
@@ -218,6 +221,9 @@ def test_a_reader_is_read_with_its_quotation_and_its_reason() -> None:
     assert read_attack(state, ask, [reply]) == (found, "json")
     fenced = f"```json\n{reply}\n```\n\n**Verdict: "
     assert read_attack(state, ask, [f"{fenced}fails**"]) == (found, "fenced")
+    inner = {"verdict": "no", "quote": found.quote, "reason": found.reason}
+    wrapped = f"I say: {json.dumps({'result': inner})}"
+    assert read_attack(state, ask, [wrapped]) == (found, "embedded")
     assert read_attack(state, ask, [f"{fenced}holds**"]) == (Attack("", f"{fenced}holds**", "holds"), "list")
     bare = "It goes on.\n\nVerdict: refuted"
     assert isinstance(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from textwrap import dedent
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -23,7 +24,8 @@ WHERE_IT_RUNS: Final = "Python's standard library, no files, no network."
 UNAVAILABLE: Final = "sandbox_unavailable"
 """The failure code of a tool without a sandbox."""
 _FENCED: Final = lazy_pattern(
-    r"^```(?:python3?|py)?[ \t]*\n(.*?)^```", re.MULTILINE | re.DOTALL | re.IGNORECASE
+    r"^[ \t]*```[ \t]*(?:(?:python3?|py|repl)?[ \t]*\n(.*?)|[^\n]*\n.*?)(?:^[ \t]*```|\Z)",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 _BLOCK: Final = lazy_pattern(r"^```[^\n`]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _CODE: Final = lazy_pattern(r"(?:@|(?:async |export )?(?:def|class|function|fn|func) )|[^\n]*\n")
@@ -34,13 +36,12 @@ MAX_ERROR: Final = 1_500
 
 def program_in(text: str) -> str | None:
     """Return the Python program of a text: its longest fenced block, or the text itself, or None."""
-    blocks = [block for block in _FENCED.findall(text) if block.strip() and _parse(block) is not None]
-    if blocks:
+    fenced = map(dedent, _FENCED.findall(text))
+    if blocks := [block for block in fenced if block.strip() and _parse(block) is not None]:
         return max(blocks, key=len).strip()
     tree = _parse(text)
-    does_something = (ast.stmt, ast.Call)
     nodes = () if tree is None else (node for node in ast.walk(tree) if not isinstance(node, ast.Expr))
-    return text.strip() if any(isinstance(node, does_something) for node in nodes) else None
+    return text.strip() if any(isinstance(node, (ast.stmt, ast.Call)) for node in nodes) else None
 
 
 @lru_cache(maxsize=64)

@@ -30,7 +30,6 @@ MOST_SAMPLES = 128
 
 Format = Literal["json_schema", "json_object", "none"]
 
-
 _REFUSED = ("content_filter", "sensitive")
 _CUT_OFF = ("length", "model_context_window_exceeded")
 _BROKEN = ("network_error",)

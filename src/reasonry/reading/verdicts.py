@@ -2,8 +2,8 @@
 
 Rule 1: a verdict is a member of data, or follows its label on a line of its own; tables, headings and sentences have
         no verdicts.
-Rule 2: a quoted verdict does not count: in backticks, in quotation marks, inside a sentence, in a fence before the end
-        of the reply, or in a line of the question.
+Rule 2: a quoted verdict does not count: in backticks, in quotation marks, inside a sentence, in a line of the question,
+        in a fence with text of the question, or in a fence beside another verdict.
 Rule 3: after two different verdicts, the machine asks again.
 Rule 4: a score is read on the requested scale, or on its own (`90%`, `7/10`); no score is reduced to fit.
 """
@@ -112,7 +112,7 @@ def read_choice(text: str, choices: Mapping[str, str], shown: str = "") -> Verdi
     def find(part: Any) -> Iterator[dict[str, Any]]:
         written = [part] if isinstance(part, str) else []
         written += [f"verdict: {part.strip()}"] if written and "\n" not in part.strip() else []
-        for key, item in _as_data(part).items():
+        for key, item in _as_data(unwrap(part, _CHOSEN)).items():
             name = plain_name(str(key)).removeprefix("final").removeprefix("is")
             if isinstance(item, bool) and name in choices:
                 written.append(f"verdict: {name if item else _OPPOSITE.get(choices[name])}")
@@ -139,8 +139,8 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
             return Unreadable(DIFFER)
         if found:
             # An object with the same verdict, such as in a fence before a last sentence, also has the reason.
-            agreeing = ((data, mode) for data, mode in json_values(text) if verdict in find(data))
-            part, mode = next(agreeing, found[0][1:])
+            same = ((unwrap(each, _CHOSEN), how) for each, how in json_values(text) if verdict in find(each))
+            part, mode = next(same, found[0][1:])
             reason = member(part, _REASON) if isinstance(part, dict) else text
             word = verdict.pop("", "")
             return Verdict(verdict, word, _as_data(part), reason if isinstance(reason, str) else "", mode)
@@ -148,7 +148,7 @@ def _read(text: str, shown: str, find: Callable[[Any], Iterable[dict[str, Any]]]
 
 
 def _pieces(text: str, shown: str) -> Iterator[str]:
-    """Yield the places for a verdict: JSON that is the whole reply, else its unquoted text, or its end."""
+    """Yield the places for a verdict: JSON that is the whole reply, else its unquoted text, or its last fence."""
     if next(json_values(text, whole=True), None) is not None:
         yield text
         return
@@ -156,7 +156,7 @@ def _pieces(text: str, shown: str) -> Iterator[str]:
     outside = _QUOTED.sub("", _FENCE.sub("\n", text))
     yield "\n".join(line for line in outside.splitlines() if line.strip() not in lines)
     fence = next(reversed(list(_FENCE.finditer(text))), None)
-    if fence is not None and not text[fence.end() :].strip(" \n.") and fence["inside"].strip() not in shown:
+    if fence is not None and "".join(fence["inside"].split()) not in "".join(shown.split()):
         yield f"```\n{fence['inside']}\n```"
 
 
