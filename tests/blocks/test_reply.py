@@ -92,6 +92,7 @@ def test_material_that_holds_the_answer_in_its_mark_is_not_the_form() -> None:
 
 def test_a_mark_that_opens_again_where_it_should_close_holds_the_answer() -> None:
     assert answer_of(read(ASK, "So it is.\n<answer>101<answer>")) == ("101", "marked")
+    assert read(ASK, "101 <answer>").refusal == "it repeats the form of the question; answer it"
     copied = read(ASK, "Write it with <answer> before it and </answer> after it.")
     assert copied.refusal == "it repeats the form of the question; answer it"
     copied = read(ASK, "101 <answer>the answer alone, complete and as asked for</answer>")

@@ -74,7 +74,6 @@ BASE = DIRECT.name
 SHORT_ANSWER = (SELF_CONSISTENCY.name, {"samples": 1})
 """The strategy and options for a single question with a short answer, such as a verdict."""
 
-
 COMPARED: Mapping[str, str] = {
     "answer": f"{BASE},{CHAIN_OF_THOUGHT.name},{SELF_CONSISTENCY.name},{BEST_OF_N.name}",
     "search": f"{TREE_OF_THOUGHTS.name},{SELF_CONSISTENCY.name}",

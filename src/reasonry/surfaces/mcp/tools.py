@@ -18,7 +18,6 @@ Document = dict[str, Any]
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Reports the progress of a long call: progress, total, message."""
 
-
 MAX_RUNS = 100
 
 
