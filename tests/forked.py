@@ -97,7 +97,7 @@ class ForkedProcess(subprocess.Popen[Any]):
 def forking_python() -> str:
     """Return a program that is this interpreter and starts ten times as fast; `reasonry` is beside it.
 
-    It passes signals on. Its process ends a moment after it was killed: a test that then counts on that takes a
+    It passes signals on. If it is killed, its process ends a moment later: a test that needs the process dead kills a
     `ForkedProcess`.
     """
     if not FORKS:

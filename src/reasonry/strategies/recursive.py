@@ -8,7 +8,7 @@ Algorithm, for a question q about an input C that no call reads whole:
     c_t ~ π(c | q, |C|, c_1, o_1, …, c_{t-1}, o_{t-1})            exploration
     o_t = run(c_t, C), in the sandbox                             execution
         c_t asks sub-questions: a_j ~ π(a | q_j, piece_j)         sub_questions
-        c_t ends with final(y), or no program is left or can be read
+        c_t ends with final(y), no program is left, or none can be read
     y, verified                                                   answer_formulation
 
 *Differs from the paper*: a program does not wait in the sandbox for answers. It ends where it needs an answer, and runs

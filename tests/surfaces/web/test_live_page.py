@@ -51,15 +51,15 @@ def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
             looked.wait(20)
         return grow(request)
 
-    grow_two = grower(2)
-
     def rate_at_length(request: ChatRequest) -> Any:
-        said = grow_two(request)
+        said = grow(request)
         # The scores come first and stay in sight for two seconds, until the last word is there.
         return {**said, "checks": {"1": "sound " * 100}} if "scores" in said else said
 
-    settings: dict[str, Any] = {"latency_ms": 400, "chunk_ms": 60}
-    with ModelServer(reply=reply) as usual, ModelServer(reply=rate_at_length, **settings) as slow:
+    with (
+        ModelServer(reply=reply) as usual,
+        ModelServer(reply=rate_at_length, latency_ms=400, chunk_ms=60) as slow,
+    ):
         models = {"REASONRY_MODELS": f"{usual.model},slow={slow.model}", "REASONRY_MODEL": usual.model}
         with serve_in_thread(str(store), environ=models) as started:
             yield started
