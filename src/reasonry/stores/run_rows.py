@@ -153,8 +153,8 @@ def append(
     leases.check(tx, stored.key, run_id, lease)
     known, stored = stored.last, _write(tx, stored, lines)
     if row is not None:
-        _, *values = sql.column_values(astuple(replace(row, owner=stored.owner)))
-        tx.execute(sql.SET_RUN, (*values, stored.last, stored.digest, stored.key))
+        changes = sql.column_values(getattr(row, name) for name in sql.RUN_CHANGES)
+        tx.execute(sql.SET_RUN, (*changes, stored.last, stored.digest, stored.key))
         _make_searchable(tx, stored.key, row)
     elif stored.last - known >= NOTE_EVERY:
         tx.execute(sql.SET_TAIL, (stored.last, stored.digest, stored.key))

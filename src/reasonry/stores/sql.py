@@ -241,7 +241,13 @@ RUN_FILTERS = {
 }
 RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.run_id WHERE session.key = $1"
 ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(22)})"
-SET_RUN = f"UPDATE run SET ({_RUN_REST}, last_line, last_digest) = ({values(20)}) WHERE key = $21"
+_RUN_CONSTANTS = ("run_id", "session_id", "strategy", "problem", "created_at_ms", "owner")
+RUN_CHANGES = tuple(name for name in RunRow.__struct_fields__ if name not in _RUN_CONSTANTS)
+"""The columns that change. An index whose columns are only set again would be written again."""
+SET_RUN = f"""
+UPDATE run SET ({", ".join(RUN_CHANGES)}, last_line, last_digest) = ({values(len(RUN_CHANGES) + 2)})
+WHERE key = ${len(RUN_CHANGES) + 3}
+"""
 SET_TAIL = "UPDATE run SET last_line = $1, last_digest = $2 WHERE key = $3"
 DROP_RUN = "DELETE FROM run WHERE key = $1"
 IDS_FROM = "SELECT {id} FROM {table} WHERE {id} >= $1 AND {id} < $2 {tests} ORDER BY {id} LIMIT {limit}"

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -102,7 +102,17 @@ _TURNS: Final = defaultdict[Path, threading.Lock](threading.Lock)
 
 class _Job(NamedTuple):
     work: Callable[[sql.Tx], Any]
-    done: Future[Any]
+    done: asyncio.Future[Any]
+
+    def report(self, result: Any = None, error: Exception | None = None) -> None:
+        """Report the result or the error to the loop that waits, unless it has been closed."""
+
+        def settle() -> None:
+            if not self.done.done():
+                self.done.set_result(result) if error is None else self.done.set_exception(error)
+
+        with contextlib.suppress(RuntimeError):
+            self.done.get_loop().call_soon_threadsafe(settle)
 
 
 class SqliteDatabase(Database):
@@ -129,7 +139,8 @@ class SqliteDatabase(Database):
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`. A cancelled call may have been written."""
-        job = _Job(work, Future())
+        # A future of `concurrent` takes longer to hand over than a short job.
+        job = _Job(work, asyncio.get_running_loop().create_future())
         with self._asking:
             self._check_open()
             if self._writing is None:
@@ -137,7 +148,7 @@ class SqliteDatabase(Database):
                 self._writing = threading.Thread(target=self._write_jobs, name="reasonry-write", daemon=True)
                 self._writing.start()
             self._jobs.put(job)
-        return await asyncio.wrap_future(job.done)
+        return await job.done
 
     def space(self, tx: sql.Tx) -> tuple[int, int | None]:
         """See `Database`."""
@@ -224,7 +235,7 @@ class SqliteDatabase(Database):
             while len(found) < MAX_BATCH and not self._jobs.empty():
                 found.append(self._jobs.get())
             is_open = found[-1] is not None
-            self._perform([job for job in found if job and job.done.set_running_or_notify_cancel()])
+            self._perform([job for job in found if job and not job.done.cancelled()])
 
     def _perform(self, batch: Sequence[_Job]) -> None:
         """Commit a batch and report the results. If a job is too large or meets damage, commit each job alone."""
@@ -235,7 +246,7 @@ class SqliteDatabase(Database):
             if len(batch) > 1 and getattr(meant, "code", "") in ("store_full", "store_corrupt"):
                 reports = [partial(self._perform, [job]) for job in batch]
             else:
-                reports = [partial(job.done.set_exception, meant) for job in batch]
+                reports = [partial(job.report, error=meant) for job in batch]
         for report in reports:
             report()
 
@@ -258,7 +269,7 @@ class SqliteDatabase(Database):
             self._writer.execute("BEGIN IMMEDIATE")
             reports = list[partial[None]]()
             for job in batch:
-                reports.append(_run(self._writer, job))
+                reports.append(_run(self._writer, job, is_first=not reports))
                 self.answered_s = time.monotonic()
             self._writer.execute("COMMIT")
         except Exception:
@@ -274,17 +285,19 @@ class SqliteDatabase(Database):
                 db.close()
 
 
-def _run(db: sql.Database, job: _Job) -> partial[None]:
-    """Do a job under a savepoint, and return a function that reports its result."""
-    db.execute("SAVEPOINT job")
+def _run(db: sql.Database, job: _Job, *, is_first: bool) -> partial[None]:
+    """Do a job so that it can be undone alone, and return a function that reports its result."""
+    if not is_first:
+        db.execute("SAVEPOINT job")
     try:
-        report = partial(job.done.set_result, job.work(sql.Tx(db, sql.SQLITE)))
+        report = partial(job.report, job.work(sql.Tx(db, sql.SQLITE)))
     except Exception as error:
         if is_fault(error):
             raise
-        report = partial(job.done.set_exception, error)
-        db.execute("ROLLBACK TO job")
-    db.execute("RELEASE job")
+        report = partial(job.report, error=error)
+        db.execute("ROLLBACK; BEGIN IMMEDIATE" if is_first else "ROLLBACK TO job")
+    if not is_first:
+        db.execute("RELEASE job")
     return report
 
 
