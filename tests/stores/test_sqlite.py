@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -533,6 +534,29 @@ class TestGroupCommit:
         assert set(states) <= {(0,), (100,)}
         assert states[-1] == (100,)
         await first
+        await database.close()
+
+    @pytest.mark.parametrize("failing", [0, 1, 2])
+    async def test_a_failing_job_undoes_its_own_work_alone(self, path: Path, failing: int) -> None:
+        database, release = SqliteDatabase(Source(path), "store"), threading.Event()
+        await database.write(lambda tx: tx.execute("CREATE TABLE note (x)"))
+
+        def add(number: int, tx: sql.Tx) -> None:
+            tx.execute("INSERT INTO note VALUES ($1)", (number,))
+            if number == failing:
+                raise ConflictError("no")
+
+        first = asyncio.create_task(database.write(lambda tx: release.wait()))
+        await asyncio.sleep(0.01)
+        waiting = [asyncio.create_task(database.write(partial(add, number))) for number in range(3)]
+        await asyncio.sleep(0)
+        release.set()
+        ended = await asyncio.gather(first, *waiting, return_exceptions=True)
+        assert [isinstance(each, ConflictError) for each in ended[1:]] == [
+            number == failing for number in range(3)
+        ]
+        kept = await database.read(lambda tx: tx.rows("SELECT x FROM note ORDER BY x"))
+        assert kept == [(number,) for number in range(3) if number != failing]
         await database.close()
 
     async def test_event_loops_share_a_store(self, store: SqliteStore) -> None:
