@@ -86,22 +86,17 @@ class _Packed(Struct, frozen=True):
 
 def record_of_run(row: RunRow, run: Run) -> Record:
     """Return the record of a folded run."""
-    lists: dict[str, tuple[Iterable[Any], Callable[[Any], Any]]] = {
-        "path": (run.edges, list),
-        "events": (
-            tuple(enumerate(run.events)),
-            lambda each: _event_document(each[1]) | ({"lifted": True} if each[0] in run.lifted else {}),
+    lists: dict[str, Callable[[], Iterable[Any]]] = {
+        "path": lambda: map(list, run.edges),
+        "events": lambda: (
+            _event_document(settled) | ({"lifted": True} if place in run.lifted else {})
+            for place, settled in enumerate(run.events)
         ),
-        "questions": (run.asked.values(), msgspec.to_builtins),
-        "thoughts": (run.thoughts, msgspec.to_builtins),
-        "effects": (run.performed.values(), msgspec.to_builtins),
-        "origins": (run.origins, str),
+        "questions": lambda: map(msgspec.to_builtins, run.asked.values()),
+        "thoughts": lambda: map(msgspec.to_builtins, run.thoughts),
+        "effects": lambda: map(msgspec.to_builtins, run.performed.values()),
+        "origins": lambda: run.origins,
     }
-
-    def read_list(name: str) -> Iterable[Any]:
-        entries, shown = lists[name]
-        return map(shown, entries)
-
     forked, reused = run.begun.forked_at, run.reused
     head = {
         **_terms_document(run.begun, run.budget, run.participants),
@@ -109,7 +104,7 @@ def record_of_run(row: RunRow, run: Run) -> Record:
         **({"budgets": msgspec.to_builtins(run.budgets)} if len(run.budgets) > 1 else {}),
         "stage": run.snapshot.stage,
     }
-    return Record(result_of(row.run_id, row.session_id, run), head, read_list)
+    return Record(result_of(row.run_id, row.session_id, run), head, lambda name: lists[name]())
 
 
 _SELDOM: Final = ("forked_at", "from_session", "reworded", "prompts")
