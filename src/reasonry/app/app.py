@@ -24,7 +24,7 @@ from ..engine.fork import Fork
 from ..engine.journal import Begun
 from ..engine.observer import Observer
 from ..engine.policy import Performers, Policy, rewind
-from ..engine.prices import check_priced, dollar_limit
+from ..engine.prices import check_priced
 from ..engine.result import Result
 from ..engine.run import Run
 from ..errors import UsageError
@@ -299,7 +299,8 @@ class App:
             # The prices of the earlier models stay, and so do the run's limits.
             names = structs.replace(names, price=run.participants.price)
             limits = budget or Budget()
-        check_priced(dollar_limit(limits), performers.models, performers.prices)
+        if limits.usd is not None:
+            check_priced("max_usd", performers.models, performers.prices)
         rewind(performers, run, run.participants)
         changed = None if names == run.participants else names
         await opened.reopen(budget, changed, job=job)

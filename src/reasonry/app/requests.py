@@ -17,7 +17,7 @@ from ..engine.coach import Caller
 from ..engine.fork import check_rewordings
 from ..engine.journal import Begun
 from ..engine.policy import Performers
-from ..engine.prices import check_priced, dollar_limit
+from ..engine.prices import check_priced
 from ..errors import UsageError
 from ..puzzles.reading import read_puzzle
 from ..strategies import DEFAULT_STRATEGY
@@ -260,7 +260,8 @@ def _budget(request: RunRequest, options: Mapping[str, Any], performers: Perform
     limits = [named["cost_limit"] for named in nested_options(options) if named.get("cost_limit")]
     is_exempt = isinstance(performers.model, Caller) or "preset" in request.options or limits
     budget = request.budget or Budget(calls=None if is_exempt else DEFAULT_CALLS)
-    check_priced("cost_limit" if limits else dollar_limit(budget), performers.models, performers.prices)
+    if limits or budget.usd is not None:
+        check_priced("cost_limit" if limits else "max_usd", performers.models, performers.prices)
     if not limits:
         return budget
     return structs.replace(budget, usd=min(limits if budget.usd is None else [budget.usd, *limits]))

@@ -11,7 +11,7 @@ from ..core.budget import Budget
 from ..engine.coach import CALLER, Coach
 from ..engine.journal import Steered
 from ..engine.policy import Performers
-from ..engine.prices import check_priced, dollar_limit
+from ..engine.prices import check_priced
 from ..errors import ConflictError
 from ..records import RunFilters, RunRow, Store
 from .app import App
@@ -95,7 +95,7 @@ async def set_limits(app: App, run_id: str, limits: Mapping[str, Any]) -> Budget
             return app.pool.open(app.pool.reopen(Participants(), names, coached=is_coached), "")
 
         performers = await app.pool.run_in_thread(open_recorded)
-        check_priced(dollar_limit(budget), performers.models, performers.prices)
+        check_priced("max_usd", performers.models, performers.prices)
     await app.engine.steer(run_id, Steered(budget))
     return budget
 

@@ -32,7 +32,7 @@ from ..core.registry import strategy_names
 from ..engine.journal import Begun, Settled
 from ..engine.observer import Observer
 from ..engine.policy import Performers
-from ..engine.prices import check_priced, dollar_limit
+from ..engine.prices import check_priced
 from ..engine.result import Result
 from ..engine.run import Run
 from ..engine.usage import estimate_tokens
@@ -197,7 +197,7 @@ class Comparison:
             )
             raise UsageError(message, option="strategies")
         participants = order.participants
-        if dollar_limit(order.budget) is None:
+        if order.budget.usd is None:
             # Then the cost of a run changes nothing about it.
             participants = structs.replace(participants, price=())
         asked = (order.strategy, order.problem, order.options, order.prompts, order.budget)

@@ -1,4 +1,4 @@
-"""Prices of calls, and the limits on dollars that need them."""
+"""Prices of calls, and the check that limits on dollars have them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..core.budget import Budget
 from ..errors import UsageError
 from .journal import CALLER
 from .ports import Model
@@ -91,21 +90,14 @@ def fix_prices(layers: Sequence[Prices], models: Sequence[Model]) -> tuple[str, 
     return tuple(f"{name}={price}" for name, price in priced.items() if price is not None)
 
 
-def dollar_limit(budget: Budget) -> str | None:
-    """Return the name of the limit on dollars, if a budget sets one."""
-    return None if budget.usd is None else "max_usd"
-
-
-def check_priced(limit: str | None, models: Iterable[Model], prices: Prices) -> None:
-    """Check that every model has a price if dollars are limited. Otherwise the limit would have no effect.
+def check_priced(limit: str, models: Iterable[Model], prices: Prices) -> None:
+    """Check that every model has a price. Otherwise a limit on dollars would have no effect.
 
     A program's own model without `price` states its dollars with each answer. `limit` is the user's name for the limit.
 
     Raises:
         UsageError: `price_unknown`.
     """
-    if limit is None:
-        return
     priced = {model.name: prices.of(model) or getattr(model, "price", None) for model in models}
     unknown = sorted(name for name, price in priced.items() if price and price(1, 1, 0) is None)
     if not unknown:
