@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Final
 from weakref import WeakSet
@@ -22,7 +21,7 @@ from ..core.events import Answered, Closing, Failed, Stopped, ToolReturned, Usag
 from ..core.machine import Step
 from ..core.registry import Registry
 from ..engine import journal
-from ..engine.drive import LOOK_EVERY_S, OpenRun
+from ..engine.drive import OpenRun
 from ..engine.journal import Begun, CallIntended, Ended, Entry, Resumed, Settled, Steered
 from ..engine.observer import Observer, StreamedText
 from ..engine.record import record_of
@@ -289,24 +288,6 @@ class Feed(Observer):
             if reader.text or event.kind != "text":
                 reader.passing.append((self.seq, event))
                 reader.news.set()
-
-
-class News:
-    """Wakes the followers of runs that other processes drive."""
-
-    def __init__(self) -> None:
-        self._told = asyncio.Event()
-
-    def tell(self) -> None:
-        """Wake all followers now."""
-        self._told.set()
-        self._told = asyncio.Event()
-
-    async def wait(self) -> None:
-        """Wait for news, at most `LOOK_EVERY_S`."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_EVERY_S):
-                await self._told.wait()
 
 
 class FeedReader:

@@ -20,7 +20,7 @@ from ..core.budget import Budget
 from ..core.machine import SET_ASIDE
 from ..engine.budget_guard import Allowance
 from ..engine.control import Control
-from ..engine.drive import OpenRun
+from ..engine.drive import LOOK_EVERY_S, OpenRun
 from ..engine.engine import BY_USER, Accepted
 from ..engine.fork import Fork
 from ..engine.journal import Begun, Steered
@@ -30,7 +30,7 @@ from ..engine.result import Result
 from ..errors import ConflictError, OverloadedError, ReasonryError, UsageError
 from ..records import JobOptions, RequestKey
 from .deaths import MAX_DEATHS, drive_apart
-from .run_events import Feed, FeedReader, Follower, News, RunEvent
+from .run_events import Feed, FeedReader, Follower, RunEvent
 
 CUT_S: Final = 1.0
 """Seconds for cut-off calls to end when the process drains."""
@@ -94,8 +94,8 @@ class Supervisor:
         self._hanging_up = set[asyncio.Task[None]]()
         self._deadly = list[int]()
         self.draining = False
-        self._news = News()
-        """Wakes at the start of each job's drive here, and when the process drains."""
+        self._news = asyncio.Event()
+        """Wakes the followers of runs that other processes drive; see `_tell_news`."""
 
     @property
     def running(self) -> int:
@@ -225,7 +225,7 @@ class Supervisor:
                 allowance = await _look_at_allowance(app, self._usd_a_day, self._allowances)
                 performers = await app.reopen(opened)
                 ended = self._drive(opened, performers, allowance, held.pop_all())
-                self._news.tell()
+                self._tell_news()
                 return ended
 
     def check_room(self) -> None:
@@ -371,9 +371,20 @@ class Supervisor:
                 drive.control.drain(cut=cut)
             if at_work := [drive.ended for drive in self._drives.values()]:
                 await asyncio.wait(at_work, timeout=wait_s)
-        self._news.tell()
+        self._tell_news()
 
     # -- following
+
+    def _tell_news(self) -> None:
+        """Wake those who wait for news: a job's drive starts here, or the process drains."""
+        self._news.set()
+        self._news.clear()
+
+    async def _hear_news(self) -> None:
+        """Wait for news, at most `LOOK_EVERY_S`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY_S):
+                await self._news.wait()
 
     async def watch(
         self, app: App, run_id: str, after: int = 0, *, text: bool = False
@@ -417,7 +428,7 @@ class Supervisor:
                     yield RunEvent(None, "idle", {"paused": row.paused, "resumable": run_id in left})
             for event in reader.take_passing(after):
                 yield event
-            await (self._news.wait() if drive is None else reader.news.wait())
+            await (self._hear_news() if drive is None else reader.news.wait())
 
     async def wait(self, app: App, run_id: str) -> Result:
         """Wait until a run has ended, is paused, or waits for its caller, or this process drains; return its result.
@@ -438,7 +449,7 @@ class Supervisor:
                 continue
             if row.paused or row.outcome == "waiting" or self.draining:
                 break
-            await self._news.wait()
+            await self._hear_news()
         return await app.engine.result(run_id)
 
 
