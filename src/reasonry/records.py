@@ -339,13 +339,6 @@ class ThoughtRow(Struct, frozen=True, omit_defaults=True):
     """The rest as JSON: stage, revises, branch point, data, instants. Opaque to the store."""
 
 
-class Damaged(Struct, frozen=True):
-    """A stand-in for a damaged run or session."""
-
-    message: str
-    id: str = ""
-
-
 Found = tuple[int, str, ThoughtRow]
 """A search result: its position, the session's id, and the thought."""
 

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from reasonry.app.app import App
 from reasonry.engine import journal
-from reasonry.errors import ReasonryError, StoreError
-from reasonry.records import Damaged, Whole, WholeKind, WholeRun
+from reasonry.errors import ReasonryError
+from reasonry.records import Finding, Whole, WholeKind
 from reasonry.stores.sqlite import SqliteStore
+from reasonry.stores.transfer import check_whole
 from tests.engine.running import order_and_solve
 
 PUZZLE = "Use 4, 9, 10 and 13 to make 24"
@@ -94,14 +95,10 @@ async def _attempt(call: Awaitable[Any]) -> Any:
         return error.code
 
 
-def _checked(whole: Whole | Damaged) -> Whole | Damaged:
+def _checked(whole: Whole | Finding) -> Whole | Finding:
     """Return what is read whole, the lines of a run compared with each other, as copying does."""
-    try:
-        if isinstance(whole, WholeRun):
-            journal.read(whole.row.run_id, whole.lines)
-    except StoreError as error:
-        return Damaged(error.message)
-    return whole
+    finding = check_whole(whole)
+    return finding if finding.state == "damaged" else whole
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
@@ -117,5 +114,5 @@ def _is_marked(before: Any, after: Any) -> bool:
     """Whether a list of whole runs or sessions has each as it was, but for those that are marked as damaged."""
     if not isinstance(before, list) or not isinstance(after, list) or not isinstance(before[0], tuple):
         return False
-    whole = [one for one in after if not isinstance(one[2], Damaged)]
+    whole = [one for one in after if not isinstance(one[2], Finding)]
     return len(after) > len(whole) and all(one in before for one in whole)

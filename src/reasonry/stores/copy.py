@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from ..core.problem import without_quoted
 from ..engine import journal
 from ..engine.record import proved_row
-from ..errors import NotFoundError
-from ..records import Damaged, OnProgress, RunRow, SessionRow, Whole, WholeKind, WholeRun, WholeSession
+from ..records import Finding, OnProgress, RunRow, SessionRow, Whole, WholeKind, WholeRun, WholeSession
 from ..text import first_words
 from .row_store import RowStore
 from .sql import STRAY
@@ -87,30 +86,30 @@ async def copy_store(
 
 
 async def _copy_page(
-    target: RowStore, kind: WholeKind, page: list[Whole | Damaged], report: CopyReport, salvage: bool
+    target: RowStore, kind: WholeKind, page: list[Whole | Finding], report: CopyReport, salvage: bool
 ) -> None:
-    wholes, count = list[Whole](), report.runs if kind == "run" else report.sessions
+    ids, wholes, count = list[str](), list[Whole](), report.runs if kind == "run" else report.sessions
     for found in page:
-        fault = check_whole(kind, found).message
-        if salvage and not fault and not isinstance(found, Damaged):
+        finding = check_whole(found)
+        if isinstance(found, Finding) or finding.state == "damaged":
+            count.damaged += 1
+            report.damage.append(finding.message)
+            continue
+        if salvage:
             if isinstance(found, WholeRun):
-                name, (found, stated) = found.row.run_id, _run_as_proved(found)
+                found, stated = _run_as_proved(found)
             else:
-                name, (found, stated) = found.row.session_id, await _session_as_proved(found, target)
+                found, stated = await _session_as_proved(found, target)
             count.unproved += stated is None
             if stated not in (None, found.row):
                 message = "its row said something else than its journal, and is copied as the journal has it"
-                report.damage.append(f"{kind} {name}: {message}")
-        if fault or isinstance(found, Damaged):
-            count.damaged += 1
-            report.damage.append(fault)
-        else:
-            wholes.append(found)
-    for whole, written in zip(wholes, await target.write_whole(wholes), strict=True):
+                report.damage.append(f"{kind} {finding.id}: {message}")
+        ids.append(finding.id)
+        wholes.append(found)
+    for id, written in zip(ids, await target.write_whole(wholes), strict=True):
         setattr(count, written, getattr(count, written) + 1)
         if written == "differs":
-            name = whole.row.run_id if isinstance(whole, WholeRun) else whole.row.session_id
-            report.conflicts.append(name)
+            report.conflicts.append(id)
 
 
 def _run_as_proved(run: WholeRun) -> tuple[WholeRun, RunRow]:
@@ -130,11 +129,8 @@ async def _session_as_proved(
 ) -> tuple[WholeSession, SessionRow | None]:
     """Return a session with the row that its run's journal proves, and its own row; None without a proof."""
     row, run_id = session.row, session.row.run_id or ""
-    try:
-        is_its = (await target.run(run_id)).session_id == row.session_id
-    except NotFoundError:
-        is_its = False
-    if not is_its:
+    runs = await target.rows([run_id])
+    if not runs or runs[0].session_id != row.session_id:
         return session, None
     begun, *_ = journal.terms(journal.read(run_id, await target.lines(run_id))[0])
     purpose = first_words(without_quoted(begun.problem), journal.HEAD_CHARS)

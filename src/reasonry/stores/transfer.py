@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..engine import journal
 from ..errors import NotFoundError, StoreError
-from ..records import Damaged, Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, Written
+from ..records import Finding, StoreStats, Tally, Whole, WholeKind, WholeRun, WholeSession, Written
 from . import run_rows, session_rows, sql
 from .sql import Tx
 
@@ -22,8 +22,8 @@ LARGE_BYTES = 8 * 1024 * 1024
 
 def read(
     tx: Tx, kind: WholeKind, after: int = 0, limit: int = 20, owner: str | None = None
-) -> list[tuple[int, Whole | Damaged]]:
-    """Return the next runs or sessions in order of creation, each with its position.
+) -> list[tuple[int, Whole | Finding]]:
+    """Return the next runs or sessions in order of creation, each with its position, or the damage in its place.
 
     The result may be shorter than `limit` if they are large. An empty result is the end.
 
@@ -31,7 +31,7 @@ def read(
         after: The position of the last entry read before, or 0.
         owner: An owner, or None for everybody.
     """
-    found, size, key = list[tuple[int, Whole | Damaged]](), 0, after
+    found, size, key = list[tuple[int, Whole | Finding]](), 0, after
     tests, values = sql.tests_of(tx, sql.OWNER_FILTER, {"owner": owner}, 2)
     statement = sql.NEXT_KEY.format(kind=kind, tests=tests)
     while len(found) < sql.page_size(limit) and size < LARGE_BYTES:
@@ -43,7 +43,7 @@ def read(
             size += sum(len(part.body) + len(getattr(part, "text", "")) for part in _parts(whole))
         except (NotFoundError, StoreError) as error:
             # Of a damaged index, one part may know what the other does not.
-            whole = Damaged(error.message, name)
+            whole = Finding(kind, name, "damaged", message=error.message)
         found.append((key, whole))
     return found
 
@@ -116,7 +116,7 @@ async def verify(name: str, look: Look, find_faults: Callable[[Tx], list[str]]) 
             after = 0
             while page := await look(lambda tx, kind=kind, after=after: read(tx, kind, after)):
                 for _, whole in page:
-                    yield check_whole(kind, whole)
+                    yield check_whole(whole)
                 after = page[-1][0]
             if await look(lambda tx, kind=kind: tx.rows(sql.STRAY.format(part=PARTS[kind], kind=kind))):
                 message = f"{PARTS[kind]}s of a {kind} that does not exist"
@@ -133,15 +133,15 @@ def _check_file(tx: Tx, name: str, find_faults: Callable[[Tx], list[str]]) -> Fi
     return Finding("file", name, entries=sum(tx.rows(sql.COUNT.format(kind=kind))[0][0] for kind in KINDS))
 
 
-def check_whole(kind: WholeKind, whole: Whole | Damaged) -> Finding:
+def check_whole(whole: Whole | Finding) -> Finding:
     """Check a run or a session for damage: the digests of its lines, which the stores do not read."""
-    if isinstance(whole, Damaged):
-        return Finding(kind, whole.id, "damaged", message=whole.message)
-    if not isinstance(whole, WholeRun):
-        return Finding(kind, whole.row.session_id, entries=len(whole.thoughts))
+    if isinstance(whole, Finding):
+        return whole
+    if isinstance(whole, WholeSession):
+        return Finding("session", whole.row.session_id, entries=len(whole.thoughts))
     run_id = whole.row.run_id
     try:
         entries, _ = journal.read(run_id, whole.lines)
     except StoreError as error:
-        return Finding(kind, run_id, "damaged", message=error.message)
-    return Finding(kind, run_id, entries=len(entries))
+        return Finding("run", run_id, "damaged", message=error.message)
+    return Finding("run", run_id, entries=len(entries))
