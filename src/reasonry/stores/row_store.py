@@ -141,13 +141,14 @@ class RowStore:
     Attributes:
         has_workers: Whether workers share its jobs. Otherwise one process drives them; see `waiting`.
         owner: The owner whose runs and sessions are visible, or None for the operator, who sees all.
+        whole: The database, for the operator's work on all of it.
     """
 
     def __init__(self, database: Database) -> None:
         self.name, self.durable = database.name, database.durable
         self.has_workers = database.has_workers
         self.owner: str | None = None
-        self._database = database
+        self.whole = database
         self._is_driving_jobs = False
         self._leases = Leases(lambda run_id: self.write(lambda tx: self._lease_taken(tx, run_id)), self.write)
 
@@ -159,16 +160,11 @@ class RowStore:
 
     async def read(self, work: Work[T]) -> T:
         """Do work for the owner in a transaction with a consistent view of the store."""
-        return await self._database.read(self._own(work))
+        return await self.whole.read(self._own(work))
 
     async def write(self, work: Work[T]) -> T:
         """Do work for the owner in a transaction isolated from other writers; see `Database`."""
-        return await self._database.write(self._own(work))
-
-    @property
-    def answered_s(self) -> float:
-        """The last time the database answered, by the monotonic clock."""
-        return self._database.answered_s
+        return await self.whole.write(self._own(work))
 
     def _own(self, work: Work[T]) -> Work[T]:
         """Bind work to the owner. Also refuses texts and numbers that no database can store."""
@@ -210,7 +206,7 @@ class RowStore:
             if session is not None:
                 session_rows.import_session(tx, session, thoughts)
             if job is not None:
-                self._database.put_job(tx, run_rows.run(tx, run_id), job)
+                self.whole.put_job(tx, run_rows.run(tx, run_id), job)
             return run_id, self._lease_taken(tx, run_id) if drive else None
 
         run_id, taken = await self.write(work)
@@ -234,7 +230,7 @@ class RowStore:
         def work(tx: sql.Tx) -> None:
             run_rows.append(tx, run_id, lines, row, use, lease)
             if job is not None:
-                self._database.put_job(tx, run_rows.run(tx, run_id), job)
+                self.whole.put_job(tx, run_rows.run(tx, run_id), job)
             if lease is not None and is_over:
                 leases.give_back(tx, run_id, lease.holder)
 
@@ -308,12 +304,7 @@ class RowStore:
 
     async def stats(self) -> StoreStats:
         """Return the counts and the size of the content."""
-        return await self.read(lambda tx: transfer.stats(tx, *self._database.space(tx)))
-
-    @property
-    def whole(self) -> Database:
-        """The database, for the operator's work on all of it."""
-        return self._database
+        return await self.read(lambda tx: transfer.stats(tx, *self.whole.space(tx)))
 
     async def close(self) -> None:
         """See `Store`."""
@@ -322,4 +313,4 @@ class RowStore:
         if self._leases.holds_any or self._is_driving_jobs:
             with contextlib.suppress(StoreError):
                 await self.write(lambda tx: tx.execute(leases.GIVE_BACK_ALL, (self._leases.holder,)))
-        await self._database.close()
+        await self.whole.close()

@@ -68,7 +68,7 @@ class Answering:
                 probe, began_s = probe or asyncio.ensure_future(self._ask()), time.monotonic()
                 await asyncio.wait({probe}, timeout=self._timeout_s)
                 # A store under load, or on a busy machine, is slow.
-                is_slow = self._store.answered_s >= began_s
+                is_slow = self._store.whole.answered_s >= began_s
                 self.is_up = probe.result() if probe.done() else is_slow
                 while self._waits and not self.is_up:
                     self._waits.pop().reschedule(asyncio.get_running_loop().time())
