@@ -5,6 +5,7 @@ A run's row has the position and the digest of the last line of its journal. Lin
 
 import zlib
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec.structs import astuple, replace
@@ -187,12 +188,13 @@ def lines(tx: Tx, run_id: str, after: int = 0) -> list[Line]:
 def tail(tx: Tx, run_id: str) -> tuple[Line | None, list[Line]]:
     """Return a run's latest checkpoint and the lines after it; without one, the whole journal; raises as `lines`."""
     stored = _find(tx, run_id)
-    checkpoint = _checkpoint(tx, stored.key)
-    if checkpoint is not None:
-        kept = _lines_after(tx, stored, checkpoint.seq - 1)
-        is_there = kept[:1] and (kept[0].seq, kept[0].digest) == (checkpoint.seq, checkpoint.digest)
-        if is_there and stored.is_kept(kept, checkpoint.seq - 1):
-            return checkpoint, kept[1:]
+    if (found := tx.execute(sql.CHECKPOINT, (stored.key,)).fetchone()) is not None:
+        seq, digest, body = found
+        kept = _lines_after(tx, stored, seq - 1)
+        is_there = kept[:1] and (kept[0].seq, kept[0].digest) == (seq, digest)
+        if is_there and stored.is_kept(kept, seq - 1):
+            with suppress(zlib.error):
+                return Line(seq, unpack(body), digest), kept[1:]
     return None, _lines(tx, stored)
 
 
@@ -201,14 +203,6 @@ def keep(tx: Tx, run_id: str, checkpoint: Line, lease: Lease | None) -> None:
     key = key_of(tx, run_id)
     leases.check(tx, key, run_id, lease)
     tx.execute(sql.SET_CHECKPOINT, (key, checkpoint.seq, checkpoint.digest, pack(checkpoint.body)))
-
-
-def _checkpoint(tx: Tx, key: int) -> Line | None:
-    found = tx.execute(sql.CHECKPOINT, (key,)).fetchone()
-    try:
-        return None if found is None else Line(found[0], unpack(found[2]), found[1])
-    except zlib.error:
-        return None
 
 
 def find_whole(tx: Tx, run_id: str, *, lock: bool = False) -> WholeRun:
