@@ -18,7 +18,7 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -45,14 +45,9 @@ _WHOLE: Final = re.compile(rf"({_PART}/{_PART})(:(.*))?", re.DOTALL)
 
 
 class Plugins:
-    """The plugins of installed packages, each loaded once at first use.
+    """The plugins of installed packages, each loaded once at first use."""
 
-    Args:
-        find: Returns the entry points of installed packages. Called once, at first use.
-    """
-
-    def __init__(self, find: Callable[[], Iterable[EntryPoint]]) -> None:
-        self._find = find
+    def __init__(self) -> None:
         self._loaded: dict[tuple[str, str], tuple[Any, str]] = {}
         """The loaded parts, or the reason why a part cannot be used."""
         self._lock = threading.RLock()
@@ -60,7 +55,7 @@ class Plugins:
     @cached_property
     def _points(self) -> dict[tuple[str, str], EntryPoint]:
         """The entry points by kind and full name, sorted by name."""
-        found = [(f"{_distribution(point)[0]}/{point.name}", point) for point in self._find()]
+        found = [(f"{_distribution(point)[0]}/{point.name}", point) for point in _find_points()]
         found.sort(key=lambda entry: (entry[0], entry[1].group))
         return {(point.group.removeprefix("reasonry."), name): point for name, point in found}
 
@@ -141,24 +136,24 @@ class Plugins:
 @cache
 def installed_plugins() -> Plugins:
     """Return the plugins of installed packages."""
+    return Plugins()
 
-    def find() -> Iterator[EntryPoint]:
-        seen = set[str]()
-        for package in metadata.distributions():
-            try:
-                points = package.entry_points
-                found = [point for kind in KINDS for point in points.select(group=f"reasonry.{kind}")]
-                # The name takes several times as long to read as the entry points.
-                name = _normalise(package.name) if found else ""
-            except Exception as error:
-                _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
-                continue
-            # Python imports the first of several packages of one name.
-            if name not in seen:
-                yield from found
-            seen.add(name)
 
-    return Plugins(find)
+def _find_points() -> Iterator[EntryPoint]:
+    seen = set[str]()
+    for package in metadata.distributions():
+        try:
+            points = package.entry_points
+            found = [point for kind in KINDS for point in points.select(group=f"reasonry.{kind}")]
+            # The name takes several times as long to read as the entry points.
+            name = _normalise(package.name) if found else ""
+        except Exception as error:
+            _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
+            continue
+        # Python imports the first of several packages of one name.
+        if name not in seen:
+            yield from found
+        seen.add(name)
 
 
 def read_opener(name: str, value: Any) -> Callable[[str], Any]:
