@@ -55,7 +55,7 @@ class Plugins:
     @cached_property
     def _points(self) -> dict[tuple[str, str], EntryPoint]:
         """The entry points by kind and full name, sorted by name."""
-        found = [(f"{_distribution(point)[0]}/{point.name}", point) for point in _find_points()]
+        found = [(f"{package}/{point.name}", point) for package, point in _find_points()]
         found.sort(key=lambda entry: (entry[0], entry[1].group))
         return {(point.group.removeprefix("reasonry."), name): point for name, point in found}
 
@@ -65,11 +65,12 @@ class Plugins:
         Returns:
             [{`kind` (one of `KINDS`), `name` (`PACKAGE/NAME`), `package`, `version`, `place` (`MODULE:ATTRIBUTE`)}]
         """
-        columns = ("kind", "name", "package", "version", "place")
-        return [
-            dict(zip(columns, (*key, *_distribution(point), point.value), strict=True))
-            for key, point in self._points.items()
-        ]
+        columns, rows = ("kind", "name", "package", "version", "place"), list[dict[str, str]]()
+        for (kind, name), point in self._points.items():
+            version = point.dist.version if point.dist is not None else ""
+            row = (kind, name, name.partition("/")[0], version, point.value)
+            rows.append(dict(zip(columns, row, strict=True)))
+        return rows
 
     def names(self, kind: str) -> list[str]:
         """Return the legal full names of a kind."""
@@ -139,20 +140,21 @@ def installed_plugins() -> Plugins:
     return Plugins()
 
 
-def _find_points() -> Iterator[EntryPoint]:
+def _find_points() -> Iterator[tuple[str, EntryPoint]]:
+    """Yield the entry points of installed packages, each with the normalised name of its package."""
     seen = set[str]()
     for package in metadata.distributions():
         try:
             points = package.entry_points
             found = [point for kind in KINDS for point in points.select(group=f"reasonry.{kind}")]
             # The name takes several times as long to read as the entry points.
-            name = _normalise(package.name) if found else ""
+            name = re.sub(r"[-_.]+", "-", package.name or "unknown").lower() if found else ""
         except Exception as error:
             _LOG.warning("a package has files that cannot be read, so its plugins are missing: %s", error)
             continue
         # Python imports the first of several packages of one name.
         if name not in seen:
-            yield from found
+            yield from ((name, point) for point in found)
         seen.add(name)
 
 
@@ -171,17 +173,6 @@ def split_plugin(spec: str) -> tuple[str, str] | None:
     """Split `PACKAGE/NAME:TEXT` into the name and the optional text. None for other forms."""
     found = _WHOLE.fullmatch(spec.strip())
     return None if found is None else (found[1], found[3] or "")
-
-
-def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """Return the normalised name of a package, and its version."""
-    name = point.dist.name if point.dist is not None else None
-    version = point.dist.version if point.dist is not None else ""
-    return _normalise(name), version
-
-
-def _normalise(name: str | None) -> str:
-    return re.sub(r"[-_.]+", "-", name or "unknown").lower()
 
 
 def _attempt(work: Callable[[], Any]) -> tuple[Any, str]:
