@@ -119,35 +119,30 @@ class Ledger(Struct, frozen=True):
         calls, taken = self.budget.calls, self.spent + self.reserved
         if calls is not None and taken.calls + estimate.calls + self.kept.calls > calls:
             return Refusal("max_calls", f"reached the limit of {calls} call{'s' * (calls != 1)}", wait=False)
-        for reason, limit, unit, count in self._limits():
+        for reason, limit, whole, count in self._limits():
             spent = count(self.spent)
             if spent >= limit:
-                return Refusal(
-                    reason, f"reached the limit of {limit + count(self.kept):g} {unit} ({spent:g} spent)"
-                )
+                return Refusal(reason, f"reached the limit of {whole} ({spent:g} spent)")
             unmeasured = self.largest.calls == 0 and self.reserved.calls > 0
             wanted = count(taken) - spent + count(estimate)
             if self.reserved.calls and (unmeasured or spent + HEADROOM * wanted > limit):
-                return Refusal(
-                    reason, f"calls in flight may use up the {limit + count(self.kept):g} {unit}", wait=True
-                )
+                return Refusal(reason, f"calls in flight may use up the {whole}", wait=True)
         return replace(self, reserved=self.reserved + estimate)
 
     def passed_by(self, coming: Usage) -> Refusal | None:
         """Return a refusal if the usage so far and the coming usage together exceed a limit."""
-        for reason, limit, unit, count in self._limits():
+        for reason, limit, whole, count in self._limits():
             if count(self.spent + coming) > limit:
-                detail = f"the limit of {limit + count(self.kept):g} {unit} was exceeded by a reply, which was cut off"
-                return Refusal(reason, detail)
+                return Refusal(reason, f"the limit of {whole} was exceeded by a reply, which was cut off")
         return None
 
     def _limits(self) -> Iterator[tuple[str, float, str, Callable[[Usage], float]]]:
-        """Yield the limits on tokens and dollars: reason, limit, unit, and how usage counts."""
-        if self.budget.tokens is not None:
-            yield "max_tokens", self.budget.tokens - self.kept.tokens, "tokens", lambda usage: usage.tokens
-        if self.budget.usd is not None:
-            kept = self.kept.usd or 0
-            yield "max_usd", self.budget.usd - kept, "US dollars", lambda usage: usage.usd or 0
+        """Yield the limits on tokens and dollars: reason, limit, the whole limit in words, and how usage counts."""
+        tokens, usd = self.budget.tokens, self.budget.usd
+        if tokens is not None:
+            yield "max_tokens", tokens - self.kept.tokens, f"{tokens:g} tokens", lambda usage: usage.tokens
+        if usd is not None:
+            yield "max_usd", usd - (self.kept.usd or 0), f"{usd:g} US dollars", lambda usage: usage.usd or 0
 
     def settle(self, estimate: Usage, actual: Usage) -> Ledger:
         """Release the reservation and book the actual usage."""
