@@ -11,16 +11,8 @@ from msgspec import Struct
 
 from ...text import lazy_pattern
 
-WORDS: dict[str, tuple[str, ...]] = {
-    "yes/no": ("Yes", "No"),
-    "true/false": ("True", "False"),
-    "good/bad": ("Good", "Bad"),
-    "high/low": ("High", "Low"),
-    "accepted/rejected": ("Accepted", "Rejected"),
-    "yes/maybe/no": ("Yes", "Maybe", "No"),
-    "good/neutral/bad": ("Good", "Neutral", "Bad"),
-    "high/medium/low": ("High", "Medium", "Low"),
-}
+_KINDS = "yes/no true/false good/bad high/low accepted/rejected yes/maybe/no good/neutral/bad high/medium/low"
+WORDS: dict[str, tuple[str, ...]] = {kind: tuple(kind.title().split("/")) for kind in _KINDS.split()}
 
 TYPES = ("none", "number", *WORDS, "choice: A | B | …")
 """The legal values of `focused_answer_type`."""
