@@ -88,8 +88,7 @@ def read_quantity(text: str) -> Quantity | None:
     if _MONEY_COMMA.fullmatch(text) and not text.replace(",", "").replace("-", "").isdigit():
         text = text.replace(",", ".")
     match = _QUANTITY.fullmatch(text)
-    number = None if match is None else _number(match)
-    if match is None or number is None:
+    if match is None or (number := _number(match)) is None:
         return None
     unit = (match["before"] or match["unit"] or "").strip()
     # The sign for money and per cent, otherwise the name.
@@ -122,12 +121,9 @@ def numbers_in(text: str) -> list[Fraction]:
 
 
 def _number(match: re.Match[str]) -> Fraction | None:
+    written = match["plain"] or f"{match['top']}/{match['bottom']}"
     try:
-        plain = match["plain"]
-        value = (
-            Fraction(plain.replace(",", "")) if plain else Fraction(int(match["top"]), int(match["bottom"]))
-        )
-        value += int(match["whole"] or 0)
+        value = Fraction(written.replace(",", "")) + int(match["whole"] or 0)
     except (ValueError, ZeroDivisionError):
         return None
     return -value if "-" in (match["sign"], match["minus"]) else value
