@@ -80,7 +80,7 @@ def test_where_the_answer_is_missing_a_review_reads_the_corrected_one_in_its_mar
 def settle(state: Small, *answers: Any, review: bool = True) -> tuple[list[Any], Move | Request]:
     """Settle an answer over what is answered; return what was asked, and the move or request it comes to."""
     script = state.settle_answer(
-        lambda _: QUESTION, ("It is a product.",), review=(lambda _: REVIEW) if review else None
+        QUESTION, ("It is a product.",), review=(lambda _: REVIEW) if review else None
     )
     asked: list[Any] = []
     try:
@@ -202,7 +202,7 @@ UNREADABLE = Failed("output_invalid", "no JSON object was found in it", replies=
 
 def settle_failing(state: Small, *answers: Any, best: str | None = None) -> Move:
     """Settle an answer where failures are raised at the yield, as the machine does."""
-    script = state.settle_answer(lambda _: QUESTION, (), review=lambda _: REVIEW, best=best)
+    script = state.settle_answer(QUESTION, (), review=lambda _: REVIEW, best=best)
     try:
         next(script)
         for answer in answers:

@@ -240,7 +240,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     def settle_answer(
         self,
-        question: Callable[[Self], Ask],
+        question: Ask,
         path: Sequence[str],
         *,
         review: Callable[[Self], Ask] | None = None,
@@ -253,14 +253,14 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
         readable and there is no answer to fall back to.
 
         Args:
-            question: Builds the question for an answer, or for another answer after `final.objections`.
+            question: The question for an answer, or for another answer after `final.objections`.
             path: The thoughts before the answer, oldest first, for the verifier.
             review: Builds the question whether the answer holds. None for no review.
             best: The strategy's result so far, if it is an answer.
         """
         state, thoughts = self, tuple[Thought, ...]()
         if state.final.text is None:
-            state, thoughts = yield from state.ask_for_answer(question(state), best)
+            state, thoughts = yield from state.ask_for_answer(question, best)
         state, thoughts = yield from state.verify_answer(path, *thoughts)
         if state.final.text is None:
             return state.repair_or_fail()
@@ -280,9 +280,7 @@ class AnswerState(Struct, frozen=True, omit_defaults=True, kw_only=True):
             check: The task of the review, with a placeholder for the `answer`. Its reply is a `CheckReply`.
             repair: The task for another answer, a marked `ReasonedAnswer`.
         """
-
-        def question(s: Self) -> Ask:
-            return replace(ask(s, "repair", repair), mark=MARKED, form=inlined_schema(ReasonedAnswer))
+        question = replace(ask(self, "repair", repair), mark=MARKED, form=inlined_schema(ReasonedAnswer))
 
         def review(s: Self) -> Ask:
             return ask(s, "check", check.format(answer=quotation(s.final.text or "")))

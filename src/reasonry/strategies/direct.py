@@ -25,13 +25,10 @@ class State(AnswerState, frozen=True, omit_defaults=True, kw_only=True):
 
 def answer(s: State) -> Body:
     """Y ~ π(y | x)."""
-    return (yield from s.settle_answer(_question, ()))
-
-
-def _question(s: State) -> Ask:
     prompt = "\n\n".join((s.problem, *s.final.objections))
     verify, facts = s.options.verify, {"kind": "sample", "problem": s.problem}
-    return Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
+    question = Ask(prompt, retries=int(verify), wants_value=verify, facts=facts)
+    return (yield from s.settle_answer(question, ()))
 
 
 def read_reply(s: State, ask: Ask, texts: Sequence[str]) -> tuple[ReasonedAnswer, str] | Unreadable:

@@ -24,7 +24,6 @@ hypothesis to a solution. A hypothesis with an unreadable test is the answer, un
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
@@ -323,7 +322,7 @@ def _propose(s: State) -> State:
 
 def finalize(s: State) -> Body:
     """Y ~ p(y | x, t_1, …, t_n, h). Asked only if the answer of h was refuted."""
-    question = partial(_question, kind="finalize", task=FINALIZE, mark=MARKED)
+    question = _question(s, "finalize", FINALIZE, MARKED)
     return (yield from s.settle_answer(question, [each.text for each in s.log], best=s.answer))
 
 

@@ -142,10 +142,7 @@ class Profile(Struct, frozen=True):
         """Answer from all results. A refuted answer is asked for again."""
         if self.joins and s.joined and s.final.text is None and not s.final.objections:
             s = replace(s, final=s.final.propose(s.joined))
-
-        def question(s: State) -> Ask:
-            return s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
-
+        question = s.ask(self._task(-1), *s.material, mark=MARKED, wants_value=s.options.verify)
         return (yield from s.settle_answer(question, s.worked))
 
     def close(self, s: State) -> Move:

@@ -18,7 +18,6 @@ questions have limits, which the model is told.
 
 import ast
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
@@ -222,8 +221,7 @@ def answer_sub_questions(s: State) -> Body:
 def formulate(s: State) -> Body:
     """Y, verified. If no program returned an answer, ask for it over the outputs."""
     best = next((output.rpartition("\n")[2] for output in reversed(s.outputs) if output), None)
-    question = partial(_question, task=FORMULATE, mark=MARKED)
-    return (yield from s.settle_answer(question, s.outputs, best=best))
+    return (yield from s.settle_answer(_question(s, FORMULATE, MARKED), s.outputs, best=best))
 
 
 class RecursiveDetails(AnswerDetails):

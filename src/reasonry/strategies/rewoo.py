@@ -191,10 +191,7 @@ def solve(s: State) -> Body:
     for call in s.calls:
         evidence.append(_evidence_text(s, call.id, "\n".join(evidence)))
     known = [f"{_step_text(call)}\n{found}" for call, found in zip(s.calls, evidence, strict=True)]
-
-    def question(s: State) -> Ask:
-        return s.build_question(SYSTEM, "rewoo_solve", known, SOLVE, mark=MARKED)
-
+    question = s.build_question(SYSTEM, "rewoo_solve", known, SOLVE, mark=MARKED)
     return (yield from s.settle_answer(question, evidence))
 
 

@@ -164,7 +164,7 @@ def extract(s: State) -> Body:
         s = replace(s, final=s.final.propose(only))
     task = EXTRACT if s.finished else FINISH
     best = _show_variables(s.variables) if s.finished and s.variables else None
-    return (yield from s.settle_answer(lambda s: _question(s, "extract", task, MARKED), s.lines, best=best))
+    return (yield from s.settle_answer(_question(s, "extract", task, MARKED), s.lines, best=best))
 
 
 class ScratchpadDetails(AnswerDetails):

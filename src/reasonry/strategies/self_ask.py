@@ -175,7 +175,7 @@ def decide(s: State) -> Move:
 
 def solve(s: State) -> Body:
     """Y ~ p(y | x, q_1, a_1, …, q_n, a_n), unless the last turn has given it."""
-    return (yield from s.settle_answer(lambda s: _question(s, "answer", SOLVE, MARKED), s.lines))
+    return (yield from s.settle_answer(_question(s, "answer", SOLVE, MARKED), s.lines))
 
 
 class SelfAskDetails(AnswerDetails):
