@@ -105,9 +105,9 @@ def makes(target: Fraction, problem: str, answer: str) -> bool:
 
 def number_in(text: str) -> Fraction | None:
     """Return the value of the last number in a text, `1,000`, `$5.50` and `3/4` included."""
-    key = normalise(text)
-    if key.number is not None:
-        return Fraction(key.number)
+    quantity = normalise(text).quantity
+    if quantity is not None:
+        return quantity.number
     numbers = numbers_in(without_latex(text.lower()))
     return numbers[-1] if numbers else None
 

@@ -58,11 +58,6 @@ class Key(Struct, frozen=True):
     is_plain: bool = False
     """Whether it is a date, yes or no, or a letter, so that the rules decide its agreement."""
 
-    @property
-    def number(self) -> str | None:
-        """The value of an answer that is a quantity, as a fraction in lowest terms."""
-        return None if self.quantity is None else str(self.quantity.number)
-
 
 class Vote(Struct, frozen=True):
     """An answer and its voters. `is_open` means that no rule decides its agreement with other answers."""
