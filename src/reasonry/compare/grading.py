@@ -96,11 +96,13 @@ def is_the_number(item: Item, answer: str) -> bool:
     return abs(wanted - found) <= TOLERANCE * max(abs(wanted), abs(found))
 
 
-def makes(target: Fraction, problem: str, answer: str) -> bool:
-    """`arithmetic:TARGET`: the answer, or its moves, make the target from the problem's numbers, each used once."""
-    puzzle = read_puzzle(problem)
-    claim = Verify(problem, (*answer.splitlines(), answer), final=True)
-    return puzzle is not None and judge(Puzzle(puzzle.numbers, target), claim).verdict == "right"
+def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
+    """`arithmetic:TARGET`: the answer, or its moves, make the target (or the puzzle's own) from exactly its numbers."""
+    puzzle = read_puzzle(item.problem)
+    claim = Verify(item.problem, (*answer.splitlines(), answer), final=True)
+    if puzzle is not None and target is not None:
+        puzzle = Puzzle(puzzle.numbers, target)
+    return puzzle is not None and judge(puzzle, claim).verdict == "right"
 
 
 def number_in(text: str) -> Fraction | None:

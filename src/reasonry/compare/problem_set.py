@@ -46,7 +46,7 @@ def find_judge(name: str) -> Judge | None:
     judges: dict[str, Judge | None] = {"exact": says_the_same, "numeric": is_the_number, "model": None}
     judges |= {dataset.name: dataset.judge for dataset in DATASETS.values()}
     if kind == "arithmetic" and (target := number_in(rest)) is not None:
-        return lambda item, answer: makes(target, item.problem, answer)
+        return lambda item, answer: makes(item, answer, target)
     if name in judges or kind.startswith("gym/"):
         return judges.get(name)
     choices = ["exact", "numeric", "arithmetic:TARGET", "model"]

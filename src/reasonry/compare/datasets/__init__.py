@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..grading import Item, Judge, says_the_same
+from ..grading import Item, Judge, makes, says_the_same
 from . import arithmetic, claims, countdown, facts, game24, planted, stories
 
 LEVELS = (1, 2, 3)
@@ -53,8 +53,8 @@ class Dataset(Struct, frozen=True):
 
 
 _ALL = (
-    Dataset("game24", "search", "Make 24 from four numbers.", game24.make, game24.is_right, "search"),
-    Dataset("countdown", "search", "Make a number from others.", countdown.make, game24.is_right, "search"),
+    Dataset("game24", "search", "Make 24 from four numbers.", game24.make, makes, "search"),
+    Dataset("countdown", "search", "Make a number from others.", countdown.make, makes, "search"),
     Dataset("arithmetic", "slips", "Carry out a chain of operations.", arithmetic.make, arithmetic.is_right),
     Dataset("stories", "reading", "Solve a word problem in steps.", stories.make, arithmetic.is_right),
     Dataset("facts", "tools", "Chain a tool's facts.", facts.make, says_the_same, "tools", (facts.look_up,)),

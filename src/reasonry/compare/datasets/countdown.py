@@ -1,4 +1,4 @@
-"""`countdown`: make a given number from some numbers, each used once; `game24` judges it."""
+"""`countdown`: make a given number from some numbers, each used once."""
 
 from fractions import Fraction
 from random import Random

@@ -3,10 +3,9 @@
 from fractions import Fraction
 from random import Random
 
-from ...puzzles.reading import read_puzzle
 from ...puzzles.solutions import solve_numbers
 from ...puzzles.term import Term, format_number
-from ..grading import Item, makes
+from ..grading import Item
 
 
 def make(random: Random, level: int) -> Item:
@@ -25,9 +24,3 @@ def write_puzzle(numbers: list[int], solution: Term) -> Item:
     return Item(
         f"Use {listed}, each exactly once, with + - * / and parentheses to make {target}.", str(solution)
     )
-
-
-def is_right(item: Item, answer: str) -> bool:
-    """Whether an answer makes the target from the problem's numbers."""
-    puzzle = read_puzzle(item.problem)
-    return puzzle is not None and makes(puzzle.target, item.problem, answer)
