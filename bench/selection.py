@@ -53,7 +53,7 @@ from reasonry.core.effects import Ask, Verify
 from reasonry.core.events import Answered, Event, Verified
 from reasonry.core.machine import Pending, Step, advance, begin, open_effects
 from reasonry.puzzles.steps import follow
-from reasonry.puzzles.term import Puzzle, format_number
+from reasonry.puzzles.term import Puzzle
 from reasonry.reading.vote import tally
 from reasonry.strategies import STRATEGIES
 from tests.servers.game24 import check
@@ -136,7 +136,7 @@ def _walk(numbers: tuple[int, ...], sample: int) -> str:
         best = max(range(len(thoughts)), key=lambda at: sum(vote[str(at + 1)] for vote in votes))
         lines.append(thoughts[best])
     left = follow(Puzzle(tuple(map(Fraction, numbers)), TARGET), lines[1:]).left
-    return ", ".join(f"{term} = {format_number(term.value)}" for term in left)
+    return ", ".join(term.equation for term in left)
 
 
 def play(name: str, problem: str, options: Mapping[str, Any], say: Callable[[Pending], Event]) -> Step:

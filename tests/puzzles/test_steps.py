@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonry.puzzles.steps import expressions, final_expression, follow
-from reasonry.puzzles.term import Puzzle, Term, format_number, join, legal_moves
+from reasonry.puzzles.term import Puzzle, Term, join, legal_moves
 
 from ..servers.game24 import read_moves
 
@@ -120,7 +120,7 @@ def test_moves_are_written_so_that_they_are_read_back() -> None:
     for numbers in ((3, 3, 8), (1, -2), ("8/3", "1/2", "-1/3")):
         for move in legal_moves(list(map(Fraction, numbers))):
             assert read_moves(move.equation) == [move]
-    assert format_number(Fraction(8, 3)) == "8/3"
+    assert str(Term(Fraction(8, 3))) == "8/3"
 
 
 @given(st.one_of(st.text(), st.text(alphabet="0123456789+-*/(). =left:xX\\[]\n", max_size=80)))

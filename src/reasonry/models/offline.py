@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..puzzles.reading import read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import Position, final_expression, follow
-from ..puzzles.term import Puzzle, Term, format_number, legal_moves, moves_of
+from ..puzzles.term import Puzzle, Term, legal_moves, moves_of
 
 SLOW_NUMBERS = 5
 """With this many numbers, the computation moves to a thread so that other work can continue."""
@@ -101,8 +101,8 @@ def _solve(puzzle: Puzzle) -> Term:
     """Return the complete solution, for a question that asks for it in one reply."""
     term = solve(puzzle)
     if term is None:
-        numbers = ", ".join(map(format_number, puzzle.numbers))
-        raise _refusal(f"{format_number(puzzle.target)} cannot be made from {numbers}")
+        numbers = ", ".join(map(str, puzzle.numbers))
+        raise _refusal(f"{puzzle.target} cannot be made from {numbers}")
     return term
 
 
@@ -155,7 +155,7 @@ def _format_line(position: Position, line: Sequence[Term]) -> str:
     left = position.numbers
     for move in line:
         left = _after(left, move)
-    return f"{'; '.join(move.equation for move in line)} (left: {' '.join(map(format_number, left))})"
+    return f"{'; '.join(move.equation for move in line)} (left: {' '.join(map(str, left))})"
 
 
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from ..text import lazy_pattern
 from .expression import plain_signs, read_expression
-from .term import OPERATIONS, Term, format_number
+from .term import OPERATIONS, Term
 
 MAX_CHECKED: Final = 50_000
 """The number of characters at the end of a text to check."""
@@ -128,7 +128,7 @@ def _goes_on(left: str, right: str) -> bool:
     value, number = _term(left), _NUMBER.match(right)
     if value is None or number is None or not _computes(right):
         return False
-    return number[0].replace(",", "") == format_number(value.value)
+    return number[0].replace(",", "") == str(value.value)
 
 
 def _fault(left: str, right: str) -> str:
@@ -224,5 +224,5 @@ def _number(value: Fraction) -> str:
     """Write `37888`, `2.5`, or `8/3 (about 2.6667)`."""
     if value.denominator == 1 or (value * 10**6).denominator > 1:
         about = "" if value.denominator == 1 else f" (about {float(value):.6g})"
-        return format_number(value) + about
+        return str(value) + about
     return f"{float(value):.6f}".rstrip("0")

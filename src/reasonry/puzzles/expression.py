@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from ..text import lazy_pattern
-from .term import Puzzle, Term, format_number, join
+from .term import Puzzle, Term, join
 
 MAX_EXPRESSION_CHARS: Final = 500
 _CHARACTERS: Final = frozenset("+-*/(). 0123456789")
@@ -124,11 +124,11 @@ def judge_sides(sides: list[str], puzzle: Puzzle) -> tuple[Term | None, str]:
         return None, "it is not an expression of + - * / and parentheses, or it divides by zero"
     term = next((made for side in sides if (made := _use_all(side, puzzle)) is not None), None)
     if term is None:
-        return None, f"it must use exactly {', '.join(map(format_number, puzzle.numbers))}, each once"
+        return None, f"it must use exactly {', '.join(map(str, puzzle.numbers))}, each once"
     if term.value != puzzle.target:
-        return term, f"it is {format_number(term.value)}, not {format_number(puzzle.target)}"
+        return term, f"it is {term.value}, not {puzzle.target}"
     other = next((side for side in terms if not side.stands_for(term.value)), None)
-    return term, "" if other is None else f"it is {format_number(term.value)}, not {other}"
+    return term, "" if other is None else f"it is {term.value}, not {other}"
 
 
 def _use_all(side: str, puzzle: Puzzle) -> Term | None:

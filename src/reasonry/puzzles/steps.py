@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ..text import lazy_pattern
 from .equations import plain_text
 from .expression import MAX_EXPRESSION_CHARS, Taking, parse, read_expression
-from .term import Puzzle, Term, format_number, join, moves_of
+from .term import Puzzle, Term, join, moves_of
 
 MAX_TEXT_CHARS: Final = 50_000
 """The length limit; only the end of a longer text is read."""
@@ -136,8 +136,7 @@ def _move(position: Position, sides: list[str]) -> Position:
             side.value in values or any(term.stands_for(value) for value in values)
             for term, side in zip(read, exact, strict=True)
         ):
-            value = format_number(read[first].value)
-            faults.append(f"{' = '.join(sides)} is not true: {sides[first]} is {value}")
+            faults.append(f"{' = '.join(sides)} is not true: {sides[first]} is {read[first].value}")
             continue
         after, fault = _join_terms(position, [term for term in exact if term.op])
         if after is not None:
@@ -167,8 +166,8 @@ def _join_terms(position: Position, terms: list[Term]) -> tuple[Position | None,
             if made is not None and len(taking.pool) <= len(position.left) - 2:
                 return replace(position, left=(*taking.pool, made), made=(*position.made, made)), ""
             if taking.missing is not None:
-                left = ", ".join(map(format_number, position.numbers))
-                fault = fault or f"{format_number(taking.missing)} is not there; left are {left}"
+                left = ", ".join(map(str, position.numbers))
+                fault = fault or f"{taking.missing} is not there; left are {left}"
         if any(_repeats(term, before) for before in position.made):
             return position, ""
     return None, fault
@@ -189,5 +188,5 @@ def _compare_left(position: Position, text: str, end: int) -> Position:
         return position
     if all(term.stands_for(value) for term, value in zip(stated, position.numbers, strict=True)):
         return position
-    left, others = (", ".join(map(format_number, each)) for each in (position.numbers, values))
+    left, others = (", ".join(map(str, each)) for each in (position.numbers, values))
     return replace(position, fault=f"the numbers left are {left}, not {others}")

@@ -44,7 +44,7 @@ class Term(Struct, frozen=True):
     @property
     def equation(self) -> str:
         """The term with its value: `10 - 4 = 6`."""
-        return f"{self} = {format_number(self.value)}"
+        return f"{self} = {self.value}"
 
     def stands_for(self, value: Fraction) -> bool:
         """Whether the term equals a value; a number with a point may differ by one unit in its last digit."""
@@ -54,15 +54,10 @@ class Term(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.left is None or self.right is None:
-            return format_number(self.value)
+            return str(self.value)
         left = _parenthesize(self.left, self.op, right=False)
         right = _parenthesize(self.right, self.op, right=True)
         return f"{left} {self.op} {right}"
-
-
-def format_number(value: Fraction) -> str:
-    """Write `3`, `-2` or `8/3`."""
-    return str(value.numerator) if value.denominator == 1 else f"{value.numerator}/{value.denominator}"
 
 
 _RANK: Final = {"+": 1, "-": 1, "*": 2, "/": 2}

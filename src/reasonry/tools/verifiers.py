@@ -19,7 +19,7 @@ from ..puzzles.expression import judge_sides
 from ..puzzles.reading import read_numbers, read_puzzle
 from ..puzzles.solutions import solve, solve_numbers
 from ..puzzles.steps import expressions, final_expression, follow
-from ..puzzles.term import Puzzle, format_number
+from ..puzzles.term import Puzzle
 from ..system.plugins import installed_plugins, split_plugin
 from ..system.processes import read_regular_file
 from ..text import did_you_mean, without_surrogates
@@ -49,7 +49,7 @@ class ArithmeticVerifier:
 
     def __init__(self, target: Fraction | int) -> None:
         self.target = Fraction(target)
-        self.name = f"arithmetic:{format_number(self.target)}"
+        self.name = f"arithmetic:{self.target}"
 
     async def verify(self, claim: Verify) -> Verified:
         """Check a candidate. An unreadable candidate is `unknown`."""
@@ -74,9 +74,9 @@ def judge(puzzle: Puzzle, claim: Verify) -> Verified:
     answer = final_expression(puzzle, position)
     if answer is not None:
         return Verified("right", "it arrives", answer=answer)
-    target, left = format_number(puzzle.target), ", ".join(map(format_number, position.numbers))
+    target, left = str(puzzle.target), ", ".join(map(str, position.numbers))
     if claim.final:
-        fault, numbers = fault or position.fault, ", ".join(map(format_number, puzzle.numbers))
+        fault, numbers = fault or position.fault, ", ".join(map(str, puzzle.numbers))
         if not fault and solve(puzzle) is None:
             return Verified("unknown", f"{target} cannot be made from {numbers}")
         return Verified("wrong", fault or f"it holds no expression that makes {target} from {numbers}")

@@ -4,7 +4,7 @@ from fractions import Fraction
 from random import Random
 
 from ...puzzles.solutions import solve_numbers
-from ...puzzles.term import Term, format_number
+from ...puzzles.term import Term
 from ..grading import Item
 
 
@@ -20,7 +20,7 @@ def make(random: Random, level: int) -> Item:
 def write_puzzle(numbers: list[int], solution: Term) -> Item:
     """Write the puzzle of a solution."""
     listed = f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
-    target = format_number(solution.value)
     return Item(
-        f"Use {listed}, each exactly once, with + - * / and parentheses to make {target}.", str(solution)
+        f"Use {listed}, each exactly once, with + - * / and parentheses to make {solution.value}.",
+        str(solution),
     )

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from ...puzzles.expression import read_expression
-from ...puzzles.term import format_number
 from ..grading import Item
 
 DISTRACTORS = (
@@ -61,4 +60,4 @@ def make(random: Random, level: int) -> Item:
     for sentence in random.sample(DISTRACTORS, 2 * (level - 1)):
         sentences.insert(random.randint(1, len(sentences) - 1), sentence.format(random.randint(3, 90)))
     answer = read_expression(formula.format(**numbers))
-    return Item(" ".join(sentences), answer and format_number(answer.value))
+    return Item(" ".join(sentences), answer and str(answer.value))
