@@ -118,7 +118,8 @@ def propose(
     size = -(-moves // max(steps_left, 1))
     thoughts: list[str] = []
     for line in _lines(puzzle, position.numbers, size):
-        text = _format_line(position, line)
+        left = " ".join(map(str, _after(position.numbers, line)))
+        text = f"{'; '.join(move.equation for move in line)} (left: {left})"
         if text not in thoughts and text not in refuted:
             thoughts.append(text)
         if len(thoughts) == count:
@@ -133,10 +134,9 @@ def _lines(puzzle: Puzzle, numbers: tuple[Fraction, ...], size: int) -> Iterator
     # The rest look plausible: whole results first, then those near the target.
     ranked = sorted(legal_moves(numbers), key=lambda move: _appeal(move, puzzle.target))
     for move in ranked:
-        line, left = [move], _after(numbers, move)
-        while len(line) < size and len(left) > 1:
-            following = min(legal_moves(left), key=lambda move: _appeal(move, puzzle.target))
-            line, left = [*line, following], _after(left, following)
+        line = [move]
+        while len(line) < size and len(left := _after(numbers, line)) > 1:
+            line.append(min(legal_moves(left), key=lambda move: _appeal(move, puzzle.target)))
         yield line
 
 
@@ -144,18 +144,13 @@ def _appeal(move: Term, target: Fraction) -> tuple[bool, Fraction]:
     return move.value.denominator != 1 or move.value <= 0, abs(move.value - target)
 
 
-def _after(numbers: tuple[Fraction, ...], move: Term) -> tuple[Fraction, ...]:
+def _after(numbers: Sequence[Fraction], moves: Sequence[Term]) -> list[Fraction]:
     left = list(numbers)
-    for number in move.numbers:
-        left.remove(number)
-    return tuple(sorted([*left, move.value]))
-
-
-def _format_line(position: Position, line: Sequence[Term]) -> str:
-    left = position.numbers
-    for move in line:
-        left = _after(left, move)
-    return f"{'; '.join(move.equation for move in line)} (left: {' '.join(map(str, left))})"
+    for move in moves:
+        for number in move.numbers:
+            left.remove(number)
+        left.append(move.value)
+    return sorted(left)
 
 
 def value(puzzle: Puzzle, path: Sequence[str], thoughts: Sequence[str]) -> dict[str, float]:
