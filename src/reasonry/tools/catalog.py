@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..blocks.toolcard import ANSWER, ToolCard
+from ..blocks.toolcard import ANSWER, ToolCard, no_such_tool
 from ..engine.ports import Tool
 from ..errors import ToolError, UsageError
 from ..strategies import STRATEGIES
@@ -45,10 +45,7 @@ class Catalog:
         """
         tool = self.tools.get(name)
         if tool is None:
-            known = ", ".join(self.tools) or "none"
-            raise ToolError(
-                f"there is no tool {name[:80]!r}; the tools are: {known}", choices=list(self.tools)
-            )
+            raise ToolError(no_such_tool(self.cards(), name), choices=list(self.tools))
         return await tool.call(arguments)
 
 
