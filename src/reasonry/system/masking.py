@@ -1,7 +1,7 @@
 """Masks the keys of this process in errors, logs, traces, records and streamed text."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -113,27 +113,29 @@ class Secrets:
 
     def mask_data(self, value: T) -> T:
         """Replace each key by `***` in plain data or a struct."""
-        return self._mask_data(value) if self._certain else value
-
-    def _mask_data(self, value: Any) -> Any:
-        match value:
-            case str():
-                return self.mask(value)
-            case list() | tuple():
-                return type(value)(map(self._mask_data, value))
-            case dict():
-                return {self._mask_data(key): self._mask_data(entry) for key, entry in value.items()}
-            case Struct():
-                fields = {name: getattr(value, name) for name in value.__struct_fields__}
-                changed = {name: self._mask_data(entry) for name, entry in fields.items()}
-                changed = {name: entry for name, entry in changed.items() if entry != fields[name]}
-                return msgspec.structs.replace(value, **changed) if changed else value
-            case _:
-                return value
+        return map_texts(value, self.mask) if self._certain else value
 
 
 SECRETS = Secrets()
 """The keys of this process."""
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change every text in plain data or a struct, the names of members included."""
+    match value:
+        case str():
+            return change(value)
+        case list() | tuple():
+            return type(value)([map_texts(entry, change) for entry in value])
+        case dict():
+            return {map_texts(key, change): map_texts(entry, change) for key, entry in value.items()}
+        case Struct():
+            fields = {name: getattr(value, name) for name in value.__struct_fields__}
+            changed = {name: map_texts(entry, change) for name, entry in fields.items()}
+            changed = {name: entry for name, entry in changed.items() if entry != fields[name]}
+            return msgspec.structs.replace(value, **changed) if changed else value
+        case _:
+            return value
 
 
 def mask_keylike(text: str) -> str:

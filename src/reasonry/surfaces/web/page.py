@@ -8,7 +8,7 @@ the beginning of the run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec import Struct, field, structs
 
 from ...blocks.why import Why
 from ...records import Outcome
+from ...system.masking import map_texts
 from ...text import inert
 from ..run_report import Block
 
@@ -266,27 +267,13 @@ def finish_page(page: PageDocument, bounds: PageBounds) -> PageDocument:
         cuts.texts += 1
         return f"{text[:limit]}… [{over:,} characters left out]"
 
-    cuts, plain_page = page.cuts, _change_texts(msgspec.to_builtins(page), plain)
+    cuts, plain_page = page.cuts, map_texts(msgspec.to_builtins(page), plain)
     limit = bounds.text_chars
     while limit > _LEAST_CHARS and sum(min(length, limit) for length in lengths) > bounds.all_chars:
         limit = max(limit // 2, _LEAST_CHARS)
     if lengths and max(lengths) > limit:
-        plain_page = _change_texts(plain_page, shorten)
+        plain_page = map_texts(plain_page, shorten)
     return structs.replace(msgspec.convert(plain_page, PageDocument), cuts=cuts)
-
-
-def _change_texts(part: Any, change: Callable[[str], str]) -> Any:
-    match part:
-        case str():
-            return change(part)
-        case list():
-            entries: list[Any] = part
-            return [_change_texts(each, change) for each in entries]
-        case dict():
-            members: dict[str, Any] = part
-            return {change(name): _change_texts(value, change) for name, value in members.items()}
-        case _:
-            return part
 
 
 def _keep_nodes(page: PageDocument, limit: int) -> None:
