@@ -18,9 +18,7 @@ from ...engine.coach import document as coached_document
 from ...engine.drive import OpenRun
 from ...engine.fork import MAX_QUESTION_CHARS
 from ...engine.journal import CALLER
-from ...engine.record import Record
 from ...errors import ConflictError
-from ...records import RunRow
 from .documents import Document
 
 MAX_EFFECT_NAME_CHARS = 200
@@ -186,20 +184,17 @@ async def run_document(app: App, run_id: str, read: OpenRun | None = None) -> Do
         with suppress(ConflictError):
             read = await app.engine.read(run_id, whole=False)
     if read is not None:
-        return _document(read.row, read.record, read.chain.seq, read)
-    view = await app.engine.view(run_id)
-    return _document(view.row, view.record, view.last.seq)
-
-
-def _document(row: RunRow, record: Record, position: int, read: OpenRun | None = None) -> Document:
+        row, record, position = read.row, read.record, read.chain.seq
+    else:
+        row, record, last = await app.engine.view(run_id)
+        position = last.seq
     is_coached = record.result.model == CALLER
-    coached = coached_document(read) if read is not None and is_coached else {}
+    coached = coached_document(read) if read is not None and is_coached else {"questions": []}
     return {
         **record.result.document(nodes=False),
         **record.head,
         "paused": row.paused,
         "mode": "coached" if is_coached else "driven",
         "position": position,
-        "questions": [],
         **{name: coached[name] for name in ("questions", "note") if name in coached},
     }
