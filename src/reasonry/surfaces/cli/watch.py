@@ -3,7 +3,7 @@
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from msgspec import structs
@@ -20,7 +20,6 @@ from ...engine.run import Run
 from ...text import clip
 from .. import present
 from ..run_report import thought_title, whole_thought
-from ..web.page import PageNode
 from ..web.run_nodes import first_nodes
 from .draw import tree_of
 from .output import print_note
@@ -78,18 +77,13 @@ class Live(Lines):
     def __init__(self, why: str = "") -> None:
         super().__init__(why)
         self.run: Run | None = None
-        self.nodes: Sequence[PageNode] = ()
+        self.tree: RenderableType | None = None
         self.since = time.monotonic()
         self.console = Console(stderr=True)
         self.spinner = Spinner("dots", style="cyan")
         self.screen = RichLive(
             get_renderable=self.draw, console=self.console, refresh_per_second=10, vertical_overflow="crop"
         )
-
-    @property
-    def has_tree(self) -> bool:
-        """Whether the run, or one inside it, has a tree."""
-        return any(node.kind == "thought" for node in self.nodes)
 
     def began(self, run_id: str, run: Run) -> None:
         """See `Observer`."""
@@ -99,8 +93,10 @@ class Live(Lines):
     def stepped(self, run: Run, step: Step) -> None:
         """See `Observer`."""
         document = result_of("", "", run).document()
-        self.run, self.nodes = run, [*first_nodes(document, run.begun.problem, ()).values()]
-        if self.has_tree:
+        nodes = [*first_nodes(document, run.begun.problem, ()).values()]
+        has_tree = any(node.kind == "thought" for node in nodes)
+        self.run, self.tree = run, tree_of(nodes, run.begun.problem, MAX_ROWS) if has_tree else None
+        if has_tree:
             self.thoughts += len(step.thoughts)
         else:
             super().stepped(run, step)
@@ -110,10 +106,8 @@ class Live(Lines):
         run = self.run
         if run is None:
             return Text("")
-        parts: list[RenderableType] = []
+        parts = [] if self.tree is None else [self.tree]
         usage, duration_ms = run.usage, 1_000 * (time.monotonic() - self.since)
-        if self.has_tree:
-            parts = [tree_of(self.nodes, run.begun.problem, MAX_ROWS)]
         if run.snapshot.status == "active":
             # The notes after the run have its counts.
             stages = Counter(pending.stage for pending in run.open_effects)
