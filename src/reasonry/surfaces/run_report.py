@@ -78,14 +78,10 @@ def report_work(record: Record, trace: Mapping[str, Any]) -> list[Block]:
     if warnings:
         blocks += [Heading("Warnings"), Bullets(tuple(warnings))]
     blocks += [Heading("Path"), Prose(path_text(record.entries("path"), trace["stage"]))]
-    thoughts = [
-        block
-        for number, thought in enumerate(record.thoughts(), 1)
-        for block in (
-            Heading(thought_title(number, thought), 3),
-            Prose("\n".join([thought.text, *present.action_lines(thought.data)])),
-        )
-    ]
+    thoughts: list[Block] = []
+    for number, thought in enumerate(record.thoughts(), 1):
+        text = "\n".join([thought.text, *present.action_lines(thought.data)])
+        thoughts += [Heading(thought_title(number, thought), 3), Prose(text)]
     return [*blocks, Heading("Thoughts"), *thoughts] if thoughts else blocks
 
 
@@ -115,8 +111,7 @@ def path_text(edges: Iterable[Sequence[str]], last: str) -> str:
 def outline(document: Mapping[str, Any]) -> list[Block]:
     """Summarise the work and its result from the parts that the result document has."""
     blocks: list[Block] = []
-    plan = _text(document.get("plan_text"))
-    if plan:
+    if plan := _text(document.get("plan_text")):
         blocks += [Heading("Plan"), Prose(plan)]
     tasks = _objects(document.get("tasks"))
     for iteration in _objects(document.get("iterations")):
