@@ -12,10 +12,11 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final, TextIO
 
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -55,6 +56,7 @@ _DATA_CHARS = 500
 """The limit for a field. `--json` has the whole field."""
 _LABEL_CHARS = 400
 """The limit for a node's text, before the width of the terminal applies."""
+_ON_PATH: Final = ("on_path", "answer")
 
 Document = Mapping[str, Any]
 
@@ -130,9 +132,7 @@ def parts_of(text: str) -> Iterator[Any]:
             width = next((n for n, later in enumerate(lines[place + 1 :], 2) if _FENCE.match(later)), 1)
             yield from lines[place + 1 : place + width - 1] if width > 1 else [line]
         elif "|" in line and place + 1 < len(lines) and _RULE.fullmatch(lines[place + 1]):
-            rows = [line]
-            while place + len(rows) + 1 < len(lines) and "|" in lines[place + len(rows) + 1]:
-                rows.append(lines[place + len(rows) + 1])
+            rows = [line, *takewhile(lambda row: "|" in row, lines[place + 2 :])]
             width = len(rows) + 1
             yield _table(rows)
         elif heading := _HEADING.fullmatch(line):
@@ -154,9 +154,7 @@ def drawn_line(line: str, style: str = "") -> Text:
 
 def _table(rows: Sequence[str]) -> Any:
     heads, *cells = [[drawn_line(cell.strip()) for cell in row.strip().strip("|").split("|")] for row in rows]
-    table = Table()
-    for head in (*heads, *[""] * (max(map(len, cells), default=0) - len(heads))):
-        table.add_column(head)
+    table = Table(*map(Column, heads))
     for row in cells:
         table.add_row(*row)
     return table
@@ -167,7 +165,7 @@ def _table(rows: Sequence[str]) -> Any:
 
 def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
     """Build the tree of nodes, parents first: the latest of them, and always the path to the best."""
-    shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if _is_on_path(node)}
+    shown = {node.id for node in nodes[-limit:]} | {node.id for node in nodes if node.state in _ON_PATH}
     places: dict[str | None, Tree] = {}
     for node in nodes:
         if node.parent is None:
@@ -175,10 +173,6 @@ def tree_of(nodes: Sequence[PageNode], problem: str, limit: int) -> Tree | Text:
         elif node.id in shown and node.parent in places:
             places[node.id] = places[node.parent].add(_label(node))
     return next(iter(places.values()), Text(""))
-
-
-def _is_on_path(node: PageNode) -> bool:
-    return node.state in ("on_path", "answer")
 
 
 def print_tree(trace: Document) -> None:
@@ -197,7 +191,7 @@ def _label(node: PageNode) -> Text:
     text = clip(plain_latex(_HEADING.sub(r"\g<text>", node.text or node.score_text)), _LABEL_CHARS)
     style = "dim" if score is None else "green" if score >= 0.7 else "yellow" if score >= 0.3 else "red"
     label = _one_line("  … " if score is None else f"{score:.2f} ", style)
-    return label.append_text(drawn_line(text, "bold green" if _is_on_path(node) else ""))
+    return label.append_text(drawn_line(text, "bold green" if node.state in _ON_PATH else ""))
 
 
 def _one_line(text: str, style: str) -> Text:
