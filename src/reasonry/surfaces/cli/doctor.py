@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any, NamedTuple
@@ -95,7 +96,10 @@ def _agents(machine: Machine) -> list[dict[str, Any]]:
     for launch in (entry.launch for entry in entries if entry.launch is not None):
         words = {str(place): word for place, word in enumerate(launch.args)}
         SECRETS.keep_environment({**launch.env, **words})
-    results = list(zip(entries, run_async(try_entries(machine, entries)), strict=True))
+    tried = defaultdict[str, list[dict[str, Any]]](list)
+    for entry, check in zip(entries, run_async(try_entries(machine, entries)), strict=True):
+        ok = None if "note" in check else "problem" not in check
+        tried[entry.agent.name].append({"name": entry.name, "file": str(entry.file), "ok": ok, **check})
     here = {agent.name: agent for agent in (*installed, *(entry.agent for entry in entries))}
     return [
         {
@@ -103,16 +107,7 @@ def _agents(machine: Machine) -> list[dict[str, Any]]:
             "title": agent.title,
             "installed": agent in installed,
             "skills": _skills(machine, agent),
-            "entries": [
-                {
-                    "name": entry.name,
-                    "file": str(entry.file),
-                    "ok": None if "note" in check else "problem" not in check,
-                    **check,
-                }
-                for entry, check in results
-                if entry.agent == agent
-            ],
+            "entries": tried[agent.name],
         }
         for agent in here.values()
     ]
