@@ -3,10 +3,9 @@
 Importing this takes half a second. The stdio server does not import it.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import mcp_types as types
 from mcp.server.caching import CacheHint
@@ -19,12 +18,10 @@ from .connection import STATELESS_VERSION
 from .frames import RefusedError
 from .mcp_server import CACHE_HINTS, INSTRUCTIONS, McpServer, note_abilities, protocol_error, server_info
 from .run_tasks import TASK_METHODS, TASKS
-from .tools import CallContext, Document
+from .tools import CallContext
 
 PATIENCE_S = 45.0
 """The longest wait of a call. Many clients abandon a call after a minute."""
-
-RequestContext: TypeAlias = ServerRequestContext[Any, Any]
 
 
 def sdk_server(
@@ -40,18 +37,24 @@ def sdk_server(
         context_for: Returns the context of the caller.
     """
 
-    async def answer(context: RequestContext, _: Any) -> Any:
-        server, params = server_for(context.request), dict(context.params or {})
+    async def answer(context: ServerRequestContext[Any, Any], _: Any) -> Any:
+        is_stateless = context.protocol_version == STATELESS_VERSION
+        declared = context.session.client_capabilities
+        capabilities = {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
         has_token = bool(context.meta) and "progress_token" in context.meta
         call = replace(
-            context_for(context.request),
+            note_abilities(context_for(context.request), capabilities, is_stateless=is_stateless),
             report=context.session.report_progress if has_token else None,
-            ends_when_left=context.protocol_version == STATELESS_VERSION,
+            ends_when_left=is_stateless,
             patience_s=PATIENCE_S,
         )
-        with _protocol_errors():
-            result = await server.answer(context.method, params, _note_abilities(context, call))
-        return _complete(context, result)
+        server, params = server_for(context.request), dict(context.params or {})
+        try:
+            result = await server.answer(context.method, params, call)
+        except (RefusedError, ReasonryError) as error:
+            refusal = protocol_error(error)
+            raise MCPError(code=refusal.code, message=refusal.message, data=refusal.data) from error
+        return {"resultType": "complete", **result} if is_stateless else result
 
     about = server_info()
     cache_hints: Any = {method: CacheHint(ttl_ms=ttl_ms) for method, ttl_ms in CACHE_HINTS.items()}
@@ -75,25 +78,3 @@ def sdk_server(
         for method in TASK_METHODS:
             server.add_request_handler(method, types.RequestParams, answer)
     return server
-
-
-def _complete(context: RequestContext, result: Document) -> Document:
-    is_stateless = context.protocol_version == STATELESS_VERSION
-    return {"resultType": "complete", **result} if is_stateless else result
-
-
-def _note_abilities(context: RequestContext, call: CallContext) -> CallContext:
-    declared = context.session.client_capabilities
-    capabilities = {} if declared is None else declared.model_dump(by_alias=True, exclude_none=True)
-    is_stateless = context.protocol_version == STATELESS_VERSION
-    return note_abilities(call, capabilities, is_stateless=is_stateless)
-
-
-@contextmanager
-def _protocol_errors() -> Generator[None]:
-    """Translate our errors into errors of the SDK."""
-    try:
-        yield
-    except (RefusedError, ReasonryError) as error:
-        refusal = protocol_error(error)
-        raise MCPError(code=refusal.code, message=refusal.message, data=refusal.data) from error
