@@ -5,7 +5,7 @@ From then on the connection serves that version alone.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -130,8 +130,7 @@ class Connection:
         elif method == "server/discover" and self._is_stateless:
             self._send(frames.result(id, self._discovery()))
         elif method in self._server.methods:
-            name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
-            self._start(id, partial(self._fetch, method, params), name)
+            self._start(id, method, params)
         else:
             raise RefusedError(frames.METHOD_NOT_FOUND, f"Method not found: {method[:200]}", method[:200])
 
@@ -202,28 +201,24 @@ class Connection:
 
     # --- work
 
-    def _start(self, id: Any, work: Callable[[], Awaitable[bytes]], name: str) -> None:
-        task = asyncio.ensure_future(self._answer(id, work))
+    def _start(self, id: Any, method: str, params: Document) -> None:
+        name = f"{method} {params.get('name', '')}" if method == "tools/call" else method
+        task = asyncio.ensure_future(self._answer(id, method, params))
         self._working[task] = (id, name)
         task.add_done_callback(self._working.pop)
 
-    async def _answer(self, id: Any, work: Callable[[], Awaitable[bytes]]) -> None:
+    async def _answer(self, id: Any, method: str, params: Document) -> None:
+        context, token = self._context, (params.get("_meta") or {}).get("progressToken")
+        if token is not None:
+            context = replace(context, report=partial(self._report, token))
         try:
-            line = frames.result(id, await work())
+            answer = await self._server.answer(method, params, context)
+            line = frames.result(id, self._encode(method, answer))
         except Exception as error:
             line = frames.error(id, protocol_error(error))
         self._send(line)
 
-    async def _fetch(self, method: str, params: Document) -> bytes:
-        context = self._context
-        token = (params.get("_meta") or {}).get("progressToken")
-        if token is not None:
-            context = replace(context, report=partial(self._report, token))
-        return self._encode(method, await self._server.answer(method, params, context))
-
-    async def _report(
-        self, token: Any, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
+    async def _report(self, token: Any, progress: float, total: float | None, message: str | None) -> None:
         params = {"progressToken": token, "progress": progress, "total": total, "message": message}
         known = {key: value for key, value in params.items() if value is not None}
         self._send(frames.notification("notifications/progress", known))
