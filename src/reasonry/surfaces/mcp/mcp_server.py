@@ -18,9 +18,9 @@ from ...core.registry import Registry, strategy_names
 from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
-from .frames import INTERNAL_ERROR, INVALID_PARAMS, RefusedError, read_params
+from .frames import INTERNAL_ERROR, INVALID_PARAMS, MISSING_CAPABILITY, RefusedError, read_params
 from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
-from .run_tasks import TASK_METHODS, TASKS, RunTasks, check_takes_tasks
+from .run_tasks import TASK_METHODS, TASKS, RunTasks
 from .tools import (
     CallContext,
     Document,
@@ -144,8 +144,9 @@ class McpServer:
             RefusedError: The parameters have another form, or the client lacks a required capability.
             NotFoundError: A named object does not exist; for tools, `choices` has the names.
         """
-        if method in TASK_METHODS:
-            check_takes_tasks(context)
+        if method in TASK_METHODS and not context.takes_tasks:
+            needed = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", needed)
         form, handler = self.methods[method]
         return await handler(read_params(form, params), context)
 

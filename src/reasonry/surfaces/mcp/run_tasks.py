@@ -32,7 +32,6 @@ from ...text import clip, lazy_pattern
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
-from .frames import MISSING_CAPABILITY, RefusedError
 from .tools import CallContext, Document, TaskDocument, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
@@ -272,13 +271,6 @@ def _message(run: Run) -> str:
     thought = run.thoughts[-1]
     first, *_ = present.thought_lines(thought.text, thought.data, 160)
     return f"{thought_title(run.counts.thoughts, thought)}: {first}"
-
-
-def check_takes_tasks(context: CallContext) -> None:
-    """Raise a RefusedError unless a client declares support for tasks."""
-    if not context.takes_tasks:
-        data = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-        raise RefusedError(MISSING_CAPABILITY, f"Missing required client capability: {TASKS}", data)
 
 
 def _task(row: RunRow, status: str, message: str) -> Document:
