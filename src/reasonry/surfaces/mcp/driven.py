@@ -33,8 +33,9 @@ from ...engine.result import Result
 from ...errors import NotFoundError, UsageError
 from ...guided.session_calls import read_form
 from ...guided.thinking_tool import actions_schema, tool_schema
+from ...records import JobOptions
 from .run_tasks import RunTasks, without_search
-from .tools import CallContext, Document, McpTool, Report
+from .tools import CallContext, Document, McpTool, Report, TaskDocument
 
 BEAT_S: Final = 5.0
 _MESSAGE_CHARS: Final = 200
@@ -158,23 +159,21 @@ async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
 
 async def _solve(tasks: RunTasks, arguments: Document, context: CallContext) -> Document:
     call, app = read_form(SolveCall, arguments), tasks.app
+    job = JobOptions() if context.takes_tasks else None
     if call.run_id is None:
-        if context.takes_tasks:
-            document = await tasks.start(call.request(), can_ask=context.can_ask)
-            context.add_run(document["taskId"])
-            return document
-        run_id, _ = await tasks.supervisor.start(app, *await app.receive(call.request()))
+        run_id = await tasks.start(call.request(), job, can_ask=context.can_ask)
         context.add_run(run_id)
-        return await _see_through(tasks, run_id, context)
-    for name in ("problem", "session_id", "strategy", "options"):
-        if getattr(call, name) != getattr(SolveCall(), name):
-            raise UsageError(f"a run that is resumed keeps its {name}; leave it out, or run_id", field=name)
-    run_id = await app.run_id(call.run_id, [*context.runs])
-    budget = call.budget_after((await app.engine.recorded_run(run_id)).budget)
-    context.add_run(run_id)
-    if context.takes_tasks:
-        return await tasks.resume(run_id, call.participants(), budget)
-    await tasks.supervisor.resume(app, run_id, call.participants(), budget)
+    else:
+        for name in ("problem", "session_id", "strategy", "options"):
+            if getattr(call, name) != getattr(SolveCall(), name):
+                message = f"a run that is resumed keeps its {name}; leave it out, or run_id"
+                raise UsageError(message, field=name)
+        run_id = await app.run_id(call.run_id, [*context.runs])
+        budget = call.budget_after((await app.engine.recorded_run(run_id)).budget)
+        context.add_run(run_id)
+        await tasks.supervisor.resume(app, run_id, call.participants(), budget, job=job)
+    if job is not None:
+        return TaskDocument(await tasks.read(run_id))
     return await _see_through(tasks, run_id, context)
 
 

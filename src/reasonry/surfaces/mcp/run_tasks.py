@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, NamedTuple
 from msgspec import Struct, structs
 
 from ...app.app import App
-from ...app.participants import Participants
 from ...app.requests import RunRequest
 from ...blocks.toolcard import ToolCard
 from ...core.budget import Budget
@@ -32,7 +31,7 @@ from ...text import clip, lazy_pattern
 from ...tools.catalog import CallersTool
 from .. import present
 from ..run_report import thought_title
-from .tools import CallContext, Document, TaskDocument, tool_result
+from .tools import CallContext, Document, tool_result
 
 TASKS: Final = "io.modelcontextprotocol/tasks"
 """The extension, available in the stateless version only."""
@@ -118,20 +117,15 @@ class RunTasks:
 
     # -- begun
 
-    async def start(self, request: RunRequest, *, can_ask: bool) -> TaskDocument:
-        """Accept a run as a task, and return the task once durable. `can_ask` lets the run ask its user."""
+    async def start(self, request: RunRequest, job: JobOptions | None, *, can_ask: bool) -> str:
+        """Accept a run, which is a task if it has a job, and return its id. `can_ask` lets a task ask its user."""
         order, performers = await self.app.receive(request)
-        if can_ask and order.strategy == INQUIRER:
+        if job is not None and can_ask and order.strategy == INQUIRER:
             parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
             asking = replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self.app.receive(asking)
-        run_id, _ = await self.supervisor.start(self.app, order, performers, job=JobOptions())
-        return TaskDocument(await self.read(run_id))
-
-    async def resume(self, run_id: str, participants: Participants, budget: Budget | None) -> TaskDocument:
-        """Resume a run as a task; see `Supervisor.resume`."""
-        await self.supervisor.resume(self.app, run_id, participants, budget, job=JobOptions())
-        return TaskDocument(await self.read(run_id))
+        run_id, _ = await self.supervisor.start(self.app, order, performers, job=job)
+        return run_id
 
     async def _attend(self, run_id: str) -> None:
         """Drive an idle task if no server or worker drives the jobs."""
