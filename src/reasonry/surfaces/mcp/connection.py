@@ -100,10 +100,10 @@ class Connection:
         result = tool_result(error_document(error), is_error=True)
         self._send(frames.result(id, self._encode("tools/call", result)))
 
-    async def finish(self) -> None:
-        """Wait until every request is answered."""
-        while self._working:
-            await asyncio.wait(list(self._working))
+    async def finish(self, timeout_s: float | None = None) -> None:
+        """Wait until every request is answered, or time is up."""
+        if self._working:
+            await asyncio.wait([*self._working], timeout=timeout_s)
 
     def abandon(self, why: str) -> list[str]:
         """Cancel pending requests, answer them with an error, and return their descriptions for people."""

@@ -61,7 +61,10 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
         )
         await over.wait()
         transport.stop()
-        left = await _finish(connection)
+        await connection.finish(GRACE_S)
+        why = f"this was not done {GRACE_S:g} s after the input ended or a signal came"
+        left = connection.abandon(f"{why}; what was recorded is kept")
+        await connection.finish(_LEAVING_S)
         await transport.close(_DRAIN_S)
     if left:
         names = [clip(request, 80) for request in left[:_MAX_TOLD]] + ["…"] * (len(left) > _MAX_TOLD)
@@ -116,17 +119,6 @@ def _conversation() -> Generator[tuple[int, int]]:
         os.dup2(sink, 1)
         os.close(source)
         os.close(sink)
-
-
-async def _finish(connection: Connection) -> list[str]:
-    """Let calls in flight finish in time, and return the unfinished calls."""
-    finishing = asyncio.ensure_future(connection.finish())
-    await asyncio.wait({finishing}, timeout=GRACE_S)
-    why = f"this was not done {GRACE_S:g} s after the input ended or a signal came"
-    left = connection.abandon(f"{why}; what was recorded is kept")
-    await asyncio.wait({finishing}, timeout=_LEAVING_S)
-    finishing.cancel()
-    return left
 
 
 # -- the log
