@@ -12,7 +12,7 @@ from reasonry.app.app import App
 from reasonry.app.requests import RunRequest
 from reasonry.app.runs import coach_answer, coach_start
 from reasonry.guided.session_choice import Thinker
-from reasonry.guided.session_review import false_claims
+from reasonry.puzzles.equations import false_equations
 from reasonry.stores.sqlite import MemoryStore
 
 from .desk import Desk
@@ -132,7 +132,7 @@ def test_no_right_text_is_called_false() -> None:
         text = TEXTS[place % len(TEXTS)].format(
             a=a, b=b, m=a % 12 + 1, d=b % 28 + 1, thousand=1000 + a + b, **numbers
         )
-        if faults := false_claims(text):
+        if faults := false_equations(text):
             found[text] = faults
     assert found == {}
 

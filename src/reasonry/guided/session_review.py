@@ -1,6 +1,6 @@
 """Findings about the thoughts of a session from its record, without a model.
 
-They are dependents of revised thoughts, assumptions, open branches, open steps of plans, and false equations.
+They are dependents of revised thoughts, assumptions, open branches, and open steps of plans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from ..core.strategy import Strategy
-from ..puzzles.equations import false_equations
 from ..records import ThoughtRow
 from ..text import clip, first_words
 from .lines import ClaimVerdict, Head, ThoughtLine, ThoughtRecord, ancestry, decode_record, spans
@@ -21,7 +20,6 @@ _SHOWN: Final = 8
 _NAME_CHARS: Final = 40
 _CLAIM_CHARS: Final = 150
 _MOST_VERDICTS: Final = 12
-_MAX_EQUATIONS: Final = 3
 
 
 class RecordedThought(NamedTuple):
@@ -215,14 +213,6 @@ def _open_steps(thoughts: Sequence[RecordedThought]) -> tuple[list[str], list[st
     return [f"{_short(name)} is not done" for name in pending], [
         f"{_short(name)} was dropped while open" for name in gone
     ]
-
-
-# -- what the text shows
-
-
-def false_claims(text: str, about: str = "") -> list[str]:
-    """Return a sentence with the right value for each false equation of numbers in a text."""
-    return false_equations(text, about=about)[:_MAX_EQUATIONS]
 
 
 # -- scores: the valued lines, best first: `B 0.90 · L 0.80 → 0.70`

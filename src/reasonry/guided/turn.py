@@ -10,20 +10,14 @@ from msgspec.structs import replace
 
 from ..core.strategy import Strategy
 from ..errors import StoreError, TooLargeError, UsageError
+from ..puzzles.equations import false_equations
 from ..records import SessionChange, SessionRow, SessionView, ThoughtRow
 from ..text import first_words
 from .fields import settle_fields
 from .lines import Head, RowsView, ThoughtLine, decode_record, encode, find_repeated, spans
 from .placement import Placed, shortest_path, submit, with_guidance_given
 from .session_choice import KnownSession, SessionChoice, SessionRequest
-from .session_review import (
-    RecordedThought,
-    before_the_end,
-    consequences,
-    false_claims,
-    left_open,
-    with_records,
-)
+from .session_review import RecordedThought, before_the_end, consequences, left_open, with_records
 from .session_settings import SessionSettings
 from .thinking_tool import Notice, ThinkingCall
 
@@ -32,6 +26,7 @@ _LOOKED_BACK = 64
 """The number of latest thoughts to search for a repeated thought."""
 LEAST_ASKED = 3
 """The thoughts from which a session is asked about possible mistakes before its end."""
+_MAX_EQUATIONS = 3
 SHOWN_CHARS = 20_000
 """The default limit for thoughts shown in a reply, except in replies that show all by contract."""
 
@@ -247,7 +242,8 @@ def placed_notices(result: TurnResult) -> Iterator[Notice]:
         yield Notice("stages_skipped", f"Begun at {stages[0]}; skipped: {', '.join(skipped)}.")
     if placed.expected:
         yield Notice("predicted", f'You expected: "{placed.expected}". Does what you observed fit?')
-    for fault in false_claims(result.thought.text, result.row.purpose if earlier.thoughts else ""):
+    about = result.row.purpose if earlier.thoughts else ""
+    for fault in false_equations(result.thought.text, about=about)[:_MAX_EQUATIONS]:
         yield Notice("arithmetic", f"{fault}.")
     new = [verdict for verdict in earlier.verdicts if verdict.is_new]
     for verdict in new:
