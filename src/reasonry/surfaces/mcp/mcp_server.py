@@ -19,17 +19,10 @@ from ...core.strategy import Stage, Strategy
 from ...errors import NotFoundError, ReasonryError
 from ...guided.sessions import Sessions
 from .frames import INTERNAL_ERROR, INVALID_PARAMS, MISSING_CAPABILITY, RefusedError, read_params
-from .page_tool import PAGE_LISTING, PAGE_URI, read_page_resource, shows_pages
+from .page_tool import EXTENSION as PAGES
+from .page_tool import MIME_TYPE, PAGE_LISTING, PAGE_URI, read_page_resource
 from .run_tasks import TASK_METHODS, TASKS, RunTasks
-from .tools import (
-    CallContext,
-    Document,
-    McpTool,
-    TaskDocument,
-    declared_extension,
-    error_document,
-    tool_result,
-)
+from .tools import CallContext, Document, McpTool, TaskDocument, error_document, tool_result
 
 NAME = "reasonry"
 INSTRUCTIONS = (
@@ -87,11 +80,14 @@ def note_abilities(
     context: CallContext, capabilities: Mapping[str, Any], *, is_stateless: bool
 ) -> CallContext:
     """Add a client's declared capabilities to its context."""
-    elicitation = capabilities.get("elicitation")
+    elicitation, extensions = capabilities.get("elicitation"), capabilities.get("extensions")
+    extensions = extensions if isinstance(extensions, dict) else {}
+    pages = extensions.get(PAGES)
+    types = pages.get("mimeTypes") if isinstance(pages, dict) else None
     return replace(
         context,
-        shows_pages=shows_pages(capabilities),
-        takes_tasks=is_stateless and declared_extension(capabilities, TASKS) is not None,
+        shows_pages=isinstance(types, list) and MIME_TYPE in types,
+        takes_tasks=is_stateless and isinstance(extensions.get(TASKS), dict),
         can_ask=isinstance(elicitation, dict) and (not elicitation or "form" in elicitation),
     )
 

@@ -5,8 +5,7 @@ without data, and passes it each result of the tool. The model gets only the sum
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,7 +16,7 @@ from ...guided.thinking_tool import tool_schema
 from ..web.find_page import find_page
 from ..web.html_page import html_page, page_folder, write_page
 from ..web.page import DEFAULT_BOUNDS, PageBounds, PageDocument
-from .tools import CallContext, Document, McpTool, declared_extension
+from .tools import CallContext, Document, McpTool
 
 EXTENSION = "io.modelcontextprotocol/ui"
 MIME_TYPE = "text/html;profile=mcp-app"
@@ -44,13 +43,6 @@ class ShowPage(Struct, frozen=True, kw_only=True):
     """Arguments of the tool."""
 
     id: Annotated[str, Meta(description="run_id or session_id; default: the last")] = ""
-
-
-def shows_pages(capabilities: Mapping[str, Any]) -> bool:
-    """Whether a client with these capabilities shows pages."""
-    declared = declared_extension(capabilities, EXTENSION)
-    types = declared.get("mimeTypes") if declared is not None else None
-    return isinstance(types, list) and MIME_TYPE in types
 
 
 def read_page_resource() -> Document:

@@ -53,13 +53,6 @@ class TaskDocument(Document):
     """A task of the protocol, in place of a call's future document."""
 
 
-def declared_extension(capabilities: Mapping[str, Any], name: str) -> Document | None:
-    """Return a client's declaration of an extension, or None if it does not support the extension."""
-    extensions = capabilities.get("extensions")
-    declared = extensions.get(name) if isinstance(extensions, dict) else None
-    return declared if isinstance(declared, dict) else None
-
-
 @dataclass(frozen=True)
 class McpTool:
     """A tool of the server.
