@@ -15,7 +15,7 @@ from ...guided.session_calls import read_call
 from ...guided.thinking_tool import tool_schema
 from ..web.find_page import find_page
 from ..web.html_page import html_page, page_folder, write_page
-from ..web.page import DEFAULT_BOUNDS, PageBounds, PageDocument
+from ..web.page import DEFAULT_BOUNDS, PageBounds
 from .tools import CallContext, Document, McpTool
 
 EXTENSION = "io.modelcontextprotocol/ui"
@@ -78,7 +78,12 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
     wanted = read_call(ShowPage, arguments).id or (runs[-1] if runs else own or "last")
     embedded = PageBounds(_MAX_TEXT_CHARS, _MAX_CHARS, _MAX_NODES, _MAX_ENTRIES)
     page = await find_page(app, wanted, embedded if context.shows_pages else DEFAULT_BOUNDS)
-    document = _summary(page)
+    dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
+    document = {
+        **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},
+        "answer": page.answer and page.answer[:_ANSWER_CHARS],
+        "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
+    }
     if context.shows_pages:
         return {**document, "note": "The page is shown to the user.", "page": msgspec.to_builtins(page)}
     if context.page_url is not None:
@@ -88,13 +93,3 @@ async def _show(app: App, arguments: Document, context: CallContext) -> Document
         return {**document, "note": f"`reasonry open {page.id}` shows the page."}
     path = write_page(page, page_folder(app.environ))
     return {**document, "path": str(path), "note": "Give the user this path; a browser opens the file."}
-
-
-def _summary(page: PageDocument) -> Document:
-    dropped = Counter(node.why.code for node in page.nodes if node.why is not None)
-    answer = page.answer
-    return {
-        **{name: getattr(page, name) for name in ("kind", "id", "title", "status")},
-        "answer": answer if answer is None else answer[:_ANSWER_CHARS],
-        "nodes": {"total": len(page.nodes) + page.cuts.nodes, "dropped": dict(dropped)},
-    }
