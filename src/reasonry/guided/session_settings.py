@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from ..errors import UsageError
 from ..records import SessionRow
@@ -42,15 +41,19 @@ class SessionSettings(Struct, frozen=True):
         return not row.pinned and row.used_at_ms + ttl_ms < now_ms
 
     @staticmethod
-    def from_environ(environ: Mapping[str, str]) -> SessionSettings:
+    def from_environ(environ: Mapping[str, str], **values: object) -> SessionSettings:
         """Read the settings from the environment. Unset settings have their defaults.
 
+        Args:
+            values: Settings by name that override the environment. None overrides nothing.
+
         Raises:
-            UsageError: A value is illegal; `option` names the variable.
+            UsageError: A value is illegal; `option` names it or its variable.
         """
         written = {name: environ.get(variable, "").strip() for name, variable in _VARIABLES.items()}
         read = {name: _value(name, text, _VARIABLES[name]) for name, text in written.items() if text}
-        return SessionSettings(**read)
+        named = {name: _value(name, value, name) for name, value in values.items() if value is not None}
+        return SessionSettings(**{**read, **named})
 
 
 _VARIABLES = {
@@ -62,16 +65,6 @@ _VARIABLES = {
     "max_thought_chars": "REASONRY_MAX_THOUGHT_CHARS",
     "max_history_chars": "REASONRY_MAX_HISTORY_CHARS",
 }
-
-
-def change_settings(settings: SessionSettings, **values: object) -> SessionSettings:
-    """Replace the settings whose new value is not None.
-
-    Raises:
-        UsageError: A value is illegal; `option` names it.
-    """
-    named = {name: _value(name, value, name) for name, value in values.items() if value is not None}
-    return replace(settings, **named)
 
 
 def _value(name: str, value: object, option: str) -> Any:

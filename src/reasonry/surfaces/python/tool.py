@@ -21,7 +21,7 @@ from ...app.installed import installed_strategies
 from ...core.registry import Registry, add_strategies, strategy_names
 from ...core.strategy import Strategy
 from ...errors import NotFoundError, UsageError
-from ...guided.session_settings import OnExpiry, SessionSettings, change_settings
+from ...guided.session_settings import OnExpiry, SessionSettings
 from ...guided.sessions import Sessions
 from ...guided.tool_arguments import read_text
 from ...records import SessionStore, Store
@@ -153,8 +153,8 @@ def thinking_tool(
         raise UsageError(
             f"history must be a whole number of thoughts, not {show_value(history)}", option="history"
         )
-    settings = change_settings(
-        SessionSettings.from_environ(os.environ),
+    settings = SessionSettings.from_environ(
+        os.environ,
         ttl_s=ttl_s,
         on_expiry=on_expiry,
         max_thoughts=max_thoughts,
