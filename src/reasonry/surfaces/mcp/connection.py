@@ -72,11 +72,14 @@ class Connection:
         self._working: dict[asyncio.Task[None], tuple[Any, str]] = {}
 
     def receive(self, line: bytes) -> None:
-        """Process a line. Every request gets a reply."""
+        """Process a line. Every request gets a reply; an unreadable tool call gets a tool's error."""
         try:
             message = frames.read(line)
         except frames.UnreadableError as error:
-            self.refuse(error)
+            if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
+                self._send_tool_error(error.id, error.cause or UsageError(error.message))
+            else:
+                self._send(frames.error(error.id, error))
             return
         if "id" in message and "method" in message:
             try:
@@ -88,13 +91,6 @@ class Connection:
             for task, (id, _) in self._working.items():
                 if id == wanted and type(id) is type(wanted):
                     task.cancel()
-
-    def refuse(self, error: frames.UnreadableError) -> None:
-        """Reply to an unreadable line, to a tool call with a tool's error."""
-        if error.method == "tools/call" and error.id is not None and self._is_stateless is not None:
-            self._send_tool_error(error.id, error.cause or UsageError(error.message))
-        else:
-            self._send(frames.error(error.id, error))
 
     def _send_tool_error(self, id: Any, error: ReasonryError) -> None:
         result = tool_result(error_document(error), is_error=True)

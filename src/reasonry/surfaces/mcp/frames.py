@@ -20,9 +20,11 @@ INTERNAL_ERROR = -32603
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
+MAX_LINE_BYTES = 32 << 20
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _SKIM_BYTES = 4 << 20
+_HEAD_BYTES = 1 << 16
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _VALUE = re.compile(rb'\s*:\s*(-?\d+|"(?:[^"\\]|\\.){0,256}")')
@@ -82,8 +84,14 @@ def read(line: bytes) -> dict[str, Any]:
     """Read the message on a line.
 
     Raises:
-        UnreadableError: The line is not JSON, not an object, too deep, malformed text, or not a valid request.
+        UnreadableError: The line is too long, not JSON, not an object, too deep, malformed text, or not a valid
+            request.
     """
+    if len(line) > MAX_LINE_BYTES:
+        why = f"a message may be at most {MAX_LINE_BYTES:,} bytes long"
+        refusal = _skim(line[:_HEAD_BYTES], INVALID_REQUEST, why)
+        refusal.cause = TooLargeError(why, limit=MAX_LINE_BYTES)
+        raise refusal
     try:
         message = _decode(line)
     except RecursionError:
@@ -103,14 +111,6 @@ def read(line: bytes) -> dict[str, Any]:
         id = message.get("id") if isinstance(message, dict) else None
         raise UnreadableError(f"Invalid request: {why}", INVALID_REQUEST, id) from None
     return message
-
-
-def oversize_error(head: bytes, limit: int) -> UnreadableError:
-    """Return the refusal of a line over the limit. Only its head was kept."""
-    why = f"a message may be at most {limit:,} bytes long"
-    found = _skim(head, INVALID_REQUEST, why)
-    found.cause = TooLargeError(why, limit=limit)
-    return found
 
 
 def _skim(line: bytes, code: int, why: str) -> UnreadableError:

@@ -16,15 +16,14 @@ from ...system.masking import SECRETS
 from ...text import clip, cut, inert
 from ..present import masked_output
 from ..signals import on_ending
-from . import frames
 from .connection import Connection
+from .frames import MAX_LINE_BYTES
 from .mcp_catalog import app_server
 from .mcp_server import McpServer
 from .run_tasks import RunTasks
 from .stdio_transport import StdioTransport, write_whole
 from .tools import Document
 
-MAX_LINE_BYTES = 32 << 20
 GRACE_S = 3.0
 """Seconds for calls in flight to finish after the input has ended or a signal came."""
 _LEAVING_S = 0.8
@@ -56,9 +55,7 @@ async def run_stdio(server: McpServer, environ: Mapping[str, str]) -> None:
         transport = StdioTransport(source, sink, max_line=MAX_LINE_BYTES, on_end=over.set)
         connection = Connection(server, transport.send)
         on_ending(over.set)
-        transport.start(
-            connection.receive, lambda head: connection.refuse(frames.oversize_error(head, MAX_LINE_BYTES))
-        )
+        transport.start(connection.receive)
         await over.wait()
         transport.stop()
         await connection.finish(GRACE_S)

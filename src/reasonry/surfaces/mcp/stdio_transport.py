@@ -18,7 +18,7 @@ class StdioTransport:
     """Reads lines from a descriptor and writes lines to another.
 
     Args:
-        on_end: Called once, when the other side closes either descriptor.
+        on_end: Called when the other side closes a descriptor, once for each.
     """
 
     def __init__(self, source: int, sink: int, *, max_line: int, on_end: Callable[[], None]) -> None:
@@ -30,14 +30,13 @@ class StdioTransport:
         self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, daemon=True)
 
-    def start(self, on_line: Callable[[bytes], None], on_long_line: Callable[[bytes], None]) -> None:
+    def start(self, on_line: Callable[[bytes], None]) -> None:
         """Start reading.
 
         Args:
-            on_line: Called with each line, without its end.
-            on_long_line: Called with the head of a line over `max_line`, which is skipped.
+            on_line: Called with each line, without its end. A line over `max_line` is cut one byte after the limit.
         """
-        self._on_line, self._on_long_line = on_line, on_long_line
+        self._on_line = on_line
         self._writer.start()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -65,33 +64,25 @@ class StdioTransport:
         # The end of input ends a line, too.
         with contextlib.suppress(OSError), open(self._source, "rb", buffering=_READ, closefd=False) as source:
             while line := source.readline(self._max_line + 1):
-                is_long = len(line.removesuffix(b"\n")) > self._max_line
-                self._tell(self._take, line, is_long)
-                while is_long and line and not line.endswith(b"\n"):
-                    line = source.readline(_READ)
-        self._tell(self._end)
+                line = line.removesuffix(b"\n")
+                self._tell(self._take, line)
+                is_cut = len(line) > self._max_line
+                while is_cut and (rest := source.readline(_READ)):
+                    is_cut = not rest.endswith(b"\n")
+        self._tell(self._on_end)
 
     def _write(self) -> None:
         try:
             while (line := self._outgoing.get()) is not None:
                 write_whole(self._sink, line)
         except OSError:
-            self._tell(self._end)
+            self._tell(self._on_end)
 
     # -- the event loop
 
-    def _end(self) -> None:
-        if not self._ended:
-            self.stop()
-            self._on_end()
-
-    def _take(self, line: bytes, is_long: bool) -> None:
-        if self._ended:
-            return
-        if is_long:
-            self._on_long_line(line[:_READ])
-        elif line.strip():
-            self._on_line(line.removesuffix(b"\n"))
+    def _take(self, line: bytes) -> None:
+        if line.strip() and not self._ended:
+            self._on_line(line)
 
 
 def write_whole(sink: int, data: bytes) -> None:
