@@ -18,17 +18,6 @@ Document = Mapping[str, Any]
 _WORD = lazy_pattern(r"[\w.:-]+")
 
 
-def export(session: Document, form: Format) -> dict[str, Any]:
-    """Return a session in a format.
-
-    Args:
-        session: The session's document with all `thoughts`.
-    """
-    if form == "json":
-        return {"kind": KIND, "version": VERSION, "format": form, **session}
-    return {"session_id": session["session_id"], "format": form, "text": markdown(session)}
-
-
 # -- Markdown
 
 

@@ -29,9 +29,9 @@ from ..records import (
     new_id,
     now_ms,
 )
-from . import export
 from . import session_calls as calls
 from . import session_documents as documents
+from .export import KIND, VERSION, markdown
 from .lines import MAIN, RowsView, ancestry, decode_head, encode, find_thought
 from .placement import with_guidance_given
 from .session_calls import Arguments
@@ -381,7 +381,10 @@ class Sessions:
         call = calls.read_call(calls.ExportSession, arguments)
         whole = await self.get({"session_id": call.session_id}, whole=True)
         del whole["next_cursor"]
-        return export.export({**whole, "thought_history_length": len(whole["thoughts"])}, call.format)
+        whole["thought_history_length"] = len(whole["thoughts"])
+        if call.format == "markdown":
+            return {"session_id": whole["session_id"], "format": call.format, "text": markdown(whole)}
+        return {"kind": KIND, "version": VERSION, "format": call.format, **whole}
 
     async def import_(self, content: str | bytes | Mapping[str, Any]) -> Document:
         """Import a session from its JSON export.
