@@ -13,9 +13,10 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from reasonry.app.app import App
 from reasonry.core.bodies import Thought

@@ -3,12 +3,12 @@
 import asyncio
 import hashlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reasonry.app.app import App
 from reasonry.app.participants import Participants

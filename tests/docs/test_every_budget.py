@@ -6,7 +6,6 @@ import json
 import random
 import shlex
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,7 +68,7 @@ async def run_page(command: str, budget: Budget, answer: str = "") -> Result:
     )
     async with App("memory", Policy(max_concurrency=1), {}) as app:
         participants = await app.equip(request.participants)
-        chosen, performers = app.order(replace(request, budget=budget, participants=participants))
+        chosen, performers = app.order(structs.replace(request, budget=budget, participants=participants))
         model = WithLastQuestion(performers.model, answer) if answer else performers.model
         result = await app.solve(chosen, structs.replace(performers, model=model))
         record = await app.engine.record(result.run_id)

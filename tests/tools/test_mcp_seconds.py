@@ -7,12 +7,12 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import mcp as _mcp  # noqa: F401 - loaded before anything is timed
 import pytest
+from msgspec.structs import replace
 
 import reasonry
 from reasonry.app.app import App

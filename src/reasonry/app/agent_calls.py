@@ -5,7 +5,6 @@ and `documents`: `App` puts the names into the schema, and refuses others.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -89,7 +88,7 @@ class RefuteClaims(NewRun, frozen=True, kw_only=True):
     def request(self) -> RunRequest:
         """Build the request."""
         options = {"claims": list(self.claims)} if self.claims else {}
-        return replace(super().request(), strategy=REFUTER, options=options)
+        return structs.replace(super().request(), strategy=REFUTER, options=options)
 
 
 class OneRun(ListedParts, frozen=True, kw_only=True):

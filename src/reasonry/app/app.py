@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -162,7 +161,7 @@ class App:
         problem, session = await problem_after(request, self.sessions, self.strategies)
         with self.rights.fit_errors():
             participants = await self.equip(request.participants, request.budget)
-            whole = replace(request, problem=problem, session=session, participants=participants)
+            whole = structs.replace(request, problem=problem, session=session, participants=participants)
             names_files = participants.tools or participants.context or participants.verifier
             if not names_files and self.pool.is_open(participants.model):
                 # No file is read, and a thread would take longer than the work.
@@ -242,7 +241,7 @@ class App:
             raise UsageError(f"budget must be a Budget, got {type(budget).__name__}", option="budget")
         admitted = await self.rights.admit(participants, source, coached=coached)
         tools = [each for tool in admitted.tools for each in self.pool.load(tool)]
-        participants = replace(admitted, tools=tools)
+        participants = structs.replace(admitted, tools=tools)
         if not participants.mcp:
             return participants
         limit_s = math.inf if budget is None or budget.seconds is None else budget.seconds

@@ -9,8 +9,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.options import nested_options
 from ..core.strategy import Strategy
@@ -26,8 +28,7 @@ from .allow_list import AllowList
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Participants:
+class Participants(Struct, frozen=True, kw_only=True):
     """The models, verifier and tools of a run: names from a user, or objects from a program.
 
     Args:

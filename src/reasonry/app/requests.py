@@ -1,10 +1,9 @@
 """Check requests for runs before anything is written or paid, and turn them into orders."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from ..blocks.drafts import DraftOptions
 from ..core.budget import DEFAULT_CALLS, Budget
@@ -34,8 +33,7 @@ Levels = list[tuple[Strategy[Any, Any], dict[str, Any]]]
 """The strategies of a composition with their options as written, outermost first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True):
     """A request for a run, from any surface.
 
     Args:
@@ -52,11 +50,11 @@ class RunRequest:
     problem: str | None = None
     session: str | None = None
     strategy: str | Strategy[Any, Any] = DEFAULT_STRATEGY
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    options: Mapping[str, Any] = {}
     budget: Budget | None = None
-    participants: Participants = field(default_factory=Participants)
+    participants: Participants = Participants()
     form: dict[str, Any] | None = None
-    prompts: Mapping[str, str] = field(default_factory=dict[str, str])
+    prompts: Mapping[str, str] = {}
     coached: bool = False
 
     def __post_init__(self) -> None:
@@ -90,7 +88,7 @@ def make_order(
     )
     used = [strategy for strategy, _ in levels]
     if why and participants.verifier is None:
-        participants = replace(participants, verifier=exact_verifier(asked))
+        participants = structs.replace(participants, verifier=exact_verifier(asked))
     participants = pool.attach_built_in(participants, used)
     if not request.coached:
         seats = _seats(levels, rights) or participants.seats
@@ -100,9 +98,9 @@ def make_order(
         fallback = seats[0] if seats else "offline" if decides_alone else None
         if model is None and fallback is not None and pool.offered_model(asked) is None:
             model = fallback
-        participants = replace(participants, seats=seats, model=model)
+        participants = structs.replace(participants, seats=seats, model=model)
     # The recording is opened last: a refused order writes nothing.
-    performers = pool.open(replace(participants, record=None), asked)
+    performers = pool.open(structs.replace(participants, record=None), asked)
     options = _read_options(levels, performers)
     inner = [resolve(options[-1].over, strategies)] if isinstance(options[-1], DraftOptions) else []
     prompts = read_prompts(SECRETS.mask_data(dict(request.prompts)), [*used, *inner])

@@ -3,8 +3,9 @@
 import logging
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from ..engine.engine import RecordedRun
 from ..engine.journal import CALLER, ParticipantNames

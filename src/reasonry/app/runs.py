@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Unpack
 
 from msgspec import structs
@@ -114,7 +113,7 @@ async def delete_run(app: App, run_id: str) -> dict[str, Any]:
 
 async def coach_start(app: App, request: RunRequest, *, brief: bool = False) -> dict[str, Any]:
     """Start a coached run; `brief` as in `Coach`."""
-    order, performers = await app.receive(replace(request, coached=True))
+    order, performers = await app.receive(structs.replace(request, coached=True))
     return await Coach(app.engine, brief).start(order, performers)
 
 

@@ -12,7 +12,6 @@ import hashlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import metadata
 from itertools import count
 from math import inf
@@ -159,7 +158,9 @@ class Comparison:
         if participants.model is None:
             # The environment is asked once, for all runs.
             performers = app.pool.open(participants, problems.items[0].problem)
-            self.request = replace(request, participants=replace(participants, model=performers.model))
+            self.request = structs.replace(
+                request, participants=structs.replace(participants, model=performers.model)
+            )
         self.jobs = list(self._plan_jobs())
         if total_usd is not None:
             working = [self.jobs[0].performers]
@@ -176,7 +177,7 @@ class Comparison:
         seen = Counter[str]()
         for item in self.problems.items:
             for strategy in self.strategies:
-                request = replace(self.request, problem=item.problem, strategy=strategy)
+                request = structs.replace(self.request, problem=item.problem, strategy=strategy)
                 try:
                     yield self._plan_job(item, strategy, request, seen[item.problem])
                 except UsageError as error:

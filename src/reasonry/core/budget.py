@@ -61,8 +61,10 @@ class Budget(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     def __post_init__(self) -> None:
         for name, limit in msgspec.structs.asdict(self).items():
             amount, flag = name in ("usd", "seconds"), name == "closes"
+            if limit is None and not flag:
+                continue
             try:
-                msgspec.convert(limit, bool if flag else (Amount if amount else Count) | None)
+                msgspec.convert(limit, bool if flag else Amount if amount else Count)
             except msgspec.ValidationError:
                 wanted = "a number above 0" if amount else "a whole number from 1 up"
                 wanted = "true or false" if flag else wanted

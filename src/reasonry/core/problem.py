@@ -64,8 +64,11 @@ def check_characters(text: str, name: str) -> None:
     """
     if "\0" in text:
         raise UsageError(f"the {name} holds a NUL character; remove it", field=name)
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise UsageError(f"the {name} holds a lone surrogate, so it is not valid Unicode text", field=name)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        message = f"the {name} holds a lone surrogate, so it is not valid Unicode text"
+        raise UsageError(message, field=name) from None
 
 
 def with_quoted(problem: str, text: str, heading: str = HEADING) -> str:

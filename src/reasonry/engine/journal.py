@@ -127,8 +127,8 @@ class Steered(Struct, frozen=True, tag="steered", array_like=True, omit_defaults
 class Ended(Struct, frozen=True, tag="ended", array_like=True):
     """The run has ended."""
 
-    record: bytes
-    """The record of the run as deflated JSON, which stays readable when the code of its strategy has changed."""
+    record: msgspec.Raw
+    """The record of the run as JSON, which stays readable when the code of its strategy has changed."""
 
 
 Entry = Begun | CallIntended | Settled | Resumed | Steered | Ended

@@ -1,6 +1,5 @@
 """The record of a run: its result and trace, readable even after changes of the strategy's code."""
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -71,10 +70,10 @@ class Record:
         """Yield the thoughts of the run."""
         return (msgspec.convert(entry, Thought) for entry in self.entries("thoughts"))
 
-    def pack(self) -> bytes:
-        """Return the record as deflated JSON."""
+    def pack(self) -> msgspec.Raw:
+        """Return the record as JSON."""
         lists = {name: msgspec.Raw(msgspec.json.encode([*self.read_list(name)])) for name in LISTS}
-        return zlib.compress(msgspec.json.encode(_Packed(self.result, self.head, lists)))
+        return msgspec.Raw(msgspec.json.encode(_Packed(self.result, self.head, lists)))
 
 
 class _Packed(Struct, frozen=True):
@@ -156,7 +155,7 @@ def record_of(last: Entry | None) -> Record | None:
     """Return the record of a run from its last entry; None while it is active."""
     if not isinstance(last, Ended):
         return None
-    whole = msgspec.json.decode(zlib.decompress(last.record), type=_Packed)
+    whole = msgspec.json.decode(last.record, type=_Packed)
     return Record(whole.result, whole.head, lambda name: msgspec.json.decode(whole.lists[name]))
 
 

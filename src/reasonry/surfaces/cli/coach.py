@@ -2,10 +2,10 @@
 
 import json as json_
 import sys
-from dataclasses import replace
 from typing import Annotated, Any
 
 from cyclopts import Parameter
+from msgspec.structs import replace
 
 from ...app.app import App
 from ...app.runs import coach_answer, coach_start

@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,9 +80,9 @@ def compare(
         asked = settings.request(None, "", (), prompts=prompt)
         budget = asked.budget or (Budget() if dataset is None else None)
         tools = (*asked.participants.tools, *problems.tools)
-        participants = replace(asked.participants, tools=tools, record=None)
+        participants = structs.replace(asked.participants, tools=tools, record=None)
         participants = await app.equip(participants, budget, shared=True)
-        asked = replace(asked, budget=budget, participants=participants)
+        asked = structs.replace(asked, budget=budget, participants=participants)
         comparison = Comparison(
             app,
             problems,

@@ -3,9 +3,10 @@
 import asyncio
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...app.app import App
 from ...app.requests import RunRequest, explain_choice

@@ -6,7 +6,7 @@ from asyncio import FIRST_COMPLETED, Future
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -15,6 +15,7 @@ import msgspec
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...app.app import App
 from ...app.requests import RunRequest

@@ -105,7 +105,8 @@ def create_server(app: App, settings: ServerSettings) -> RequestGate:
     settings.check()
     wiring, packed = Wiring(app, settings), [Middleware(GZipMiddleware)]
     addresses: dict[str, list[Operation]] = {}
-    for operation in (*itertools.chain(*TABLE.values()), *BESIDES):
+    # A request tries the addresses one after the other: those of completions come first.
+    for operation in (*itertools.chain(*reversed(TABLE.values())), *BESIDES):
         addresses.setdefault(operation.path, []).append(operation)
     routes = [
         Route(path, Endpoint(operations, wiring), middleware=packed if path.startswith(OPEN_FOLDER) else [])

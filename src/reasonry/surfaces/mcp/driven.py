@@ -4,7 +4,6 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Final
 
 from msgspec import structs
@@ -153,7 +152,7 @@ async def _on_run(tasks: RunTasks, action: str, call: OneRun, run_id: str, conte
 async def _begin(app: App, call: NewRun, context: CallContext) -> Document:
     if isinstance(call, RefuteClaims) and (call.problem, call.session_id, call.claims) == (None, None, ()):
         call = structs.replace(call, session_id=context.thinker and context.thinker.current)
-    order, performers = await app.receive(replace(call.request(), coached=True))
+    order, performers = await app.receive(structs.replace(call.request(), coached=True))
     return await Coach(app.engine, brief=True).start(order, performers)
 
 

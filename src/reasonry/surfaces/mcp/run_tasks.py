@@ -9,7 +9,6 @@ Rule 3: an ended task stays ended, unless a separate call resumes its run.
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
@@ -121,8 +120,10 @@ class RunTasks:
         """Accept a run, which is a task if it has a job, and return its id. `can_ask` lets a task ask its user."""
         order, performers = await self.app.receive(request)
         if job is not None and can_ask and order.strategy == INQUIRER:
-            parts = replace(request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)])
-            asking = replace(request, strategy=INQUIRER, participants=parts)
+            parts = structs.replace(
+                request.participants, tools=[*request.participants.tools, CallersTool(ASK_USER)]
+            )
+            asking = structs.replace(request, strategy=INQUIRER, participants=parts)
             order, performers = await self.app.receive(asking)
         run_id, _ = await self.supervisor.start(self.app, order, performers, job=job)
         return run_id

@@ -8,7 +8,6 @@ import itertools
 from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -247,7 +246,9 @@ async def begin(
         strategy=own.strategy or strategy,
         options=own.options,
         budget=own.budget,
-        participants=replace(own.participants(), model=model, tools=[*own.tools, *fields.callers_tools]),
+        participants=structs.replace(
+            own.participants(), model=model, tools=[*own.tools, *fields.callers_tools]
+        ),
         form=fields.form,
     )
     order, performers = await context.app.receive(request)
