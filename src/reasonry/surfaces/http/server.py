@@ -8,7 +8,7 @@ import itertools
 import logging
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import cache
 from typing import Any
 
@@ -34,7 +34,7 @@ from .operations import Endpoint, Operation
 from .protocol import make_protocol
 from .server_settings import ServerSettings
 
-TABLE: Mapping[str, Sequence[Operation]] = {
+TABLE: dict[str, Sequence[Operation]] = {
     "sessions": sessions.OPERATIONS,
     "runs": runs.OPERATIONS,
     "catalog": listings.OPERATIONS,
