@@ -139,8 +139,8 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             *(
                 f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN "
-                "INSERT OR REPLACE INTO word (rowid, text) VALUES (new.place, new.folded); END"
-                for event in ("insert", "update")
+                f"{verb} INTO word (rowid, text) VALUES (new.place, new.folded); END"
+                for event, verb in (("insert", "INSERT"), ("update", "REPLACE"))
             ),
             """
             CREATE TRIGGER word_delete AFTER DELETE ON searchable BEGIN DELETE FROM word WHERE rowid = old.place; END

@@ -134,7 +134,9 @@ def _event(
 
     def document() -> Data:
         shown = {name: value for name, value in facts.items() if value or name == "at_ms"}
-        return _bound(msgspec.to_builtins({**_entry_document(entry, result), **shown}))
+        whole = msgspec.to_builtins({**_entry_document(entry, result), **shown})
+        # A list that is too long takes more than this, and a text as well.
+        return whole if len(msgspec.json.encode(whole)) <= 2 * MAX_ENTRIES else _bound(whole)
 
     return RunEvent(seq, _kind_of(entry), document, result)
 
