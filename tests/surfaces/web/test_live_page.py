@@ -43,7 +43,13 @@ def looked() -> threading.Event:
 
 
 @pytest.fixture(scope="module")
-def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
+def followed() -> threading.Event:
+    """Set when the page follows the run; until then the slow model waits, since answers stream to a reader alone."""
+    return threading.Event()
+
+
+@pytest.fixture(scope="module")
+def server(store: Path, looked: threading.Event, followed: threading.Event) -> Iterator[Serving]:
     grow = grower(3)
 
     def reply(request: ChatRequest) -> Any:
@@ -52,6 +58,7 @@ def server(store: Path, looked: threading.Event) -> Iterator[Serving]:
         return grow(request)
 
     def rate_at_length(request: ChatRequest) -> Any:
+        followed.wait(20)
         said = grow(request)
         # The scores come first and stay in sight for two seconds, until the last word is there.
         return {**said, "checks": {"1": "sound " * 100}} if "scores" in said else said
@@ -240,7 +247,7 @@ def test_a_coached_run_is_answered_in_the_page(live: Live) -> None:
 
 
 def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
-    live: Live, server: Serving
+    live: Live, server: Serving, followed: threading.Event
 ) -> None:
     page = live.open()
     page.evaluate(
@@ -252,13 +259,15 @@ def test_a_run_is_drawn_while_it_is_answered_and_ends_as_its_file_shows_it(
         }"""
     )
     run_id = begin(server, HARBOUR, options={"max_depth": 1}, model="slow")
-    page.goto(f"{server.url}/#/runs/{run_id}")
+    with page.expect_response(lambda response: response.url.partition("?")[0].endswith(f"{run_id}/events")):
+        page.goto(f"{server.url}/#/runs/{run_id}")
+    followed.set()
     page.locator(".status[data-status='answered']").wait_for()
     assert page.locator("#waiting").is_hidden()
     assert any("scores" in piece for piece in page.evaluate("window.pieces"))
     made = server.client().get(f"/api/runs/{run_id}/page").json()
-    drawn = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
-    assert sorted(drawn) == sorted(node["id"] for node in made["nodes"])
+    nodes = page.locator("[role=treeitem]").evaluate_all("(items) => items.map((item) => item.dataset.id)")
+    assert sorted(nodes) == sorted(node["id"] for node in made["nodes"])
     assert made["answer"] in page.inner_text("#outcome")
 
 
