@@ -41,7 +41,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import ConflictError, InvalidStrategyError, ReasonryError
-from .bodies import Body, Conclusion, EffectFailed, Move, Request, Thought
+from .bodies import Answers, Body, Conclusion, EffectFailed, Move, Request, Thought
 from .effects import Ask, CallTool, RunStrategy, Verify
 from .events import (
     STOPPED,
@@ -182,8 +182,7 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
                 if crc32(_encode(requested.effects)) != had.asked:
                     raise _changed_error(stage)
                 answers, reached.thoughts = had.answers, ()
-                failed = (each for each in answers if type(each) is Failed)
-                lost = None if requested.give_failures else next(failed, None)
+                lost = None if requested.give_failures else _first_failure(answers)
             elif (silent := silent + 1) > MAX_SILENT_MOVES:
                 message = f"stage {stage.name!r} yields without end and without an effect"
                 reached.failure = Failed("stage_loop", message)
@@ -196,6 +195,13 @@ def _run_body(stage: Stage[Any], script: Body, reached: Reached, rounds: Sequenc
     except EffectFailed as lost:
         reached.failure = lost.failure
     return used
+
+
+def _first_failure(answers: Answers) -> Failed | None:
+    for each in answers:
+        if type(each) is Failed:
+            return each
+    return None
 
 
 def _changed_error(stage: Stage[Any]) -> ConflictError:
