@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import ref
 
 import msgspec
 
@@ -229,8 +229,13 @@ class Feed(Observer):
         if self.seq == 1:
             self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
         self._early = FeedReader(text=True) if text else None
-        self._readers = WeakSet([self._early] if self._early is not None else [])
+        self._known = [ref(self._early)] if self._early is not None else []
+        """All readers that came. A `WeakSet` takes several times as long to walk."""
         self._streams: dict[str, StreamedText] = {}
+
+    @property
+    def _readers(self) -> list[FeedReader]:
+        return [reader for known in self._known if (reader := known()) is not None]
 
     @property
     def wants_text(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -274,7 +279,8 @@ class Feed(Observer):
         """Add a reader; the first reader of text also receives the earlier pieces."""
         if reader.text and self._early is not None:
             reader.passing, self._early = self._early.passing, None
-        self._readers.add(reader)
+        if reader not in (readers := self._readers):
+            self._known = [ref(each) for each in (*readers, reader)]
 
     def wake(self) -> None:
         """Wake the readers."""

@@ -36,6 +36,8 @@ T = TypeVar("T")
 
 REQUEST_ID = "reasonry.request_id"
 """The key for the request's id in an ASGI scope. The log shows the id."""
+_DOCUMENT = "reasonry.document"
+"""The key for the document that was read from a request, in its ASGI scope."""
 KEY = "idempotency-key"
 """The header that makes a repeated request harmless."""
 MAX_KEY_CHARS = 200
@@ -94,6 +96,8 @@ async def read_json(request: Request) -> Any:
     Raises:
         UsageError: The body is missing, invalid or too deep; `unsupported_media_type`: it has another type.
     """
+    if _DOCUMENT in request.scope:
+        return request.scope[_DOCUMENT]
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != "application/json":
         # A page of another site cannot send this type unasked.
@@ -103,6 +107,7 @@ async def read_json(request: Request) -> Any:
         document = _decode(await request.body())
         if _is_deeper(document, MAX_DEPTH):
             raise UsageError(f"the body is more than {MAX_DEPTH} levels deep", field="body")
+        request.scope[_DOCUMENT] = document
         return document
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise UsageError("the body must be a JSON document", field="body") from None

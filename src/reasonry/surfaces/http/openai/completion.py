@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 from msgspec import Struct, structs
@@ -139,7 +138,7 @@ class Completion(Struct):
     def name(self) -> str:
         """The part of a reply's id that names its run and the results it continues with."""
         effects = "-".join(sorted(effect.replace("/", ".") for effect in self.results))
-        return UUID(self.run_id).hex + (f"_{effects}" if effects else "")
+        return self.run_id.replace("-", "") + (f"_{effects}" if effects else "")
 
     async def think(self) -> AsyncGenerator[str]:
         """Yield the run's thoughts since the request, until the run ends or waits for calls.
