@@ -8,6 +8,7 @@ import pytest
 from reasonry.core.effects import Ask
 from reasonry.core.events import Usage
 from reasonry.engine.ports import Model, Question
+from reasonry.engine.prices import Prices, check_priced
 from reasonry.errors import ModelError, UsageError
 from reasonry.models.offline import OfflineModel
 from reasonry.models.scripted import RecordedModel, Recorder, ScriptedModel
@@ -127,6 +128,12 @@ async def test_a_recorder_hands_on_where_a_run_stands(tmp_path: Path) -> None:
     plain = Recorder(OfflineModel(), str(tmp_path / "others.jsonl"))
     plain.rewind([("a", True)])
     await plain.close()
+
+
+async def test_a_model_that_states_its_dollars_is_recorded_under_a_limit_on_dollars(path: str) -> None:
+    recorder = Recorder(script("one"), path)
+    check_priced("max_usd", [recorder], Prices())
+    await recorder.close()
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

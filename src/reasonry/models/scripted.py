@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from ..core.events import Answered, Usage
 from ..engine.policy import MAX_ATTEMPTS
 from ..engine.ports import Model, OnText, Question
-from ..engine.prices import PriceOf, no_price
+from ..engine.prices import PriceOf
 from ..errors import ModelError, UsageError
 from ..system.masking import SECRETS
 from ..system.processes import read_regular_file
@@ -243,7 +243,9 @@ class Recorder:
 
     def __init__(self, model: Model, path: str) -> None:
         self.model, self.name = model, model.name
-        self.price: PriceOf = getattr(model, "price", no_price)
+        if price := getattr(model, "price", None):
+            # A model without it states its dollars with each answer.
+            self.price: PriceOf = price
         self.is_free = bool(getattr(model, "is_free", False))
         self.rewind: Callable[[Sequence[tuple[str, bool]]], None] = getattr(
             model, "rewind", lambda asked: None
