@@ -97,7 +97,11 @@ def is_the_number(item: Item, answer: str) -> bool:
 
 
 def makes(item: Item, answer: str, target: Fraction | None = None) -> bool:
-    """`arithmetic:TARGET`: the answer, or its moves, make the target (or the puzzle's own) from exactly its numbers."""
+    """Whether the answer, or its moves, make a target from the problem's numbers, each used once.
+
+    Args:
+        target: That of `arithmetic:TARGET`. None for the problem's own.
+    """
     puzzle = read_puzzle(item.problem)
     claim = Verify(item.problem, (*answer.splitlines(), answer), final=True)
     if puzzle is not None and target is not None:

@@ -243,7 +243,7 @@ RUN_OF_SESSION = "SELECT run.key FROM session JOIN run ON run.run_id = session.r
 ADD_RUN = f"INSERT INTO run (key, {RUN_ROW}, last_line, last_digest) VALUES ({values(22)})"
 _RUN_CONSTANTS = ("run_id", "session_id", "strategy", "problem", "created_at_ms", "owner")
 RUN_CHANGES = tuple(name for name in RunRow.__struct_fields__ if name not in _RUN_CONSTANTS)
-"""The columns that change. An index whose columns are only set again would be written again."""
+"""The columns that change. To set another column to its own value would write its index again."""
 SET_RUN = f"""
 UPDATE run SET ({", ".join(RUN_CHANGES)}, last_line, last_digest) = ({values(len(RUN_CHANGES) + 2)})
 WHERE key = ${len(RUN_CHANGES) + 3}

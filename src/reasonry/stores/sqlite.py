@@ -108,8 +108,12 @@ class _Job(NamedTuple):
         """Report the result or the error to the loop that waits, unless it has been closed."""
 
         def settle() -> None:
-            if not self.done.done():
-                self.done.set_result(result) if error is None else self.done.set_exception(error)
+            if self.done.done():
+                return
+            if error is None:
+                self.done.set_result(result)
+            else:
+                self.done.set_exception(error)
 
         with contextlib.suppress(RuntimeError):
             self.done.get_loop().call_soon_threadsafe(settle)
@@ -139,7 +143,7 @@ class SqliteDatabase(Database):
 
     async def write(self, work: Callable[[sql.Tx], T]) -> T:
         """See `Database`. A cancelled call may have been written."""
-        # A future of `concurrent` takes longer to hand over than a short job.
+        # A future of `concurrent.futures` would have to be chained to one of the loop.
         job = _Job(work, asyncio.get_running_loop().create_future())
         with self._asking:
             self._check_open()

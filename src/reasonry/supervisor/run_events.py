@@ -230,7 +230,7 @@ class Feed(Observer):
             self._events.append(_event(opened.row, 1, opened.run.begun, opened.run, None))
         self._early = FeedReader(text=True) if text else None
         self._known = [ref(self._early)] if self._early is not None else []
-        """All readers that came. A `WeakSet` takes several times as long to walk."""
+        """References to the readers, some of whom have left. A `WeakSet` takes several times as long to walk."""
         self._streams: dict[str, StreamedText] = {}
 
     @property

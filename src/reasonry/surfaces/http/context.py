@@ -49,9 +49,8 @@ class RequestContext(NamedTuple):
 
 def page_url(request: Request) -> str:
     """Return the address of the page for the sender of a request, built from its own headers."""
-    headers, (host, port) = request.headers, request.scope["server"]
-    scheme = "https" if headers.get("x-forwarded-proto") == "https" else request.scope["scheme"]
-    return f"{scheme}://{headers.get('host') or f'{host}:{port}'}/"
+    is_tls = request.headers.get("x-forwarded-proto") == "https"
+    return str(request.base_url.replace(scheme="https") if is_tls else request.base_url)
 
 
 class Wiring:
