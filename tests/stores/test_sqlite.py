@@ -25,7 +25,7 @@ import pytest
 from reasonry.app.app import App
 from reasonry.errors import ConflictError, StoreError, UsageError
 from reasonry.records import Line, ThoughtRow
-from reasonry.stores import database, default_path, open_store, sql
+from reasonry.stores import database, default_path, open_store, sql, text_search
 from reasonry.stores.database import Source, connect, create, is_file
 from reasonry.stores.run_rows import pack, unpack
 from reasonry.stores.schema import MIGRATIONS
@@ -637,3 +637,29 @@ async def test_threads_that_open_a_new_store_at_the_same_time_all_find_it(
     monkeypatch.setattr(database, "is_file", look_slowly)
     store = SqliteStore(tmp_path / "new.db")
     assert await asyncio.gather(*(store.runs() for _ in range(3))) == [[]] * 3
+
+
+class TestTheIndexOfTexts:
+    def test_a_text_is_found_before_and_after_the_index_has_it(self) -> None:
+        draw, known = random.Random(7), dict[int, str]()
+        with closing(apsw.Connection(":memory:")) as db:
+            database.migrate(db, "memory")
+            tx = sql.Tx(db, sql.SQLITE)
+            waited = set[int]()
+            for number in range(600):
+                key, word = draw.randrange(1, 300), draw.choice(["heron", "HERON", "crane", "tern and crane"])
+                if key in known and draw.random() < 0.4:
+                    del known[key]
+                    tx.execute(sql.DROP_TEXTS, sql.places(key))
+                else:
+                    known[key] = word + " far away" * (3_000 if number % 150 == 149 else 1)
+                    text_search.put(tx, [(sql.place(key, 0), known[key])])
+                waited.add(tx.rows("SELECT count(*) FROM unindexed")[0][0])
+                for part in ("heron", "crane", "n a", "far away far away"):
+                    found = text_search.sessions_with(tx, part, "$1")
+                    keys = sorted(key for key, text in known.items() if part in text.casefold())
+                    assert found == (
+                        (f"AND key IN ({', '.join(map(str, keys))})" if keys else "AND FALSE"),
+                        [],
+                    )
+            assert waited == {*range(64)}

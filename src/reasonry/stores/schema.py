@@ -137,13 +137,28 @@ MIGRATIONS: tuple[Migration, ...] = (
               text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
             )
             """,
+            # A transaction that writes to `word` adds a segment, so short texts wait until there are several.
+            "CREATE TABLE unindexed (place INTEGER PRIMARY KEY) STRICT",
             *(
-                f"CREATE TRIGGER word_{event} AFTER {event} ON searchable BEGIN "
-                f"{verb} INTO word (rowid, text) VALUES (new.place, new.folded); END"
-                for event, verb in (("insert", "INSERT"), ("update", "REPLACE"))
+                f"CREATE TRIGGER text_{event} AFTER {event} ON searchable WHEN new.place NOT IN unindexed BEGIN "
+                "INSERT INTO unindexed VALUES (new.place); END"
+                for event in ("insert", "update")
             ),
             """
-            CREATE TRIGGER word_delete AFTER DELETE ON searchable BEGIN DELETE FROM word WHERE rowid = old.place; END
+            CREATE TRIGGER text_index AFTER INSERT ON unindexed WHEN
+              (SELECT count(*) FROM unindexed) >= 64 OR
+              (SELECT length(folded) FROM searchable WHERE place = new.place) > 16384
+            BEGIN
+              REPLACE INTO word (rowid, text)
+              SELECT place, folded FROM unindexed CROSS JOIN searchable USING (place);
+              DELETE FROM unindexed;
+            END
+            """,
+            """
+            CREATE TRIGGER text_delete AFTER DELETE ON searchable BEGIN
+              DELETE FROM unindexed WHERE place = old.place;
+              DELETE FROM word WHERE rowid = old.place;
+            END
             """,
         ),
         postgres=(

@@ -43,6 +43,8 @@ class TextIndex(NamedTuple):
     """The ordering by place."""
     pattern_of: Callable[[str], str]
     """Makes the pattern for a part."""
+    waiting: str = ""
+    """The test for texts that the index does not hold yet. Empty if it always holds all."""
 
 
 class SqlDialect(NamedTuple):
@@ -96,9 +98,11 @@ SQLITE = SqlDialect(
     has="instr({}, {}) > 0",
     text_index=TextIndex(
         tables="word JOIN searchable t ON t.place = word.rowid",
-        test="word MATCH $1 AND word.rowid BETWEEN $2 AND $3 AND instr(t.folded, $4) > 0",
+        test="word MATCH $1 AND word.rowid BETWEEN $2 AND $3 AND instr(t.folded, $4) > 0 "
+        "AND word.rowid NOT IN unindexed",
         order="word.rowid",
         pattern_of=_sequences_of,
+        waiting="t.place IN unindexed",
     ),
     clock="SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     own_steps="sqlite",

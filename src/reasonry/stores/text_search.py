@@ -1,11 +1,12 @@
 """Case-insensitive search in the texts of a store: problems, answers, errors, purposes and thoughts.
 
 The transaction that writes a text also writes a copy with its case folded. A trigram index finds parts of three or more
-characters. Shorter parts, and databases without such an index, need a scan of the folded texts. Both find the same.
+characters; SQLite's takes in new texts some at a time. Shorter parts, new texts, and databases without such an index
+need a scan of the folded texts. Both find the same.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..records import Found, ThoughtRow
 from . import sql
@@ -33,21 +34,21 @@ def put(tx: Tx, texts: Sequence[tuple[int, str]]) -> None:
 def find_thoughts(tx: Tx, query: str, low: int, high: int, limit: int) -> list[Found]:
     """Return the first thoughts, from `low` to `high`, that contain a part."""
     part, is_owned = fold(query), tx.owner is not None
-    index = _index(tx, part) if not is_owned or _find_few(tx, part) is not None else None
-    if index is not None:
-        tables, test, order = f"{index.tables} CROSS JOIN session", index.test, index.order
-        values = [index.pattern_of(part), low, high, part]
-    else:
-        texts, values = "searchable t", [low, high, part]
-        test = f"t.place BETWEEN $1 AND $2 AND {tx.dialect.has.format('t.folded', '$3')}"
+    if is_owned and _find_few(tx, part) is None:
         # The texts of an owner lie apart: they are read session by session.
-        tables, order = f"{texts} CROSS JOIN session", "t.place"
-        if is_owned:
-            tables, order = f"session CROSS JOIN {texts}", "session.key, t.place"
-            test += f" AND session.key BETWEEN $1 >> 24 AND $2 >> 24 AND {_TEXTS_OF_SESSION}"
-    tests, owners = sql.tests_of(tx, {}, {}, len(values) + 1)
-    statement = sql.FOUND.format(tables=tables, test=test, tests=tests, order=order, limit=limit)
-    found: list[Any] = tx.rows(statement, [*values, *owners])
+        scan = _scan(tx, part, low, high)
+        own = f"{scan.test} AND session.key BETWEEN $1 >> 24 AND $2 >> 24 AND {_TEXTS_OF_SESSION}"
+        looks = [_Look("session CROSS JOIN searchable t", own, "session.key, t.place", scan.values)]
+    else:
+        looks = [
+            look._replace(tables=f"{look.tables} CROSS JOIN session") for look in _looks(tx, part, low, high)
+        ]
+    found = list[Any]()
+    for look in looks:
+        tests, owners = sql.tests_of(tx, {}, {}, len(look.values) + 1)
+        statement = sql.FOUND.format(**look._asdict(), tests=tests, limit=limit)
+        found += tx.rows(statement, [*look.values, *owners])
+    found = sorted(found, key=lambda each: each[0])[:limit]
     return [(at, session_id, ThoughtRow(sql.seq_of(at), *fields)) for at, session_id, *fields in found]
 
 
@@ -73,17 +74,41 @@ def sessions_with(tx: Tx, part: str, parameter: str) -> tuple[str, list[str]]:
     return _among({at >> sql.PLACE_BITS for at in few if at < RUNS}), []
 
 
+class _Look(NamedTuple):
+    """A query for the texts that contain a part."""
+
+    tables: str
+    test: str
+    order: str
+    values: list[Any]
+
+
+def _scan(tx: Tx, part: str, low: int, high: int) -> _Look:
+    test = f"t.place BETWEEN $1 AND $2 AND {tx.dialect.has.format('t.folded', '$3')}"
+    return _Look("searchable t", test, "t.place", [low, high, part])
+
+
 def _index(tx: Tx, part: str) -> sql.TextIndex | None:
     return tx.dialect.text_index if len(part) >= INDEXED_CHARS else None
 
 
+def _looks(tx: Tx, part: str, low: int, high: int) -> list[_Look]:
+    """Return the query for a part, or two: for the index, and for the texts that wait for it."""
+    index, scan = _index(tx, part), _scan(tx, part, low, high)
+    if index is None:
+        return [scan]
+    indexed = _Look(index.tables, index.test, index.order, [index.pattern_of(part), low, high, part])
+    return [indexed, scan._replace(test=f"{index.waiting} AND {scan.test}")][: 1 + bool(index.waiting)]
+
+
 def _find_few(tx: Tx, part: str) -> list[int] | None:
     """Return the places of a part by the index. None for too many places, a short part, or a missing index."""
-    index = _index(tx, part)
-    if index is None:
+    if _index(tx, part) is None:
         return None
-    statement = sql.TEXTS_WITH.format(**index._asdict(), limit=FEW + 1)
-    found = [at for (at,) in tx.execute(statement, (index.pattern_of(part), 0, sql.MAX_INT, part))]
+    found = list[int]()
+    for look in _looks(tx, part, 0, sql.MAX_INT):
+        statement = sql.TEXTS_WITH.format(**look._asdict(), limit=FEW + 1)
+        found += [at for (at,) in tx.execute(statement, look.values)]
     return found if len(found) <= FEW else None
 
 
