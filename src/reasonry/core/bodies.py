@@ -38,7 +38,7 @@ class Thought(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
-class Move(Struct, frozen=True):
+class Move(Struct, frozen=True, gc=False):
     """A stage's decision: the new state, the thoughts to record, and the next stage (None for the same stage)."""
 
     state: Any
@@ -66,7 +66,7 @@ def fail(state: Any, reason: str, detail: str = "", code: str | None = None) -> 
 Answers = tuple[Delivered, ...]
 
 
-class Request(Struct, frozen=True):
+class Request(Struct, frozen=True, gc=False):
     """The state and the effects of one yield.
 
     Attributes:

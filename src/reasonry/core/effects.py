@@ -25,7 +25,7 @@ class Turn(Struct, frozen=True, array_like=True):
     objection: str
 
 
-class Ask(Struct, frozen=True, tag="ask", omit_defaults=True):
+class Ask(Struct, frozen=True, tag="ask", omit_defaults=True, gc=False):
     """Ask a question of a model, an agent or a person.
 
     The question consists of the problem and its material, the instructions for calls and for the mark, and the task.

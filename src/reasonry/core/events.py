@@ -60,7 +60,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 NOTHING = Usage(calls=0)
 
 
-class Answered(Struct, frozen=True, tag="answered", omit_defaults=True):
+class Answered(Struct, frozen=True, tag="answered", omit_defaults=True, gc=False):
     """Someone answered an `Ask`."""
 
     text: str
@@ -173,7 +173,7 @@ class Finished(Conclusion, frozen=True, tag="finished", omit_defaults=True, kw_o
     """The code of the failure that ended it."""
 
 
-class Reply(Struct, frozen=True, tag="reply", omit_defaults=True):
+class Reply(Struct, frozen=True, tag="reply", omit_defaults=True, gc=False):
     """An `Answered` read into the stage's form. Made by the machine, never journaled."""
 
     value: Any

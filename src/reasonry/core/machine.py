@@ -84,7 +84,7 @@ _KINDS: dict[type, tuple[type, ...]] = {
 _encode = msgspec.json.Encoder().encode
 
 
-class Step(Struct, frozen=True):
+class Step(Struct, frozen=True, gc=False):
     """The result of one event: the new snapshot, the effects to perform, and a record of the way there."""
 
     snapshot: Snapshot
@@ -127,7 +127,7 @@ def as_recorded(reading: Reading) -> Reader:
 # -- a stage, run over the answers it has had
 
 
-class Reached(Struct):
+class Reached(Struct, gc=False):
     """The point a stage's answers lead to: a move, an uncaught failure, or a request without answers."""
 
     state: Any
@@ -411,12 +411,13 @@ class _Execution:
     def settle(self, effect_id: str, event: Event, read: Reader) -> Step:
         """Settle one effect; continue if the stage has all of its answers."""
         own, _, inner = effect_id.partition("/")
-        unsettled = [each.id if each.settled is None else None for each in self.pending]
-        if own not in unsettled:
+        for place, waiting in enumerate(self.pending):
+            if waiting.id == own and waiting.settled is None:
+                before, after = self.pending[:place], self.pending[place + 1 :]
+                break
+        else:
             choices = [each.id for each in open_effects(self.before)]
             raise ConflictError(f"effect {effect_id!r} is not pending", effect=effect_id, choices=choices)
-        place = unsettled.index(own)
-        waiting = self.pending[place]
         if self.calls_left is not None and isinstance(event, (Answered, Failed)):
             self.calls_left -= event.usage.calls
         if inner:
@@ -429,7 +430,7 @@ class _Execution:
             now = self._settle_answer(waiting, waiting.effect, event, read)
         else:
             now = _settle_own(waiting, event)
-        self.pending = (*self.pending[:place], now, *self.pending[place + 1 :])
+        self.pending = (*before, now, *after)
         if event.at_ms > self.at_ms:
             self.at_ms = event.at_ms
         return self.go_on() if self._take() else self._step()

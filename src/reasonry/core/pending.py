@@ -16,7 +16,7 @@ from .readings import Reading, ask_again
 Status = Literal["active", "done", "failed", "cancelled"]
 
 
-class Pending(Struct, frozen=True, omit_defaults=True):
+class Pending(Struct, frozen=True, omit_defaults=True, gc=False):
     """An effect to perform, or a settled effect that waits for its siblings."""
 
     id: str
@@ -46,14 +46,14 @@ class Pending(Struct, frozen=True, omit_defaults=True):
         return self.round if isinstance(self.effect, Ask) else self.round - 1
 
 
-class Round(Struct, frozen=True, array_like=True):
+class Round(Struct, frozen=True, array_like=True, gc=False):
     """The answers to one request, with a digest of its effects."""
 
     asked: int
     answers: Answers
 
 
-class Snapshot(Struct, frozen=True, omit_defaults=True):
+class Snapshot(Struct, frozen=True, omit_defaults=True, gc=False):
     """The complete state of a run between two answers."""
 
     strategy: str

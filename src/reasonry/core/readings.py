@@ -39,7 +39,7 @@ class Unreadable(Struct, frozen=True):
     in_part: tuple[Any, str] | None = None
 
 
-class Reading(Struct, frozen=True, omit_defaults=True):
+class Reading(Struct, frozen=True, omit_defaults=True, gc=False):
     """The reading of a reply, recorded with it so that later versions of the code read the same.
 
     Attributes:

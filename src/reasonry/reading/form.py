@@ -149,9 +149,10 @@ def no_reply(text: str, question: str) -> str | None:
     text = text.strip()
     if not text:
         return "the reply was empty, or nothing but thinking; give the answer"
-    # An `<answer>` at the end may be meant to close the mark before it.
-    start = max(text.find("<answer>"), text.rfind("<answer>", 0, -1))
-    marked = text[start:] if start >= 0 else ""
+    marked = ""
+    if (start := text.find("<answer>")) >= 0:
+        # An `<answer>` at the end may be meant to close the mark before it.
+        marked = text[max(start, text.rfind("<answer>", 0, -1)) :]
     # A question may offer null as an answer.
     if marked and marked in question and not marked.startswith("<answer>null<"):
         return "it repeats the form of the question; answer it"

@@ -64,9 +64,11 @@ def without_thinking(text: str) -> str:
 
     A reply of thinking alone becomes empty.
     """
+    if "<|" not in text and not _TAG.search(text):
+        return text
     if (begins := text.lstrip()).startswith(("<|start|>", _CHANNEL)):
         return _final_message(text)
-    if begins.startswith("{") or not _TAG.search(text):
+    if begins.startswith("{"):
         return text
     shown = blank_quotes(text)
     tags = [*_TAG.finditer(shown)]
@@ -145,7 +147,6 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
         mark: The instruction to mark the answer. Three words of it in a row are no answer.
     """
     texts = _texts(value)
-    is_all = {name for name, _ in texts} <= _BESIDE
     for name, text in texts:
         is_answer = name.endswith(("answer", "Answer", "result"))
         is_one_word = not is_answer and text.isalnum()
@@ -153,7 +154,8 @@ def echo_in(value: Any, shown: str, form: Mapping[str, Any], problem: str, mark:
             continue
         if any(dots in text for dots in _DOTS) and not "".join(text.split()).strip(".,;…\"'“”`*_-"):
             return text
-        words = _words(text) if is_all or name not in _BESIDE else ""
+        is_beside = name in _BESIDE and any(other not in _BESIDE for other, _ in texts)
+        words = "" if is_beside else _words(text)
         if is_answer and words and words == _words(problem):
             return text
         has_words = " " in words and not any(map(str.isdigit, words))
