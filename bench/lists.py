@@ -69,7 +69,7 @@ async def measure(name: str, count: int) -> bool:
             "et"
         ),
         "usage of an owner, of the last day": lambda store: store.usage_since(middle, "owner3"),
-        "usage by day, of all time": lambda store: store.usage_by("day", 0),
+        "usage by strategy, of all time": lambda store: store.usage_by("strategy", 0),
     }
     missed = False
     print(f"{'':44}{'first':>9}{'median':>9}{'processor':>11}   found")

@@ -600,7 +600,7 @@ PROVE_AND_REFUTE: Strategy[State, Options] = Strategy(
             description="Count the verdicts.",
             guidance="Refuted where two lenses fail the claim or it is shown to be false; confirmed where none does "
             "and two hold; undecided else.",
-            fields=(Field.optional("verdict", "string", "What came of the claim.", enum=[*_VERDICTS]),),
+            fields=(Field.optional("verdict", "string", "The verdict on the claim.", enum=[*_VERDICTS]),),
             body=record,
         ),
         Stage(
