@@ -113,14 +113,18 @@ def forking_python() -> str:
 
 FORKING = """#!{python} -IS
 import json, os, signal, socket, sys
+# The process may be heard, and a signal sent, before its number has come.
+endings = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+signal.pthread_sigmask(signal.SIG_BLOCK, endings)
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, {most})
 server.connect({address!r})
 job = {{"words": [*{words}, *sys.argv[1:]], "env": dict(os.environ), "cwd": os.getcwd(), "session": False}}
 socket.send_fds(server, [json.dumps(job).encode()], [0, 1, 2])
 pid = int(server.recv(20))
-for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+for number in endings:
     signal.signal(number, lambda number, _: os.kill(pid, number))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, endings)
 code = os.waitstatus_to_exitcode(int(server.recv(20)))
 sys.exit(code if code >= 0 else 128 - code)
 """
