@@ -172,6 +172,13 @@ async def test_a_clock_that_is_set_back_does_not_keep_the_lease_of_one_that_hang
                 await hanging.do(lambda: hanging.store.append("r", [line(3)]))
 
 
+async def test_a_holder_on_another_computer_has_not_died(another: Opens) -> None:
+    store, there = another(), another()
+    there._leases.holder = "1 another/computer token"  # type: ignore[attr-defined]
+    async with there.drive("r"):
+        assert await store.deaths_of("r") == (0, inf)
+
+
 async def test_a_run_that_was_lost_can_be_driven_again_by_the_one_that_lost_it(another: Opens) -> None:
     store, late = another(), another()
     async with AsyncExitStack() as holding, Hanging(late):

@@ -1,7 +1,7 @@
 """Leases: the time-limited right of a store object to drive a run.
 
-A lease has a holder, a store object, and a fencing number that grows with each lease of the run. A hanging holder loses
-its leases after `LEASE_S` without renewal. When it continues, its old number no longer fits.
+A lease has a holder (a store object) and a fencing number that grows with each lease of the run. After `LEASE_S`
+seconds without renewal, another holder can take the lease. Writes with the old fencing number are then refused.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ LEASE_S = 10.0
 """Seconds until a lease without renewal ends."""
 
 RENEWALS = 4
-"""Renewals within that time."""
+"""How many times a holder renews a lease in `LEASE_S` seconds."""
 
 
 class Lease(NamedTuple):
-    """A lease. Writes are checked against it.
+    """A lease on a run. A write under a lease is refused once another holder has taken the run's lease.
 
     Attributes:
-        deaths: Holders that died with the lease since the run last made progress.
+        deaths: How many holders of the run's lease have died since the run last made progress.
     """
 
     holder: str
@@ -41,7 +41,7 @@ class Lease(NamedTuple):
 
 @cache
 def _host() -> str:
-    """Return the name of the computer or container, within which process ids are unique."""
+    """Return the name of this computer or container. Process ids are unique within it."""
     try:
         return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -49,7 +49,7 @@ def _host() -> str:
 
 
 def find_living(holder: str) -> int | None:
-    """Return the process id of a holder; 0 on another computer; None if it was on this computer and has died."""
+    """Return a holder's process id: 0 for a process on another computer, None for a dead process of this computer."""
     pid, host, _ = holder.split(" ", 2)
     if host != _host():
         return 0
@@ -73,18 +73,18 @@ def already_driven_error(run_id: str, pid: int) -> ConflictError:
 
 
 class _Pulse(NamedTuple):
-    """Renews the leases of the runs on an event loop."""
+    """The task that renews leases on an event loop, and the ids of the runs whose leases are renewed."""
 
     task: asyncio.Task[None]
     runs: set[str]
 
 
 class Leases:
-    """The leases of a store object. It holds each run at most once, even after a lost lease.
+    """The leases that a store object holds, at most one per run. A lost lease counts as held until its `hold` ends.
 
     Attributes:
         holder: The name of the store object.
-        taken: Leases taken with a run's first write, before `hold`, by run and owner.
+        taken: The leases that were taken when their runs were created and wait for the first `hold`, by run and owner.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Leases:
         self.holder = f"{os.getpid()} {_host()} {secrets.token_hex(16)}"
         self._take, self._write = take, write
         self._held = dict[str, Lease | None]()
-        """The held leases by run; None while a lease is being taken."""
+        """The held leases by run id. The value is None while a lease is being taken."""
         self.taken = dict[tuple[str, str | None], Lease]()
         self._ended = set[str]()
         self._pulses = dict[asyncio.AbstractEventLoop, _Pulse]()
@@ -107,17 +107,17 @@ class Leases:
         return bool(self._held or self.taken)
 
     def lease_of(self, run_id: str) -> Lease | None:
-        """Return the lease to check a write against, or None if the run is not held here."""
+        """Return the lease under which this store object writes a run, or None if the object holds no such lease."""
         return self._held.get(run_id)
 
     def note_end(self, run_id: str, lease: Lease) -> None:
-        """Note that a checked write has released its lease."""
+        """Note that a write under this lease has released the lease."""
         if self.lease_of(run_id) == lease:
             self._ended.add(run_id)
 
     @asynccontextmanager
     async def hold(self, run_id: str, taken: Lease | None) -> AsyncGenerator[int]:
-        """See `RunStore.drive`."""
+        """Hold the lease of a run, and yield how many holders of the lease have died; see `RunStore.drive`."""
         with self._lock:
             if run_id in self._held:
                 raise already_driven_error(run_id, os.getpid())
@@ -161,7 +161,7 @@ class Leases:
 # -- in a transaction
 
 JOBS = 0
-"""The key of the lease on a store's jobs. The keys of runs begin with 1."""
+"""The key of the lease that allows its holder to drive a store's jobs. The keys of runs start at 1."""
 
 TAKEN = "SELECT holder, number, until_ms, deaths FROM lease WHERE key = $1"
 HELD = (
@@ -175,7 +175,7 @@ ON CONFLICT (key) DO UPDATE SET holder = excluded.holder, number = excluded.numb
 DEATHS = "SELECT deaths, place FROM lease WHERE key = $1"
 SET_DEATHS = "UPDATE lease SET deaths = $1, place = $2 WHERE key = $3"
 IS_OWN = "SELECT 1 FROM lease WHERE key = $1 AND (holder = $2 OR holder IS NULL) AND number = $3"
-"""True also for an expired lease that nobody has taken since."""
+"""Finds a lease even if it has expired or was released, as long as nobody has taken it since."""
 RENEW = """
 UPDATE lease SET until_ms = $1 WHERE key = (SELECT key FROM run WHERE run_id = $2) AND holder = $3 AND number = $4
 """
@@ -206,7 +206,7 @@ def take(tx: sql.Tx, key: int, run_id: str, holder: str) -> Lease:
     """Take the lease of a run.
 
     Raises:
-        ConflictError: Another store object holds it.
+        ConflictError: Another store object holds the lease.
     """
     other, number, until_ms, deaths = found = _read(tx, TAKEN + tx.dialect.lock, key)
     if other != holder and (pid := _find_holder(tx, found)) is not None:
@@ -228,14 +228,14 @@ def take_jobs(tx: sql.Tx, holder: str) -> bool:
 
 
 def first_jobs(tx: sql.Tx, skip: Collection[str]) -> list[tuple[object, ...]]:
-    """Return each owner's longest waiting job."""
+    """Return, for each owner, the job that has waited longest."""
     living = _living_holders(tx)
     lists = {"living": sql.values(len(living)), "skip": sql.values(len(skip), len(living) + 1)}
     return tx.rows(FIRST_JOBS.format(**lists), [*living, *skip])
 
 
 def queue_status(tx: sql.Tx) -> QueueStatus:
-    """Return the state of the jobs."""
+    """Return how many jobs wait, the longest wait, and whether a process drives the jobs."""
     living = _living_holders(tx)
     depth, created_at_ms = tx.rows(QUEUE_STATUS.format(living=sql.values(len(living))), living)[0]
     waited_s = time.time() - created_at_ms / 1_000 if depth else 0.0
@@ -249,12 +249,12 @@ def _living_holders(tx: sql.Tx) -> list[str]:
 
 
 def deaths_of(tx: sql.Tx, run_id: str) -> tuple[int, float]:
-    """Return the number of deaths as `RowStore.drive` does, and the seconds since the last holder was alive.
+    """Return how many holders died (like `drive`, but without taking the lease) and the seconds since the last renewal.
 
-    The lease is not taken. The seconds are infinite if the last holder released the lease, or the clock was set back.
+    The seconds are infinite if the holder released the lease or lives, or if the clock was set back.
     """
     holder, _, until_ms, deaths = found = _read(tx, HELD, run_id)
-    if holder is None or _find_holder(tx, found):
+    if holder is None or _find_holder(tx, found) is not None:
         return deaths, inf
     now_ms, last_ms = _term_ms(tx)
     return (deaths, inf) if until_ms > last_ms else (deaths + 1, LEASE_S + (now_ms - until_ms) / 1_000)
@@ -278,9 +278,9 @@ def _find_holder(tx: sql.Tx, found: Sequence[Any]) -> int | None:
 
 
 def _term_ms(tx: sql.Tx) -> tuple[int, int]:
-    """Return the times between which a valid lease ends. Only a clock that was set back leaves a later end.
+    """Return the earliest and the latest time at which a valid lease can end.
 
-    A holder that lives may lose such a lease before it renews it, but has not died of its run.
+    A later end shows that the clock was set back. Such a lease can be taken, but its holder does not count as dead.
     """
     now_ms = tx.now_ms()
     return now_ms, now_ms + int(2 * LEASE_S * 1_000)
