@@ -1,6 +1,6 @@
-"""Presentation: errors as exit codes, HTTP statuses and documents; results; inert text of models.
+"""Presents errors and results: error codes as exit codes, HTTP statuses and documents; thoughts and usage as lines.
 
-Every surface maps error codes here.
+Every surface uses the tables of error codes in this module.
 """
 
 import sys
@@ -16,7 +16,7 @@ from ..system.masking import SECRETS
 from ..text import clip
 
 _EXITS: Mapping[int, str] = {
-    2: "invalid_request payload_too_large answer_refused blocked_address price_unknown extra_missing plugin_failed",
+    2: "invalid_request payload_too_large answer_refused price_unknown extra_missing plugin_failed",
     3: "not_found recording_changed",
     4: "unauthorized",
     5: "conflict lease_lost strategy_changed strategy_unknown",
@@ -24,12 +24,12 @@ _EXITS: Mapping[int, str] = {
     7: "budget_exceeded overloaded rate_limited deadline_exceeded",
     8: "provider_error provider_timeout provider_auth context_overflow reply_too_long model_refused output_invalid "
     "script_exhausted script_left_over",
-    9: "tool_error tool_timeout sandbox_unavailable sandbox_timeout sandbox_memory sandbox_denied",
+    9: "tool_error tool_timeout sandbox_unavailable",
     130: "cancelled",
 }
 
 EXIT_CODES = {code: number for number, codes in _EXITS.items() for code in codes.split()}
-"""The exit code of each error code. Other codes exit with 1."""
+"""The exit code for each error code. An error code that is not in this table has the exit code 1."""
 
 _STATUSES: Mapping[int, str] = {
     401: "unauthorized",
@@ -55,28 +55,28 @@ _STATUSES: Mapping[int, str] = {
 _HTTP_STATUSES = {code: status for status, codes in _STATUSES.items() for code in codes.split()}
 
 OUTCOME_EXIT_CODES = {"solved": 0, "answered": 0, "waiting": 0, "stopped": 10, "unsolved": 11}
-"""The exit code of each outcome. For `error` the error's own code decides."""
+"""The exit code for each outcome of a run. A run with the outcome `error` exits with the exit code for its error."""
 
 
 def exit_code(code: str) -> int:
-    """Return the exit code of an error code."""
+    """Return the exit code for an error code."""
     return EXIT_CODES.get(code, 1)
 
 
 def http_status(code: str) -> int:
-    """Return the HTTP status of an error code. Other codes are 400."""
+    """Return the HTTP status for an error code, or 400 if the code has no status of its own."""
     return _HTTP_STATUSES.get(code, 400)
 
 
 def exit_code_of(result: Mapping[str, Any]) -> int:
-    """Return the exit code of a run, from its result document."""
+    """Return the exit code for a run's result document: 0 if the run has no outcome yet."""
     if (outcome := result["outcome"]) is None:
         return 0
     return OUTCOME_EXIT_CODES.get(outcome, exit_code(result["termination"].get("code", "")))
 
 
 def error_document(error: ReasonryError) -> dict[str, Any]:
-    """Return an error as a document."""
+    """Return the JSON document that describes an error, with keys masked."""
     return {"error": SECRETS.mask_data(error.document()), **error.beside()}
 
 
@@ -98,7 +98,7 @@ class _MaskedStream:
 
 @contextmanager
 def masked_output(environ: Mapping[str, str]) -> Generator[None]:
-    """Mask keys in everything printed inside the context: commands, warnings, logs, tracebacks."""
+    """Mask API keys and passwords in everything printed inside the context: results, warnings, logs, tracebacks."""
     SECRETS.keep_environment(environ)
     output: Any = _MaskedStream(sys.stdout)
     errors: Any = _MaskedStream(sys.stderr)
@@ -107,9 +107,9 @@ def masked_output(environ: Mapping[str, str]) -> Generator[None]:
 
 
 def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
-    """Return a thought on a line, with its plan or its actions indented below.
+    """Return a thought as one line, followed by an indented line for each plan step, action and observation.
 
-    All lines are inert and at most `width` characters long.
+    All lines are inert (control characters are escaped) and at most `width` characters long.
     """
     try:
         plan = msgspec.convert(data.get("planning") or (), tuple[PlanStep, ...])
@@ -124,7 +124,7 @@ def thought_lines(text: str, data: Mapping[str, Any], width: int) -> list[str]:
 
 
 def action_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return the actions of a thought, a line each, with the result of each if there are several."""
+    """Return a line for each action in a thought's data, then a line for each observation with its action."""
     taken, brought = data.get("actions"), data.get("observations")
     lines = [f"→ {action}" for action in taken if isinstance(action, str)] if isinstance(taken, list) else []
     for pair in brought if isinstance(brought, list) else ():
@@ -134,7 +134,7 @@ def action_lines(data: Mapping[str, Any]) -> list[str]:
 
 
 def end_text(run: Mapping[str, Any]) -> str:
-    """Describe the end of a run in a line: its outcome and the details, or else the reason.
+    """Describe the end of a run in one line: its outcome, followed by the termination's detail or else its reason.
 
     Args:
         run: A document with `outcome`, `status` and `termination`.
